@@ -85,7 +85,7 @@ BITCODE := $(if $(and $(CLANG),$(if $(NO_GPU),,yes)),$(foreach sm,80 90,$(addpre
 # The engine over UCX, in a library of its own, which is opened when a PE is on another host. UCX itself is
 # opened when it is run: only its headers are needed here.
 UCX := $(if $(filter undefined,$(origin UCX)),$(shell \
-         echo '\#include <ucp/api/ucp.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1 && echo yes),$(UCX))
+         $(CC) $(CPPFLAGS) -E -include ucp/api/ucp.h -x c /dev/null >/dev/null 2>&1 && echo yes),$(UCX))
 UCX_ENGINE := $(if $(UCX),$(BUILD)/lib/libweft_ucx.so)
 
 all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(UCX_ENGINE),without-ucx) $(or $(KERNELS),without-gpu) $(or $(BITCODE),without-bitcode) ## build the library, its tools and the examples
@@ -218,7 +218,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials far/letters far/levels far/meet far/texts),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials far/carriers far/fuzz far/letters far/levels far/meet far/texts),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
@@ -373,10 +373,18 @@ bench: all benches $(FAR_ENGINE) ## measure everything, beside other libraries; 
 	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl
 
 .PHONY: bench-hosts
-bench-hosts: all benches ## two hosts of the rig, beside bare TCP, UCX's own calls and Open MPI; ROUNDS=5
+bench-hosts: all benches ## two hosts of the rig, beside TCP, UCX and Open MPI; ROUNDS=5; or SCALE=1: 64 PEs on eight
+ifdef SCALE
+	@tests/hosts/rig.py -n 8 bench/hosts/scale.py $(BUILD) $(RESULTS) | tee $(RESULTS)/scale.md
+else
 	@rm -f $(RESULTS)/hosts-*.jsonl
 	@tests/hosts/rig.py bench/hosts/run.py $(BUILD) $(RESULTS) $(ROUNDS)
 	@bench/table.py $(RESULTS)/hosts-*.jsonl | tee $(RESULTS)/hosts.md
+endif
+
+.PHONY: bench-operators
+bench-operators: all benches ## how much of what goes between two hosts fused products hide; ROUNDS=3
+	@tests/hosts/rig.py bench/hosts/operators.py $(BUILD) $(RESULTS) $(ROUNDS)
 
 .PHONY: bench-python
 bench-python: all python ## what a call from Python costs, beside ctypes, numpy and torch
@@ -428,6 +436,21 @@ check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' 
 	$(PARALLEL) all tests
 	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS))
 
+# What far PEs may send, by clang's libFuzzer, which looks for inputs that reach code none has reached before. Those
+# that it finds stay in $(FUZZ_BUILD)/found; tests/far/fuzz/hex.py writes them as lines of the corpus.
+FUZZ_BUILD := build/fuzz
+SECONDS    ?= 60
+$(BUILD)/libfuzzer: tests/far/fuzz.c tests/far/fuzz/input.c $(LIB_OBJ)
+	$(call quiet,LD,$@)$(CC) $(PROGRAM_FLAGS) -fsanitize=fuzzer -DWEFT_LIBFUZZER -Itests $(DEPENDS) $(filter %.c,$^) -o $@ \
+	    $(LIB_OBJ) $(LDLIBS)
+.PHONY: fuzz
+fuzz: ## look for letters that harm the PE that gets them, with clang's libFuzzer; SECONDS=60
+	$(PARALLEL) CC=clang SAN=address,undefined,fuzzer-no-link BUILD=$(FUZZ_BUILD) CFLAGS='-O1 -g' $(FUZZ_BUILD)/libfuzzer
+	@tests/far/fuzz/hex.py read tests/far/fuzz/corpus.txt $(FUZZ_BUILD)/corpus
+	@mkdir -p $(FUZZ_BUILD)/found
+	$(FUZZ_BUILD)/libfuzzer -max_total_time=$(SECONDS) -max_len=4096 -use_value_profile=1 -print_final_stats=1 \
+	    -artifact_prefix=$(FUZZ_BUILD)/wrong- $(FUZZ_BUILD)/found $(FUZZ_BUILD)/corpus
+
 # The same over hosts of the rig in tests/hosts, 2 x 2 PEs and so on, by the engine for networks. make check has
 # a minute of that.
 HOST_TESTS ?= api/ conformance/ coll/ ops/ random/
@@ -469,20 +492,21 @@ check-gpu-all: check-gpu ## the same, and collectives by the million and 10^10 p
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too; far all
 # that users call, and what it stands on, in more placements, random programs also with sanitizers. Each
 # of the parts takes at most 60 minutes on two idle processors, builds included (tests/costs.txt).
-CHECK_PARTS := 1 2 3 4 5
+CHECK_PARTS := 1 2 3 4 5 6
 check-all: export WEFT_TEST_LONG := 1
 check-all: FAR_TESTS := api/ core/ coll/ ops/ conformance/ random/
 check-all: FAR_RUNS  := 2:1+1 3:each 3:2+1 4:2+2 4:cyclic:2 4:list:0,0,1,0
 check-all: CHECK_FAR += $(call far_items,$(SAN_BUILD),api/ coll/ conformance/ random/,3:each 4:each) \
                         $(call far_items,$(THREAD_BUILD),random/,3:each 4:each)
 check-all: THREAD_FAR += random/random
-check-all: HOST_RUNS := 3:hosts:3x1 4:hosts:2x2:cyclic
+check-all: SAN_ROOMS += far
+check-all: CHECK_FAR += $(SAN_BUILD):1:'^far/fuzz$$'
 check-all: CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
 $(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))
 check-all: export WEFT_TEST_PART := $(PART)/$(words $(CHECK_PARTS))
 endif
-check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours; PART=1 (to 5) runs a part, an hour at most
+check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours; PART=1 (to 6) runs a part, an hour at most
 
 # tools/install.sh copies, and keeps the list by which uninstall removes.
 PLACES = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \

@@ -10,13 +10,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "bench.h"
-
-enum { SAMPLES = 15, LARGEST = 1 << 20 };
+#include "far_rows.h"
 
 static uint64_t word, signal_word;
 static unsigned char *remote, *local;
 static int me;
 static const char *distance;
+static double way; /* of a word from one PE to the other and no further, in us; 0: unknown */
 
 /* Two words, each on lines of its own, that both processes have mapped. */
 static struct bare {
@@ -59,22 +59,6 @@ static void map_bare(void) {
     shmem_barrier_all();
 }
 
-/* A loop of n turns in which both PEs, or PE 0 alone, take part. */
-typedef void loop(long n);
-
-static double measure(loop *body, long n) {
-    double samples[SAMPLES];
-    shmem_barrier_all();
-    body(n / 10 + 1);
-    for (int i = 0; i < SAMPLES; i++) {
-        double begin = bench_now();
-        body(n);
-        samples[i] = (bench_now() - begin) / (double)n;
-    }
-    shmem_barrier_all();
-    return bench_median(samples, SAMPLES);
-}
-
 static uint64_t turn; /* of the ping-pongs, on both PEs alike */
 
 static void bare_ping_pong(long n) {
@@ -106,8 +90,6 @@ static void fetch_add(long n) {
     for (long i = 0; i < n && me == 0; i++)
         shmem_ulong_atomic_fetch_add(&word, 1, 1);
 }
-
-static size_t bytes; /* of what goes with a signal, or of a put */
 
 #ifdef SHMEM_SIGNAL_SET
 static void send_signal(void) {
@@ -149,13 +131,33 @@ static void get_block(long n) {
         shmem_getmem(local, remote, bytes, 1);
 }
 
-static void report(const char *row, double value, double limit, const char *unit) {
+static void report(const struct far_row *row, double value, const char *unit) {
     char name[64];
-    snprintf(name, sizeof name, "%s: %s", distance, row);
-    bench_report(name, value, limit, unit);
+    snprintf(name, sizeof name, "%s: %s", distance, row->name);
+    bench_report(name, value, row->ways * way, unit);
+}
+
+static void measure_bare(long n) {
+    double samples[SAMPLES];
+    map_bare();
+    for (int i = 0; i < SAMPLES; i++) {
+        double begin = bench_now();
+        bare_ping_pong(n);
+        samples[i] = (bench_now() - begin) / (double)n;
+    }
+    way = 0.5e6 * bench_median(samples, SAMPLES);
 }
 
 int main(void) {
+    loop *const loops[ROWS] = {[PUT_QUIET] = put_quiet,
+                               [GET] = get,
+                               [FETCH_ADD] = fetch_add,
+                               [PUT_SIGNAL] = put_signal,
+                               [PUT_SIGNAL_BLOCK] = put_signal,
+                               [BARRIER] = barrier,
+                               [PUT_MANY] = put,
+                               [PUT_LARGE] = put,
+                               [GET_LARGE] = get_block};
     shmem_init();
     me = shmem_my_pe();
     if (shmem_n_pes() != 2)
@@ -166,23 +168,10 @@ int main(void) {
     memset(local, 1, LARGEST);
     memset(remote, 1, LARGEST);
     bool one_host = share_host();
-    if (one_host)
-        map_bare();
     long n = one_host ? 20000 : 500;
-    double way = one_host ? 0.5e6 * measure(bare_ping_pong, n / 10) : 0;
-    report("put 8 B + quiet", 1e6 * measure(put_quiet, n), 2 * way, "us");
-    report("get 8 B", 1e6 * measure(get, n), 2 * way, "us");
-    report("fetch_add", 1e6 * measure(fetch_add, n), 2 * way, "us");
-    bytes = 8;
-    report("put 8 B with signal, one way", 0.5e6 * measure(put_signal, n), way, "us");
-    bytes = 4096;
-    report("put 4 KiB with signal, one way", 0.5e6 * measure(put_signal, n), way, "us");
-    report("barrier_all", 1e6 * measure(barrier, n), way, "us");
-    bytes = 8;
-    report("put 8 B, many, each", 1e6 * measure(put, n), 0, "us");
-    bytes = LARGEST;
-    report("put 1 MiB", 1e-9 * LARGEST / measure(put, 50), 0, "GB/s");
-    report("get 1 MiB", 1e-9 * LARGEST / measure(get_block, 50), 0, "GB/s");
+    if (one_host)
+        measure_bare(n / 10);
+    far_rows_measure(loops, n, shmem_barrier_all, report);
     shmem_finalize();
     return 0;
 }

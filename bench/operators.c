@@ -6,10 +6,11 @@
  * others. With 8-bit factors the operators are the scaled ones, with a scale for each row and
  * column and bf16 results.
  *
- *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR [cpu]]]
+ *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR [real|cpu [MxNxK]]]]
  *
- * "cpu" measures the processor time of a PE instead of real time, for a machine that has other
- * things to do: it shows what is done, but not what is waited for. */
+ * With sizes there is one row, of f32. "cpu" measures the processor time of a PE instead of real
+ * time, for a machine that has other things to do: it shows what is done, but not what is waited
+ * for. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -280,6 +281,14 @@ static void run(const struct subject *subject, weft_dtype dtype, const size_t *s
         release(memory[i]);
 }
 
+static void run_all(const struct subject *subject, const size_t *shape, bool narrow) {
+    run(subject, WEFT_F32, shape);
+    if (narrow)
+        run(subject, WEFT_BF16, shape);
+    if (subject->scaled_name)
+        run(subject, WEFT_F8E4M3, shape);
+}
+
 int main(int argc, char **argv) {
     static const size_t shapes[][3] = {{2048, 8192, 1024}, {2048, 1536, 384}, {1024, 1024, 1024},
                                        {512, 2048, 512},   {256, 256, 256},   {64, 4096, 1024},
@@ -298,15 +307,16 @@ int main(int argc, char **argv) {
     const char *only = argc > 2 ? argv[2] : NULL;
     if (argc > 3 && strcmp(argv[3], "cpu") == 0)
         clock_used = CLOCK_PROCESS_CPUTIME_ID;
-    for (size_t o = 0; o < sizeof operators / sizeof *operators; o++)
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-            const struct subject *subject = &operators[o];
-            if (!only || strcmp(only, subject->name) == 0)
-                run(subject, WEFT_F32, shapes[s]);
-            if (s < 4 && (!only || strcmp(only, subject->name) == 0))
-                run(subject, WEFT_BF16, shapes[s]);
-            if (subject->scaled_name && (!only || strcmp(only, subject->scaled_name) == 0))
-                run(subject, WEFT_F8E4M3, shapes[s]);
-        }
+    size_t sizes[3] = {0};
+    bool one = argc > 4 && sscanf(argv[4], "%zux%zux%zu", &sizes[0], &sizes[1], &sizes[2]) == 3;
+    for (size_t o = 0; o < sizeof operators / sizeof *operators; o++) {
+        const struct subject *subject = &operators[o];
+        if (only && strcmp(only, subject->name) != 0)
+            continue;
+        if (one)
+            run(subject, WEFT_F32, sizes);
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes && !one; s++)
+            run_all(subject, shapes[s], s < 4);
+    }
     shmem_finalize();
 }

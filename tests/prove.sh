@@ -12,9 +12,10 @@
 # (WEFT_PRETEND_HOSTS), and an engine carries their letters: WEFT_ENGINE, or that of tests/far, which
 # changes their order. A script whose head says "Far: also." runs far, too, each PE on a host of its
 # own; one that says "Far: also, where tests are long." does so in its long form. A program with lines
-# "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these settings of the engine.
+# "Far: PLACEMENT [SETTINGS [VARIABLE=VALUE]]" in its head runs once for each, with these settings of
+# the engine and this variable.
 # With hosts:2x3 or hosts:2x3:cyclic for PLACEMENT programs run on 2 hosts of the rig (tests/hosts/rig.py), with 3
-# PEs on each, by the default engine.
+# PEs on each, by the default engine; also those whose head names four counts and more, up to the last of them.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
 # delays and late stores.
@@ -67,17 +68,26 @@ add_on_hosts() {
     hosts=${shape%x*} here=${shape#*x}
     where="--hosts $(seq -s, -f "h%g:$here" 0 $((hosts - 1)))"
     case $placement in *:cyclic) where="$where --map-by node" ;; esac
-    add "$far" "tests/hosts/rig.py -n $hosts env WEFT_SSH=fakessh WEFT_TEST_HOSTS='$where'" "$where"
+    driver=$(gpu_words)
+    [ -z "$driver" ] || where="$where -x LD_LIBRARY_PATH -x GPU_REQUIRED"
+    add "$far" "tests/hosts/rig.py -n $hosts env ${driver#env} WEFT_SSH=fakessh WEFT_TEST_HOSTS='$where'" "$where"
+}
+# What a test of GPUs finds the pretended driver by; nothing for others.
+gpu_words() {
+    case $name in
+        gpu/*) echo "env LD_LIBRARY_PATH=$(realpath "$build")/tests/gpu/driver GPU_REQUIRED=1" ;;
+    esac
 }
 far_words() {
-    echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=${WEFT_ENGINE:-$(realpath "$engine")} 'FAKE_ENGINE=$2'"
+    echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=${WEFT_ENGINE:-$(realpath "$engine")} 'FAKE_ENGINE=$2' ${3:-}"
 }
 # Each line "Far: ..." of a test's head; false: there is none.
 add_far_lines() {
-    lines=$(sed -n 's| *\*/.*$||; s/^.*Far: *\([^ ]*\) *\([^ ]*\).*$/\1 \2/p;15q' "$source")
+    lines=$(sed -n 's| *\*/.*$||; s/^.*Far: *\([^ ]*\) *\([^ ]*\) *\([^ ]*\).*$/\1 \2 \3/p;15q' "$source")
     [ -n "$lines" ] || return 1
-    while read -r where settings; do
-        add "-far-$(echo "$where $settings" | tr -s ':,;= ' -)" "$(far_words "$where" "$settings")"
+    while read -r where settings variable; do
+        add "-far-$(echo "$where $settings $variable" | tr -s ':,;=_ ' - | sed 's/-$//')" \
+            "$(gpu_words) $(far_words "$where" "$settings" "$variable")"
     done <<EOF
 $lines
 EOF
@@ -104,7 +114,7 @@ add_scripts() {
     done
 }
 add_gpu() {
-    pretended="env LD_LIBRARY_PATH=$(realpath "$build")/tests/gpu/driver GPU_REQUIRED=1"
+    pretended=$(gpu_words)
     delays="WEFT_FAKE_DELAY_US=200 WEFT_FAKE_WEAK=1 WEFT_FAKE_SEED=$$"
     staged=$(sed -n 's/^.*PEs: .*also staged.*$/yes/p;15q' "$source" | head -n 1)
     if [ -n "$real_gpu" ]; then
@@ -117,6 +127,7 @@ add_gpu() {
     [ $first = 1 ] || return 0
     [ "$n" != 2 ] || add -delays "$pretended $delays"
     [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3 WEFT_FAKE_FENCED_WRITES=1"
+    [ "$n" = 1 ] || add_far_lines || true
 }
 
 reordered=seed=${WEFT_TEST_SEED:-$$},reorder=16
@@ -172,13 +183,16 @@ for item; do
         grep -q 'PEs: none' "$source" && continue
         [ -x "$build/tests/$name" ] || missing="$missing $build/tests/$name"
         pes=$(echo ${pes:-${shape:+$counts}})
+        case $pes in # a list such as 1 2 3 4 7 says that any number will do
+            *' '*' '*' '*) [ -z "$shape" ] || [ "$counts" -gt "${pes##* }" ] || pes=$counts ;;
+        esac
         pes=${pes:-$pes_default}
         for n in $pes; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
             if [ -n "$shape" ]; then
                 add_on_hosts
             elif [ -n "$placement" ]; then
-                add "$far" "$(far_words "$placement" "$reordered")"
+                add "$far" "$(gpu_words) $(far_words "$placement" "$reordered")"
             else
                 case $name in gpu/*) add_gpu ;; *) add_far_lines || add '' ;; esac
             fi

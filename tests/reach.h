@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which PEs a test may expect to reach by loads and stores: all, but in a job on several hosts,
- * real or pretended (tests/prove.sh), only the members of SHMEM_TEAM_SHARED. What a placement makes
- * of that team is asserted in tests/core/placement.c. */
+ * which oshrun (WEFT_INTERFACE) or tests/prove.sh tells, only the members of SHMEM_TEAM_SHARED.
+ * What a placement makes of that team is asserted in tests/core/placement.c. */
 #ifndef TESTS_REACH_H
 #define TESTS_REACH_H
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 static inline bool reach_is_on_one_host(void) {
-    return !getenv("WEFT_PRETEND_HOSTS") && !getenv("WEFT_TEST_HOSTS");
+    return !getenv("WEFT_PRETEND_HOSTS") && !getenv("WEFT_TEST_HOSTS") && !getenv("WEFT_INTERFACE");
 }
 
 static inline bool reach_is_near(int pe) {

@@ -21,9 +21,9 @@ def chosen(cases):
     return found or sys.exit(f"no case is like WEFT_TEST_CASES={asked}")
 
 
-def ahead(cases):
-    """For cases that mostly wait: some run at a time; what each has found comes in order."""
-    pool = concurrent.futures.ThreadPoolExecutor(2)
+def ahead(cases, width=2):
+    """For cases that mostly wait: so many run at a time; what each has found comes in order."""
+    pool = concurrent.futures.ThreadPoolExecutor(width)
 
     def begin(case):
         found = []

@@ -51,6 +51,10 @@ if [ "$purpose" = check ]; then
     need 'command -v valgrind' valgrind
     need 'command -v mpirun.openmpi' openmpi-bin
     need 'command -v mpiexec.hydra' mpich
+    need 'command -v slurmctld || test -x /usr/sbin/slurmctld' slurmctld
+    need 'command -v slurmd || test -x /usr/sbin/slurmd' slurmd
+    need 'command -v srun' slurm-client
+    need 'command -v munged || test -x /usr/sbin/munged' munge
     # One interpreter has to have all that a purpose needs; apt gives it to the system's.
     one_python() { echo "python3 -c '$1' || /usr/bin/python3 -c '$1'"; }
     tests='import numpy, pytest, hypothesis'

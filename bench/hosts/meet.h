@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the benchmarks beside Weft share: one TCP connection between two hosts, rows, and samples.
+/* What the benchmarks beside Weft share: one TCP connection between two hosts, and their output.
  * They are started with the address of side 0, which listens, and the own side, 0 or 1. */
 #ifndef BENCH_HOSTS_MEET_H
 #define BENCH_HOSTS_MEET_H
@@ -10,9 +10,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "../clock.h"
-
-enum { SAMPLES = 15, LARGEST = 1 << 20 };
+#include "../far_rows.h"
 
 static int me, peer; /* the own side, and the socket of the other */
 static const char *library;
@@ -79,12 +77,12 @@ static void exchange(const void *mine, void *theirs, size_t bytes) {
     receive_all(theirs, bytes);
 }
 
-static void report(const char *row, double value, const char *unit) {
+static void report(const struct far_row *row, double value, const char *unit) {
     if (me == 0)
         printf(
             "{\"row\": \"far: %s\", \"value\": %.4g, \"unit\": \"%s\", \"limit\": 0, \"pes\": 2, "
             "\"library\": \"%s\"}\n",
-            row, value, unit, library);
+            row->name, value, unit, library);
     fflush(stdout);
 }
 

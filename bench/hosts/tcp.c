@@ -4,23 +4,6 @@
 #include "meet.h"
 
 static unsigned char data[LARGEST];
-static size_t bytes;
-
-/* A loop of n turns, in which both sides take part. */
-typedef void loop(long n);
-
-static double measure(loop *body, long n) {
-    double samples[SAMPLES];
-    char mine = 0, theirs;
-    body(n / 10 + 1);
-    for (int i = 0; i < SAMPLES; i++) {
-        exchange(&mine, &theirs, 1);
-        double begin = bench_now();
-        body(n);
-        samples[i] = (bench_now() - begin) / (double)n;
-    }
-    return bench_median(samples, SAMPLES);
-}
 
 static void ping_pong(long n) {
     for (long i = 0; i < n; i++) {
@@ -61,24 +44,25 @@ static void fetch(long n) {
         }
 }
 
+static void meet_again(void) {
+    char mine = 0, theirs;
+    exchange(&mine, &theirs, 1);
+}
+
 int main(int argc, char **argv) {
+    loop *const loops[ROWS] = {[PUT_QUIET] = ping_pong,
+                               [GET] = ping_pong,
+                               [FETCH_ADD] = ping_pong,
+                               [PUT_SIGNAL] = ping_pong,
+                               [PUT_SIGNAL_BLOCK] = ping_pong,
+                               [BARRIER] = both_ways,
+                               [PUT_MANY] = stream,
+                               [PUT_LARGE] = stream,
+                               [GET_LARGE] = fetch};
     if (argc != 3)
         return 2;
     library = "bare TCP";
     meet(argv);
-    bytes = 8;
-    long n = 500;
-    report("put 8 B + quiet", 1e6 * measure(ping_pong, n), "us");
-    report("get 8 B", 1e6 * measure(ping_pong, n), "us");
-    report("fetch_add", 1e6 * measure(ping_pong, n), "us");
-    report("put 8 B with signal, one way", 0.5e6 * measure(ping_pong, n), "us");
-    bytes = 4096;
-    report("put 4 KiB with signal, one way", 0.5e6 * measure(ping_pong, n), "us");
-    bytes = 8;
-    report("barrier_all", 1e6 * measure(both_ways, n), "us");
-    report("put 8 B, many, each", 1e6 * measure(stream, n), "us");
-    bytes = LARGEST;
-    report("put 1 MiB", 1e-9 * LARGEST / measure(stream, 20), "GB/s");
-    report("get 1 MiB", 1e-9 * LARGEST / measure(fetch, 20), "GB/s");
+    far_rows_measure(loops, 500, meet_again, report);
     return 0;
 }

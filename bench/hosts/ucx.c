@@ -15,7 +15,6 @@ static ucp_ep_h endpoint;
 static ucp_rkey_h key;
 static unsigned char *region, *local;
 static uint64_t there; /* where the other side's region begins */
-static size_t bytes;
 
 static void check(ucs_status_t status, const char *what) {
     if (status == UCS_OK)
@@ -107,21 +106,6 @@ static void barrier(void) {
         ucp_worker_progress(worker);
 }
 
-typedef void loop(long n);
-
-static double measure(loop *body, long n) {
-    double samples[SAMPLES];
-    barrier();
-    body(n / 10 + 1);
-    for (int i = 0; i < SAMPLES; i++) {
-        double begin = bench_now();
-        body(n);
-        samples[i] = (bench_now() - begin) / (double)n;
-    }
-    barrier();
-    return bench_median(samples, SAMPLES);
-}
-
 static void put_flush(long n) {
     for (long i = 0; i < n && me == 0; i++) {
         ucs_status_ptr_t put = start_put(WORD, &i, 8);
@@ -182,6 +166,14 @@ static void put(long n) {
 }
 
 int main(int argc, char **argv) {
+    loop *const loops[ROWS] = {[PUT_QUIET] = put_flush,
+                               [GET] = get,
+                               [FETCH_ADD] = fetch_add,
+                               [PUT_SIGNAL] = put_signal,
+                               [PUT_SIGNAL_BLOCK] = put_signal,
+                               [PUT_MANY] = put,
+                               [PUT_LARGE] = put,
+                               [GET_LARGE] = get};
     if (argc != 3)
         return 2;
     library = "UCX";
@@ -189,19 +181,7 @@ int main(int argc, char **argv) {
     open_worker();
     connect_worker();
     share_region();
-    long n = 500;
-    bytes = 8;
-    report("put 8 B + quiet", 1e6 * measure(put_flush, n), "us");
-    report("get 8 B", 1e6 * measure(get, n), "us");
-    report("fetch_add", 1e6 * measure(fetch_add, n), "us");
-    report("put 8 B with signal, one way", 0.5e6 * measure(put_signal, n), "us");
-    bytes = 4096;
-    report("put 4 KiB with signal, one way", 0.5e6 * measure(put_signal, n), "us");
-    bytes = 8;
-    report("put 8 B, many, each", 1e6 * measure(put, n), "us");
-    bytes = LARGEST;
-    report("put 1 MiB", 1e-9 * LARGEST / measure(put, 20), "GB/s");
-    report("get 1 MiB", 1e-9 * LARGEST / measure(get, 20), "GB/s");
+    far_rows_measure(loops, 500, barrier, report);
     fflush(stdout);
     _exit(0); /* without a farewell, which would want the other side's progress */
 }

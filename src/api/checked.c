@@ -69,5 +69,5 @@ void weft_checked_group(const struct weft_group *group, const struct weft_same *
     if (group->team)
         weft_consistency_check(group->team, arguments);
     else
-        group->check(group, arguments);
+        group->set->check(group, arguments);
 }

@@ -3,7 +3,6 @@
  * wrong says so to the others. */
 #include <errno.h>
 #include <shmemx.h>
-#include "weft/device/team.cuh"
 #include "core/space.h"
 #include "core/team.h"
 #include "api/refuse.h"

@@ -348,7 +348,7 @@ int shmemx_set_engine(shmemx_engine_t engine) {
     case SHMEMX_ENGINE_AUTO:
     case SHMEMX_ENGINE_SM:
     case SHMEMX_ENGINE_COPY:
-        weft_engine_set((enum weft_engine)engine);
+        weft_engine_set((enum weft_copy_engine)engine);
         return 0;
     }
     return weft_fail(

@@ -28,7 +28,7 @@ void weft_setup_init(void) {
     if (weft_setup_begin(SHMEM_THREAD_SINGLE, NULL) == 0)
         return;
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
-    _exit(WEFT_STATUS_ERROR);
+    weft_boot_exit(WEFT_STATUS_ERROR);
 }
 
 API(void, init, (void)) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include "base/library.h"
 #include "base/log.h"
 
 struct weft_cuda weft_cuda;
@@ -16,17 +17,9 @@ static struct {
     char text[256];
 } loaded = {.once = PTHREAD_ONCE_INIT};
 
-static int driver_find_calls(void *driver, const char **missing) {
-#define FIND(name, exported, arguments)                  \
-    *(void **)&weft_cuda.name = dlsym(driver, exported); \
-    if (!weft_cuda.name) {                               \
-        *missing = exported;                             \
-        return -ENOSYS;                                  \
-    }
-    WEFT_CUDA_CALLS(FIND)
-#undef FIND
-    return 0;
-}
+#define CALL(name, exported, arguments) {exported, &weft_cuda.name},
+static const struct weft_library_call calls[] = {WEFT_CUDA_CALLS(CALL)};
+#undef CALL
 
 static int driver_start(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -34,8 +27,8 @@ static int driver_start(void) {
         snprintf(loaded.text, sizeof loaded.text, "there is no CUDA driver here (%s)", dlerror());
         return -ENODEV;
     }
-    const char *missing = "";
-    if (driver_find_calls(driver, &missing) < 0) {
+    const char *missing = weft_library_find(driver, calls, sizeof calls / sizeof *calls);
+    if (missing) {
         snprintf(loaded.text, sizeof loaded.text,
                  "the CUDA driver lacks %s: install one for CUDA 12.4 or later", missing);
         return -ENOSYS;

@@ -29,15 +29,26 @@
       "each PE its own, each; the host of every PE, list:0,0,1; the same on all PEs")              \
     X(text, far_engine, "WEFT_ENGINE", NULL, "libweft_ucx.so",                                     \
       "the library that reaches PEs on other hosts, a name or a path")                             \
+    X(text, carriers, "WEFT_CARRIERS", NULL, "auto",                                               \
+      "who applies what comes from far PEs: pe, each PE itself; host, the first of a host for "    \
+      "all; auto: host in large jobs where it has a processor to spare")                           \
     X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
       "the command by which oshrun runs another on a host, whose name and words follow it")        \
+    X(size, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                     \
+      "how many hosts oshrun starts itself; of more, those start so many others each")             \
     X(seconds, start_timeout, "WEFT_START_TIMEOUT", NULL, 60.0,                                    \
       "how long oshrun waits for a host to answer at the start")                                   \
     X(seconds, host_timeout, "WEFT_HOST_TIMEOUT", NULL, 5.0,                                       \
       "a host that has been silent for so long ends the job of several hosts that it is in")       \
+    X(text, interface, "WEFT_INTERFACE", NULL, "auto",                                             \
+      "the network interface by which hosts of a job without oshrun reach each other: its name; "  \
+      "auto: any that does")                                                                       \
     X(text, far_network, "WEFT_FAR_NETWORK", NULL, "private",                                      \
       "private: PEs on other hosts are not reached without encryption over an address that is "    \
       "public; trusted: they are")                                                                 \
+    X(text, bits, "WEFT_BITS", NULL, "same",                                                       \
+      "sums of products over hosts: same, their bits are those of one host; any, a host adds its " \
+      "own first, so that less goes over the network; the same on all PEs")                        \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
       "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include "base/library.h"
 #include "base/log.h"
 
 struct weft_openssl weft_openssl;
@@ -16,21 +17,12 @@ static struct {
     char text[256];
 } loaded = {.once = PTHREAD_ONCE_INIT};
 
-static int library_find_calls(void *library, const char **missing) {
-#define FIND(result, name, arguments)                     \
-    *(void **)&weft_openssl.name = dlsym(library, #name); \
-    if (!weft_openssl.name) {                             \
-        *missing = #name;                                 \
-        return -ENOSYS;                                   \
-    }
-    WEFT_OPENSSL_CALLS(FIND)
-#undef FIND
-    return 0;
-}
+#define CALL(result, name, arguments) {#name, &weft_openssl.name},
+static const struct weft_library_call calls[] = {WEFT_OPENSSL_CALLS(CALL)};
+#undef CALL
 
 static int library_open(void) {
     enum { MAJOR_SHIFT = 28, MAJOR = 3 };
-    const char *missing = "";
     void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         snprintf(
@@ -40,7 +32,8 @@ static int library_open(void) {
             dlerror());
         return -ENOENT;
     }
-    if (library_find_calls(library, &missing) < 0) {
+    const char *missing = weft_library_find(library, calls, sizeof calls / sizeof *calls);
+    if (missing) {
         snprintf(loaded.text, sizeof loaded.text,
                  "libssl.so.3 lacks %s: install OpenSSL 3.0 or later", missing);
         return -ENOSYS;

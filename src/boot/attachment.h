@@ -17,8 +17,9 @@ struct weft_attachment {
     bool valid;    /* false before, and again in a forked child */
     bool launched; /* oshrun watches over the job, and writes the abort word if it can */
     int pe, npes;
-    int hub, life;                    /* -1 when alone; life: -1 without oshrun */
-    struct weft_hub *served;          /* PE 0 without oshrun: the hub, which it serves itself */
+    int root;      /* the first PE of this host, which serves the hub where oshrun does not */
+    int hub, life; /* -1 when alone; life: -1 without oshrun */
+    struct weft_hub *served; /* PE 0 of one host, without oshrun: the hub, which it serves itself */
     struct weft_control *control;     /* mapped for good: other threads may look after leaving */
     const struct weft_source *source; /* which has to be closed at the end; NULL: none */
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "base/machine.h"
 #include "base/privilege.h"
+#include "boot/agent.h"
 #include "boot/alive.h"
 #include "boot/attachment.h"
 #include "boot/guard.h"
@@ -42,6 +43,7 @@ static void attachment_forget(void) {
     weft_attachment.source = NULL;
     for (int pe = 0; weft_attachment.served && pe < weft_attachment.npes; pe++)
         close_unless_none(weft_hub_socket(weft_attachment.served, pe));
+    weft_agent_forget();
     close_unless_none(weft_attachment.hub);
     close_unless_none(weft_attachment.life);
     weft_attachment.hub = weft_attachment.life = -1;
@@ -70,6 +72,7 @@ static int attach_by_meeting(const struct weft_source *source) {
     if (self.npes == 1)
         return attach_alone();
     error = weft_meet(&self, &weft_attachment);
+    weft_log_set_host(weft_boot_host_name(weft_boot_host(weft_attachment.pe)));
     return error ? error : weft_guard_start();
 }
 
@@ -170,4 +173,5 @@ void weft_boot_leave(void) {
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
     atomic_store(&me->state, WEFT_PE_LEFT);
     weft_alive_release(&me->alive);
+    weft_agent_tell();
 }

@@ -38,7 +38,7 @@ bool weft_boot_expected(void);
  * others are found with `key`, which weft_boot_key has drawn on one of them, or else with
  * `allgather`: every PE gives `bytes` of `mine`, and all receive what PE i gave at all + i * bytes;
  * 0: done. */
-#define WEFT_BOOT_KEY_BYTES 40
+#define WEFT_BOOT_KEY_BYTES 120
 struct weft_boot_given {
     int pe, npes;
     unsigned char job_key[WEFT_BOOT_KEY_BYTES];

@@ -186,12 +186,12 @@ static void signal_text(int number, char *text, size_t bytes) {
 
 /* Writes what PE `cause->pe` did, as the words that follow its name. */
 static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes) {
-    char by_signal[64];
-    signal_text(cause->detail, by_signal, sizeof by_signal);
+    char part[96];
+    signal_text(cause->detail, part, sizeof part);
     switch (cause->kind) {
     case WEFT_ABORT_DIED:
         if (cause->detail)
-            snprintf(text, bytes, "was killed %s", by_signal);
+            snprintf(text, bytes, "was killed %s", part);
         else
             snprintf(text, bytes, "%s",
                      cause->state == WEFT_PE_LEFT ? "ended while others wait for it" : "died");
@@ -209,6 +209,11 @@ static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes
     case WEFT_ABORT_LEFT:
         snprintf(text, bytes, "exited with status %d while others wait for it", cause->detail);
         break;
+    case WEFT_ABORT_CUT:
+        weft_boot_pes_text(cause->detail, part, sizeof part);
+        snprintf(text, bytes, "cannot reach host %s (%s), though it lives",
+                 weft_boot_host_name(cause->detail), part);
+        break;
     case WEFT_ABORT_EXECED:
         snprintf(text, bytes, "became another program without shmem_finalize");
         break;
@@ -218,7 +223,7 @@ static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes
 }
 
 void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
-    char what[128];
+    char what[192];
     if (cause->kind == WEFT_ABORT_NONE) {
         text[0] = '\0';
     } else if (cause->kind == WEFT_ABORT_HOST) {

@@ -19,7 +19,7 @@
 #include "boot/hosts.h"
 
 #define WEFT_CONTROL_MAGIC     UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT    5u
+#define WEFT_CONTROL_LAYOUT    6u
 #define WEFT_CONTROL_LISTENERS 8
 
 /* The state of a PE, which only the PE itself writes. */
@@ -42,6 +42,7 @@ enum weft_end_kind {
     WEFT_ABORT_LEFT = 8,   /* PE abort_pe called exit while others wait; abort_detail: status */
     WEFT_ABORT_HOST = 9,   /* host abort_detail does not answer; abort_pe: -1 */
     WEFT_ABORT_FRONT = 10, /* this host has lost the oshrun that started the job; abort_pe: -1 */
+    WEFT_ABORT_CUT = 11,   /* PE abort_pe cannot reach host abort_detail, though it lives */
     WEFT_ABORT_KINDS,
 };
 
@@ -71,6 +72,13 @@ struct weft_stall {
 
 #define WEFT_STALLS 4 /* threads of a PE */
 
+/* How often letters were delivered to a PE, and how many of its threads sleep until some arrive
+ * (futex; core/wait.h). */
+struct weft_arrivals {
+    _Alignas(64) _Atomic uint32_t count;
+    _Atomic uint32_t sleepers;
+};
+
 struct weft_control_pe {
     /* Robust and process-shared, held by the PE from join to leave. The kernel marks it when the
      * holder dies, before it takes the memory down: the earliest notice of a death there is. */
@@ -81,6 +89,7 @@ struct weft_control_pe {
     _Atomic uint32_t openings;   /* of listening sockets; counts up, and may be slept on (futex) */
     _Atomic int32_t exit_status; /* of exit, which finalizes: written before the departure */
     int32_t host;                /* where it runs */
+    struct weft_arrivals arrivals;
     struct weft_control_listener listening[WEFT_CONTROL_LISTENERS];
     struct weft_stall stall[WEFT_STALLS];
 };
@@ -149,7 +158,7 @@ struct weft_cause weft_control_cause(const struct weft_control *control, int npe
 
 /* "PE 3 (pid 4711 on b) was killed by signal 9 (Killed)" and so on, the host's name only where
  * there are several; "" when nothing happened. */
-enum { WEFT_CAUSE_TEXT_BYTES = 256 };
+enum { WEFT_CAUSE_TEXT_BYTES = 320 };
 void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes);
 
 #endif

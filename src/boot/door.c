@@ -321,13 +321,13 @@ void weft_door_turn(struct weft_door *door) {
 
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
-static int port_listen(int family, const struct sockaddr *any, socklen_t bytes) {
+static int port_bind(int family, const struct sockaddr *any, socklen_t bytes) {
     int listening = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listening < 0)
         return -errno;
     if (family == AF_INET6)
         setsockopt(listening, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
-    if (bind(listening, any, bytes) == 0 && listen(listening, SOMAXCONN) == 0)
+    if (bind(listening, any, bytes) == 0)
         return listening;
     int error = -errno;
     close(listening);
@@ -335,11 +335,11 @@ static int port_listen(int family, const struct sockaddr *any, socklen_t bytes) 
 }
 
 /* Both families by one socket, or IPv4 alone where the other one is switched off. */
-static int port_open(void) {
+static int port_take(void) {
     struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
     struct sockaddr_in any4 = {.sin_family = AF_INET};
-    int listening = port_listen(AF_INET6, (struct sockaddr *)&any6, sizeof any6);
-    return listening >= 0 ? listening : port_listen(AF_INET, (struct sockaddr *)&any4, sizeof any4);
+    int listening = port_bind(AF_INET6, (struct sockaddr *)&any6, sizeof any6);
+    return listening >= 0 ? listening : port_bind(AF_INET, (struct sockaddr *)&any4, sizeof any4);
 }
 
 /* Both families have the port at the same place. */
@@ -350,9 +350,18 @@ static uint16_t port_number(int listening) {
     return ntohs(address.sin6_port);
 }
 
+int weft_door_reserve(uint16_t *port) {
+    int taken = port_take();
+    if (taken >= 0)
+        *port = port_number(taken);
+    return taken;
+}
+
 static int descriptors_open(struct weft_door *door) {
-    if ((door->listening = port_open()) < 0)
+    if (door->listening < 0 && (door->listening = port_take()) < 0)
         return door->listening;
+    if (listen(door->listening, SOMAXCONN) < 0)
+        return -errno;
     door->port = port_number(door->listening);
     if ((door->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
         (door->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) < 0)
@@ -363,6 +372,7 @@ static int descriptors_open(struct weft_door *door) {
 
 static int door_make(struct weft_door **made, const struct weft_door_options *options) {
     int places = options->places + SILENT_MAX;
+    int reserved = options->reserved ? *options->reserved : -1;
     struct weft_door *door = calloc(1, sizeof *door);
     struct guest *guests = calloc((size_t)places, sizeof *guests);
     if (!door || !guests) {
@@ -371,7 +381,7 @@ static int door_make(struct weft_door **made, const struct weft_door_options *op
         return -ENOMEM;
     }
     *door = (struct weft_door){
-        .options = *options, .epoll = -1, .listening = -1, .timer = -1, .guests = guests};
+        .options = *options, .epoll = -1, .listening = reserved, .timer = -1, .guests = guests};
     for (int i = places - 1; i >= 0; i--) {
         guests[i] = (struct guest){.socket = -1, .younger = door->unused};
         door->unused = &guests[i];
@@ -382,17 +392,17 @@ static int door_make(struct weft_door **made, const struct weft_door_options *op
 
 int weft_door_open(struct weft_door **opened, const struct weft_door_options *options) {
     struct weft_door *door = NULL;
-    int error = weft_tls_load();
-    if (error)
-        return error;
-    error = door_make(&door, options);
-    if (error) {
-        weft_log("cannot listen for other hosts: %s", strerror(-error));
-        weft_door_close(door);
-        return error;
+    int error = weft_tls_load(), made = error ? error : door_make(&door, options);
+    if (made == 0) {
+        *opened = door;
+        return 0;
     }
-    *opened = door;
-    return 0;
+    if (error == 0)
+        weft_log("cannot listen for other hosts: %s", strerror(-made));
+    if (!door && options->reserved)
+        close(*options->reserved);
+    weft_door_close(door);
+    return made;
 }
 
 void weft_door_close(struct weft_door *door) {
@@ -406,6 +416,8 @@ void weft_door_close(struct weft_door *door) {
     if (unsaid)
         weft_note("%llu more connections were refused for such reasons",
                   (unsigned long long)unsaid);
+    if (door->listening >= 0)
+        shutdown(door->listening, SHUT_RDWR); /* a forked child may have the socket, too */
     int descriptors[] = {door->listening, door->timer, door->epoll};
     for (int i = 0; i < 3; i++)
         if (descriptors[i] >= 0)

@@ -27,9 +27,15 @@ struct weft_door_options {
     weft_tls_key_of *key_of; /* both are called from weft_door_turn, with `owner` */
     weft_door_take *take;
     void *owner;
+    const int *reserved; /* a socket of weft_door_reserve, which becomes the door's also on failure;
+                            NULL: a free port is found */
 };
 
-/* Listens on a free port of all addresses of this host, IPv6 and IPv4. 0 or -errno, logged. */
+/* Takes a free port of all addresses of this host, at which nobody listens yet: calls there are
+ * refused by the kernel. The socket, or -errno, not logged. */
+int weft_door_reserve(uint16_t *port);
+
+/* Listens on a port of all addresses of this host, IPv6 and IPv4. 0 or -errno, logged. */
 int weft_door_open(struct weft_door **door, const struct weft_door_options *options);
 
 /* Closes the port and all connections that are half open, and writes how many were refused without

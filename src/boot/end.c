@@ -3,6 +3,8 @@
  * first does. */
 #include "boot/end.h"
 #include <unistd.h>
+#include "base/clock.h"
+#include "boot/agent.h"
 #include "boot/attachment.h"
 #include "boot/source.h"
 
@@ -43,24 +45,32 @@ void weft_boot_tell_end(void) {
         weft_boot_tell_error(weft_boot_abort_text());
 }
 
-/* Asks oshrun by a message of this kind, or writes the cause. */
-static void job_end(enum weft_wire_kind kind, enum weft_end_kind cause_kind, int pe, int status) {
-    struct weft_wire_header wish = {.kind = kind, .first = (uint32_t)pe, .status = status};
-    struct weft_cause cause = {.kind = cause_kind, .pe = pe, .detail = status};
+/* Asks oshrun by a message of this kind, which fails only when it is over, or writes the cause. */
+static void job_end(enum weft_wire_kind kind, int first, const struct weft_cause *cause) {
+    struct weft_wire_header wish = {
+        .kind = kind, .first = (uint32_t)first, .status = cause->detail};
     if (weft_attachment.launched)
-        weft_wire_send(weft_attachment.hub, &wish, NULL, 0); /* fails only when it is over */
+        weft_wire_send(weft_attachment.hub, &wish, NULL, 0);
     else if (weft_attachment.npes > 1)
-        weft_control_abort(weft_attachment.control, &cause);
+        weft_control_abort(weft_attachment.control, cause);
 }
 
 void weft_boot_end_job(int status, bool error) {
+    enum weft_end_kind kind = error ? WEFT_ABORT_ERROR : WEFT_ABORT_GLOBAL_EXIT;
+    struct weft_cause cause = {.kind = kind, .pe = weft_attachment.pe, .detail = status};
     if (weft_attachment.valid)
-        job_end(error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
-                error ? WEFT_ABORT_ERROR : WEFT_ABORT_GLOBAL_EXIT, weft_attachment.pe, status);
+        job_end(error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT, cause.pe, &cause);
 }
 
 void weft_boot_end_for(int pe, int status) {
-    job_end(WEFT_WIRE_BLAME, WEFT_ABORT_LEFT, pe, status);
+    struct weft_cause cause = {.kind = WEFT_ABORT_LEFT, .pe = pe, .detail = status};
+    job_end(WEFT_WIRE_BLAME, pe, &cause);
+}
+
+/* Without oshrun there are agents (boot/agent.h) where there are hosts. */
+void weft_boot_tell_cut(int host) {
+    struct weft_wire_header cut = {.kind = WEFT_WIRE_CUT, .first = (uint32_t)host};
+    weft_wire_send(weft_attachment.hub, &cut, NULL, 0);
 }
 
 void weft_boot_close_source(void) {
@@ -70,13 +80,25 @@ void weft_boot_close_source(void) {
         source->close();
 }
 
-void weft_boot_quit(int status) {
-    weft_boot_close_source();
+void weft_boot_part(void) {
+    weft_agent_finish();
+}
+
+static _Atomic bool leaving; /* a thread is in the function below, and has said why */
+
+void weft_boot_exit(int status) {
+    atomic_store(&leaving, true);
+    weft_boot_part();
     _exit(status);
 }
 
+void weft_boot_quit(int status) {
+    weft_boot_close_source();
+    weft_boot_exit(status);
+}
+
 void weft_boot_lost(void) {
-    struct weft_cause root_died = {.kind = WEFT_ABORT_DIED, .pe = 0};
+    struct weft_cause root_died = {.kind = WEFT_ABORT_DIED, .pe = weft_attachment.root};
     if (!weft_attachment.launched)
         weft_control_abort(weft_attachment.control, &root_died); /* unless there is a cause */
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
@@ -87,21 +109,38 @@ void weft_boot_lost(void) {
         weft_log("the launcher is gone");
     else
         weft_log("%s; leaving", weft_boot_abort_text());
-    _exit(WEFT_STATUS_ABORTED);
+    weft_boot_exit(WEFT_STATUS_ABORTED);
 }
 
 void weft_boot_end_self(const char *remark) {
+    while (atomic_load(&leaving))
+        pause();
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         weft_boot_quit(cause.detail & 0xff);
     if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
         weft_log("%s; leaving%s", weft_boot_abort_text(), remark);
-    _exit(WEFT_STATUS_ABORTED);
+    weft_boot_exit(WEFT_STATUS_ABORTED);
+}
+
+/* How a PE died is known a moment later than that it did. */
+static void death_await(void) {
+    enum { LATER_MS = 100 };
+    static _Atomic bool awaited;
+    struct weft_control *control = weft_attachment.control;
+    for (int ms = 0; ms < LATER_MS && !atomic_load(&awaited); ms++)
+        if (atomic_load(&control->abort) != WEFT_ABORT_DIED || atomic_load(&control->abort_detail))
+            break;
+        else
+            weft_clock_sleep_ms(1);
+    atomic_store(&awaited, true);
 }
 
 const char *weft_boot_abort_text(void) {
     static _Thread_local char text[WEFT_CAUSE_TEXT_BYTES];
     struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
+    if (weft_attachment.control && weft_attachment.launched)
+        death_await();
     if (weft_attachment.control)
         cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     weft_cause_text(&cause, text, sizeof text);

@@ -14,6 +14,10 @@ void weft_boot_end_job(int status, bool error);
  * for it. Returns once that is under way; this PE then finds the job aborted. */
 void weft_boot_end_for(int pe, int status);
 
+/* Tells whoever watches over the job that this PE cannot reach another host: if that one lives, the
+ * job ends for it. Said again as long as that lasts. */
+void weft_boot_tell_cut(int host);
+
 /* Called where this process would end because of a failure elsewhere, by a thread that is in a
  * call, which it may leave by longjmp; and by one of the library's own where that comes first. */
 typedef void weft_end_handler(const char *reason);
@@ -35,6 +39,13 @@ _Noreturn void weft_boot_lost(void);
 
 /* Leaves this process at once, but in order as far as another launcher can tell. */
 _Noreturn void weft_boot_quit(int status);
+
+/* Ends this process at once, as _exit, but other hosts hear first what there is to hear of this
+ * one, where this process speaks for it. */
+_Noreturn void weft_boot_exit(int status);
+
+/* The same where the process ends by itself: nothing of the job is to come. */
+void weft_boot_part(void);
 
 /* Tells the source that this process ends in order. Nothing the second time. */
 void weft_boot_close_source(void);

@@ -16,6 +16,7 @@
 #include "boot/guard.h"
 #include "boot/hub.h"
 #include "boot/late.h"
+#include "boot/root.h"
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AT_ABORT_MS = 20 };
 
@@ -119,33 +120,9 @@ int weft_exchange_begin(struct weft_exchange *exchange, int members) {
 
 /* --- PE 0 as the root of the hub -------------------------------------------------------------- */
 
-/* Where no launcher of ours is, PE 0 serves the hub while it is in the exchange itself. Descriptors
- * move only in a call that every PE is in, so no thread and no process is needed for it.
- *
- * A PE whose socket closes is dead, unless it has left in order and nobody waits for it. The guards
- * would find a death too, but not before the PE has joined. */
-static void pe_check_lost(int pe) {
-    struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
-    bool left = atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
-    if (!left || weft_hub_awaits(weft_attachment.served, pe))
-        weft_control_abort(weft_attachment.control, &death);
-}
-
-/* All that one PE has sent. */
-static void root_serve_pe(int pe) {
-    struct weft_hub_report report;
-    struct weft_cause junk = {.kind = WEFT_ABORT_ERROR, .pe = pe};
-    enum weft_hub_news news;
-    do
-        news = weft_hub_serve(weft_attachment.served, pe, &report);
-    while (news == WEFT_HUB_GAVE);
-    if (news == WEFT_HUB_NOTHING || news == WEFT_HUB_LOST) /* root_turn looks at the lost */
-        return;
-    if (!weft_control_aborted(weft_attachment.control))
-        weft_log("PE %d sent %s; ending the job", pe,
-                 report.why ? report.why : "what only goes to a launcher");
-    weft_control_abort(weft_attachment.control, &junk);
-}
+/* Where no launcher of ours is, and no other host, PE 0 serves the hub while it is in the exchange
+ * itself. Descriptors move only in a call that every PE is in, so no thread and no process is
+ * needed for it. */
 
 /* Waits until a PE has sent something or can be sent more, or something is there for PE 0 itself,
  * or a moment is over; then serves all. */
@@ -160,11 +137,9 @@ static void root_turn(void) {
     int ready = poll(polls, (nfds_t)npes + 1, weft_hub_crowded(hub) ? 1 : LOOK_AT_ABORT_MS);
     for (int pe = 0; ready > 0 && pe < npes; pe++)
         if (polls[pe].revents)
-            root_serve_pe(pe);
+            weft_root_serve(hub, pe);
     weft_hub_retry(hub);
-    for (int pe = 0; pe < npes; pe++)
-        if (weft_hub_socket(hub, pe) < 0)
-            pe_check_lost(pe);
+    weft_root_check_lost(hub);
 }
 
 static bool root_is_delivering(void) {
@@ -199,8 +174,9 @@ static void hub_await(struct weft_late *late) {
 }
 
 static int exchange_all(struct weft_exchange *exchange) {
+    const char *root = exchange->over_hosts ? "the first PE of this host" : "PE 0";
     struct weft_late late = {.count = exchange->members,
-                             .server = weft_attachment.launched ? "oshrun" : "PE 0"};
+                             .server = weft_attachment.launched ? "oshrun" : root};
     int error = exchange_give(exchange);
     while (error == 0 && exchange->arrived < exchange->members) {
         error = weft_exchange_take(exchange, weft_attachment.hub);

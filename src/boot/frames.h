@@ -20,6 +20,7 @@
 struct weft_frame {
     uint32_t kind, bytes; /* of the payload */
     int32_t pe, value;
+    int32_t host, unused; /* whose it is, or for whom; 0 */
 };
 
 enum {

@@ -41,39 +41,46 @@ static int given_open(struct weft_identity *self) {
 /* PE 0's job key out of all, if every PE stands at its place. */
 struct given_entry {
     int32_t pe, npes;
+    uint64_t host;
     struct weft_job_key job_key;
 };
 
-static int given_pick(const struct given_entry *all, struct weft_job_key *job_key) {
-    for (int pe = 0; pe < given.npes; pe++)
+static int given_pick(const struct given_entry *all, struct weft_identity *self) {
+    self->here = 0;
+    for (int pe = 0; pe < given.npes; pe++) {
         if (all[pe].pe != pe || all[pe].npes != given.npes) {
             weft_log("shmemx_init_attr: argument attr: allgather has brought the data of PE %d of "
                      "%d to place %d of %d: pe and npes have to be those of its group",
                      all[pe].pe, all[pe].npes, pe, given.npes);
             return -EINVAL;
         }
-    *job_key = all[0].job_key;
+        self->here += all[pe].host == all[self->pe].host;
+    }
+    self->job_key = all[0].job_key;
     return 0;
 }
 
-static int given_gather(struct weft_job_key *job_key) {
-    struct given_entry mine = {.pe = given.pe, .npes = given.npes, .job_key = *job_key};
+static int given_gather(struct weft_identity *self) {
+    struct given_entry mine = {.pe = given.pe, .npes = given.npes, .host = weft_source_host()};
     struct given_entry *all = calloc((size_t)given.npes, sizeof *all);
     if (!all)
         return -ENOMEM;
-    int error = given.allgather(&mine, all, sizeof mine, given.context);
+    int error = self->pe == 0 ? weft_job_key_draw(&mine.job_key) : 0;
+    if (error) /* logged: all must take part */
+        memset(&mine.job_key, 0, sizeof mine.job_key);
+    error = given.allgather(&mine, all, sizeof mine, given.context);
     if (error) {
         weft_log("shmemx_init_attr: argument attr: allgather returns %d", error);
         error = -EIO;
     }
-    error = error ? error : given_pick(all, job_key);
+    error = error ? error : given_pick(all, self);
     free(all);
     return error;
 }
 
 static int given_share(struct weft_identity *self) {
     if (given.allgather)
-        return given_gather(&self->job_key);
+        return given_gather(self);
     memcpy(&self->job_key, given.job_key, sizeof self->job_key);
     return 0;
 }

@@ -37,12 +37,14 @@ static bool pe_has_left(int pe) {
     return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
 }
 
-/* The next PE of the ring that has joined and not left, or -1. */
+/* The next PE of the ring that has joined and not left, or -1. The ring is that of this host. */
 static int neighbour_find(void) {
     int npes = weft_attachment.npes;
-    for (int distance = 1; distance < npes; distance++)
-        if (pe_is_in((weft_attachment.pe + distance) % npes))
-            return (weft_attachment.pe + distance) % npes;
+    for (int distance = 1; distance < npes; distance++) {
+        int pe = (weft_attachment.pe + distance) % npes;
+        if (weft_boot_is_here(pe) && pe_is_in(pe))
+            return pe;
+    }
     return -1;
 }
 
@@ -74,17 +76,18 @@ static void neighbour_watch(int pe) {
 
 static void mutexes_check(void) {
     for (int pe = 0; pe < weft_attachment.npes; pe++)
-        if (pe != weft_attachment.pe && pe_is_in(pe))
+        if (pe != weft_attachment.pe && weft_boot_is_here(pe) && pe_is_in(pe))
             neighbour_judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
 }
 
-/* PE 0 has a socket to each PE, the others have one to PE 0. */
+/* The root has a socket to each PE, the others have one to the root; its agent looks at those of
+ * the root's that has one. */
 static void hub_sockets_check(void) {
     if (poll(lines, nlines, 0) <= 0)
         return;
     for (nfds_t i = 0; i < nlines; i++)
         if (lines[i].revents & (POLLHUP | POLLRDHUP))
-            death_report((int)i);
+            death_report(nlines == 1 ? weft_attachment.root : (int)i);
 }
 
 static void sockets_open(void) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "boot/hosts.h"
 #include "boot/wire.h"
 
 struct hub_round {
@@ -149,6 +150,10 @@ static struct hub_round *round_pending(struct weft_hub *hub) {
     return NULL;
 }
 
+bool weft_hub_is_pending(const struct weft_hub *hub) {
+    return round_pending((struct weft_hub *)hub) != NULL;
+}
+
 bool weft_hub_gather(struct weft_hub *hub, struct weft_hub_gathered *gathered) {
     struct hub_round *round = round_pending(hub);
     if (!round || round->gathered)
@@ -242,6 +247,11 @@ static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
             report->culprit = (int)header->first;
             if (header->first < (uint32_t)hub->npes)
                 return WEFT_HUB_BLAMED;
+            break;
+        case WEFT_WIRE_CUT:
+            report->culprit = (int)header->first;
+            if (header->first < (uint32_t)weft_boot_nhosts())
+                return WEFT_HUB_CUT;
         }
     }
     report->why = "a message that makes no sense";

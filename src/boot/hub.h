@@ -23,6 +23,7 @@ enum weft_hub_news {
     WEFT_HUB_EXIT,   /* status */
     WEFT_HUB_FAILED, /* status */
     WEFT_HUB_BLAMED, /* status; culprit: another PE, which exits with it while this one waits */
+    WEFT_HUB_CUT,    /* culprit: the host that the PE cannot reach */
     WEFT_HUB_LOST,   /* the PE's end is closed; the hub has closed its own */
     WEFT_HUB_JUNK,   /* why: a message that no PE of ours sends */
 };
@@ -57,6 +58,9 @@ struct weft_hub_gathered {
     size_t bytes;
 };
 bool weft_hub_gather(struct weft_hub *hub, struct weft_hub_gathered *gathered);
+
+/* True if all PEs of this host have given to a round for which others are waited. */
+bool weft_hub_is_pending(const struct weft_hub *hub);
 
 /* The contributions of all PEs of the job to the round that was taken last. 0, or -EPROTO: no round
  * waits for that, or not for so many bytes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The peer's part: look for PE 0's listening socket until it is there, go in, and wait for the
+/* The peer's part: look for the root's listening socket until it is there, go in, and wait for the
  * page. */
 #include "boot/meet.h"
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
+#include "boot/callers.h"
 #include "boot/rendezvous.h"
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
@@ -39,9 +40,12 @@ static int answer_refused(const char *why, size_t bytes) {
 static int answer_welcomed(const struct weft_identity *self,
                            const struct weft_wire_message *message,
                            struct weft_attachment *attachment) {
-    if (message->nfds == 1)
-        return weft_control_map(message->fd[0], self->npes, &attachment->control);
-    weft_log("PE 0 has sent %d descriptors in place of the control page", message->nfds);
+    if (message->nfds == 1) {
+        int error = weft_control_map(message->fd[0], self->npes, &attachment->control);
+        return error ? error : weft_control_read_hosts(attachment->control, self->npes);
+    }
+    weft_log("PE %d has sent %d descriptors in place of the control page", attachment->root,
+             message->nfds);
     return -EPROTO;
 }
 
@@ -51,7 +55,8 @@ static int answer_hear(int root, const struct weft_identity *self,
     char why[WEFT_REFUSAL_BYTES];
     ssize_t bytes = weft_wire_receive(root, &message, why, sizeof why, 0);
     if (bytes < 0) {
-        weft_log("PE 0 is gone before all PEs had come: %s", strerror((int)-bytes));
+        weft_log("PE %d is gone before all PEs had come: %s", attachment->root,
+                 strerror((int)-bytes));
         return (int)bytes;
     }
     int error = -EPROTO;
@@ -60,7 +65,8 @@ static int answer_hear(int root, const struct weft_identity *self,
     else if (message.header.kind == WEFT_WIRE_REFUSAL)
         error = answer_refused(why, (size_t)bytes);
     else
-        weft_log("PE 0 answers with a message of no known kind (%u)", message.header.kind);
+        weft_log("PE %d answers with a message of no known kind (%u)", attachment->root,
+                 message.header.kind);
     weft_wire_close(&message);
     return error;
 }
@@ -86,7 +92,7 @@ static int listeners_try(const struct weft_identity *self, struct weft_attachmen
     FILE *listing = fopen("/proc/net/unix", "re");
     if (!listing) {
         int code = -errno;
-        weft_log("cannot look for PE 0 in /proc/net/unix: %s", strerror(-code));
+        weft_log("cannot look for PE %d in /proc/net/unix: %s", attachment->root, strerror(-code));
         return code;
     }
     int error = -EAGAIN, root;
@@ -94,38 +100,72 @@ static int listeners_try(const struct weft_identity *self, struct weft_attachmen
         error = hello_exchange(root, self, attachment);
     fclose(listing);
     if (error == -EAGAIN && root != -ENOENT) {
-        weft_log("cannot go to PE 0: %s", strerror(-root));
+        weft_log("cannot go to PE %d: %s", attachment->root, strerror(-root));
         return root;
     }
     return error;
 }
 
-static int root_find(const struct weft_identity *self, struct weft_attachment *attachment) {
+/* `spoke`: to PE 0 on another host, which may say that there will be no job; NULL: there is none.
+ */
+static int root_find(const struct weft_identity *self, struct weft_attachment *attachment,
+                     struct weft_spoke *spoke) {
     uint64_t begin_ns = weft_clock_ns();
+    char why[WEFT_REFUSAL_BYTES];
     bool hinted = false;
     for (long pause_ms = 1;;
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
         int error = listeners_try(self, attachment);
         uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
+        if (error == -EAGAIN && spoke && weft_arrive_refused(spoke, why)) {
+            weft_log("%s", why);
+            error = -EPROTO;
+        }
         if (error != -EAGAIN)
             return error;
         if (waited_ms >= WEFT_MEET_LIMIT_MS)
             break;
         if (waited_ms >= WEFT_MEET_HINT_MS && !hinted) {
-            weft_source_hint(self, "0");
+            char missing[16];
+            snprintf(missing, sizeof missing, "%d", attachment->root);
+            weft_source_hint(self, missing);
             hinted = true;
         }
         weft_clock_sleep_ms(pause_ms);
     }
-    weft_log("PE 0 of %d has not called shmem_init on this host within %d s", self->npes,
-             WEFT_MEET_LIMIT_MS / 1000);
+    weft_log("PE %d of %d has not called shmem_init on this host within %d s", attachment->root,
+             self->npes, WEFT_MEET_LIMIT_MS / 1000);
     return -ETIMEDOUT;
+}
+
+/* From another host than PE 0's. */
+static int meet_from_afar(const struct weft_identity *self, struct weft_attachment *attachment) {
+    struct weft_places places;
+    struct weft_spoke spoke = {.frames = NULL};
+    int error = weft_arrive(self, &places, &spoke);
+    if (error == 0) {
+        attachment->root = weft_places_first(&places, places.here);
+        if (attachment->root == self->pe) {
+            error = weft_meet_receive(self, attachment, &places, &spoke);
+        } else {
+            error = root_find(self, attachment, &spoke);
+            weft_arrive_say(&spoke, WEFT_ARRIVAL_BYE);
+            weft_spoke_close(&spoke);
+        }
+    }
+    weft_places_free(&places);
+    return error;
 }
 
 int weft_meet(const struct weft_identity *self, struct weft_attachment *attachment) {
     attachment->pe = self->pe;
     attachment->npes = self->npes;
+    attachment->root = 0;
     attachment->hub = -1; /* an attempt before this one may have left its own */
     attachment->served = NULL;
-    return self->pe == 0 ? weft_meet_receive(self, attachment) : root_find(self, attachment);
+    if (weft_source_is_elsewhere(self))
+        return meet_from_afar(self, attachment);
+    if (self->pe == 0)
+        return weft_meet_receive(self, attachment, NULL, NULL);
+    return root_find(self, attachment, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The PEs of one host find each other here if oshrun has not connected them.
  *
- * PE 0 opens a listening socket (boot/rendezvous.h) and receives the others, its peers, which send
- * their number and the job's key. When all have come, PE 0 makes the control page, sends it to all
- * and closes the listening socket. The connections stay: they are those of the hub, which PE 0
- * serves itself. */
+ * The root, PE 0, opens a listening socket (boot/rendezvous.h) and receives the others, its peers,
+ * which send their number and the job's key. When all have come, the root makes the control page,
+ * sends it to all and closes the listening socket. The connections stay: they are those of the hub,
+ * which the root serves itself.
+ *
+ * PEs on other hosts call PE 0 first (boot/callers.h), which tells when all are there and who is
+ * where. Then the first PE of each host is the root of those of its host. */
 #ifndef WEFT_BOOT_MEET_H
 #define WEFT_BOOT_MEET_H
 
@@ -13,13 +16,17 @@
 #include "boot/source.h"
 
 struct weft_attachment;
+struct weft_places;
+struct weft_spoke;
 
-/* Fills in the attachment's page and hub, where PE 0 has a socket to itself. Collective over the
- * job. 0 or -errno, logged. */
+/* Fills in the attachment's page and hub, where the root has a socket to itself; where there are
+ * several hosts its agent is started. Collective over the job. 0 or -errno, logged. */
 int weft_meet(const struct weft_identity *self, struct weft_attachment *attachment);
 
-/* PE 0's part of it. */
-int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment);
+/* The root's part of it. On another host than PE 0's it knows the places already, and has a
+ * connection to PE 0, which is moved; both are NULL for PE 0. */
+int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment,
+                      const struct weft_places *places, struct weft_spoke *spoke);
 
 /* The peer's message, behind a header of kind WEFT_WIRE_HELLO. Up to `version` it never changes,
  * so that each version can tell every other why they do not fit. */
@@ -35,10 +42,5 @@ struct weft_hello {
 
 /* The answer is WEFT_WIRE_WELCOME with the control page, or WEFT_WIRE_REFUSAL with a reason as
  * text; without one the peer belongs to another job. */
-enum { WEFT_REFUSAL_BYTES = 256 };
-
-/* After three seconds one line says which PEs this one waits for and why; after five minutes it
- * gives up. */
-enum { WEFT_MEET_HINT_MS = 3000, WEFT_MEET_LIMIT_MS = 300000 };
 
 #endif

@@ -256,6 +256,8 @@ static int server_connect(int version, struct weft_identity *self) {
     const char *fd = getenv("PMI_FD"), *port = getenv("PMI_PORT"), *id = getenv("PMI_ID");
     self->pe = weft_source_number(getenv("PMI_RANK"), WEFT_WIRE_PES_MAX);
     self->npes = weft_source_number(getenv("PMI_SIZE"), WEFT_WIRE_PES_MAX);
+    int here = weft_source_number(getenv("MPI_LOCALNRANKS"), WEFT_WIRE_PES_MAX); /* hydra's */
+    self->here = here > 0 ? here : 0;
     if (!fd && !(port && id)) {
         weft_log("PMI: neither PMI_FD nor PMI_PORT and PMI_ID are in the environment");
         return -EINVAL;

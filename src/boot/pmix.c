@@ -123,6 +123,18 @@ static int pmix_ask_size(int *npes) {
     return 0;
 }
 
+/* How many PEs run on this host, where the server says so. */
+static int pmix_ask_here(void) {
+    struct pmix_process job = pmix.self;
+    struct pmix_value *value = NULL;
+    job.rank = (uint32_t)PMIX_RANK_OF_JOB;
+    if (pmix.get(&job, "pmix.local.size", NULL, 0, &value) || !value)
+        return 0;
+    int here = value->type == PMIX_UINT32 ? (int)value->data.uint32 : 0;
+    pmix_release(value);
+    return here;
+}
+
 static int pmix_open(struct weft_identity *self) {
     int error = pmix_load();
     if (error)
@@ -131,6 +143,7 @@ static int pmix_open(struct weft_identity *self) {
     if (status)
         return pmix_fail("PMIx_Init", status);
     self->pe = (int)pmix.self.rank;
+    self->here = pmix_ask_here();
     return pmix_ask_size(&self->npes);
 }
 

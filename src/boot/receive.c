@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PE 0's part of the meeting. Whoever comes has to belong to this user; says in one message which
- * PE it is; and waits for the page. Nothing here blocks on a single peer. */
+/* The root's part of the meeting. Whoever comes has to belong to this user; says in one message
+ * which PE it is; and waits for the page. Nothing here blocks on a single peer.
+ *
+ * PE 0 waits for all PEs, here and from other hosts, and opens its port when it knows that some are
+ * elsewhere, or has waited for a moment without knowing. Another host's root waits for its own. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -13,19 +16,27 @@
 #include <weft/version.h>
 #include "base/clock.h"
 #include "base/machine.h"
+#include "boot/agent.h"
 #include "boot/attachment.h"
+#include "boot/callers.h"
 #include "boot/hub.h"
 #include "boot/listener.h"
 #include "boot/meet.h"
 #include "boot/rendezvous.h"
 
-enum { MANY_PEERS = 512, MESSAGE_MAX = 4096 };
+enum { MANY_PEERS = 512, MESSAGE_MAX = 4096, MOMENT_MS = 200 };
 
 struct acceptor {
     const struct weft_identity *self;
     struct weft_listener listener;
-    struct weft_connection *pe; /* by number; socket -1: nobody; ours stays empty */
-    int arrived, failed;
+    struct weft_connection *pe;   /* by number; socket -1: nobody; ours stays empty */
+    bool *came;                   /* by number, from wherever */
+    struct weft_places places;    /* of another host's root: known from the beginning on; PE 0 finds
+                                     out */
+    struct weft_callers *callers; /* PE 0's: from other hosts */
+    struct weft_spoke *spoke;     /* to PE 0, from another host */
+    int expected;                 /* here, or from wherever by PE 0 */
+    int arrived, called, failed;  /* here; from elsewhere */
     struct pollfd *polls;
     cpu_set_t processors; /* of all PEs */
     uint64_t begin_ns;
@@ -60,25 +71,37 @@ __attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *accept
             peer_refuse(&acceptor->pe[pe], why);
         acceptor->pe[pe].socket = -1;
     }
+    weft_callers_refuse(acceptor->callers, why);
     return -EPROTO;
 }
 
 /* --- Hearing a peer ------------------------------------------------------------------------- */
 
+/* Whether that PE can be one of this host. */
+static bool pe_is_expected(const struct acceptor *acceptor, int pe) {
+    bool is = pe >= 1 && pe < acceptor->self->npes && pe != acceptor->self->pe;
+    const int32_t *host_of = acceptor->places.host_of;
+    return is && (!host_of || host_of[pe] == acceptor->places.here);
+}
+
 static int peer_admit(struct acceptor *acceptor, const struct weft_hello *hello,
                       const struct weft_connection *peer) {
     const struct weft_identity *self = acceptor->self;
     char why[WEFT_REFUSAL_BYTES];
-    if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes)
+    if (hello->npes != self->npes || !pe_is_expected(acceptor, hello->pe))
         return give_up(acceptor, peer, "process %d wants to be PE %d of %d in a job of %d PEs",
                        peer->pid, hello->pe, hello->npes, self->npes);
     struct weft_connection *place = &acceptor->pe[hello->pe];
-    if (place->socket >= 0) {
-        snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
+    if (acceptor->came[hello->pe]) {
+        if (place->socket >= 0)
+            snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
+        else
+            snprintf(why, sizeof why, "a process on another host is PE %d already", hello->pe);
         peer_refuse(peer, why);
         return 0;
     }
     *place = *peer;
+    acceptor->came[hello->pe] = true;
     acceptor->arrived++;
     CPU_OR(&acceptor->processors, &acceptor->processors, &hello->processors);
     return 0;
@@ -94,9 +117,10 @@ static int hello_judge(struct acceptor *acceptor, const struct weft_hello *hello
     if (bytes != sizeof *hello ||
         strncmp(hello->version, WEFT_VERSION_STRING, sizeof hello->version))
         return give_up(acceptor, peer,
-                       "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
+                       "process %d runs Weft %.15s and PE %d (pid %d) %s: install the same version "
                        "everywhere",
-                       peer->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
+                       peer->pid, hello->version, acceptor->self->pe, (int)getpid(),
+                       WEFT_VERSION_STRING);
     if (memcmp(hello->key, acceptor->self->job_key.secret, sizeof hello->key) != 0) {
         peer_refuse(peer, "");
         return 0;
@@ -132,14 +156,14 @@ static void missing_list(const struct acceptor *acceptor, char *text, size_t byt
     int missing = 0;
     size_t at = 0;
     for (int pe = 1; pe < acceptor->self->npes; pe++)
-        if (acceptor->pe[pe].socket < 0 && missing++ < NAMED)
+        if (pe_is_expected(acceptor, pe) && !acceptor->came[pe] && missing++ < NAMED)
             at += (size_t)snprintf(text + at, bytes - at, "%s%d", missing > 1 ? ", " : "", pe);
     if (missing > NAMED)
         snprintf(text + at, bytes - at, " and %d more", missing - NAMED);
 }
 
 static int acceptor_check_time(struct acceptor *acceptor) {
-    char missing[128];
+    char missing[128] = "";
     uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / 1000000;
     if (waited_ms < WEFT_MEET_HINT_MS || (acceptor->hinted && waited_ms < WEFT_MEET_LIMIT_MS))
         return 0;
@@ -149,7 +173,8 @@ static int acceptor_check_time(struct acceptor *acceptor) {
                 WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
-    weft_source_hint(acceptor->self, missing);
+    if (*missing)
+        weft_source_hint(acceptor->self, missing);
     acceptor->hinted = true;
     return 0;
 }
@@ -164,18 +189,50 @@ static int acceptor_check_peers(struct acceptor *acceptor) {
     return 0;
 }
 
-/* Waits once for news from the peers that have come, and from the listening socket. */
+/* Lets PEs of other hosts come, if there are any, or may be. */
+static int port_open(struct acceptor *acceptor) {
+    const struct weft_identity *self = acceptor->self;
+    bool known = self->here > 0, elsewhere = known && self->here < self->npes;
+    uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / 1000000;
+    if (!acceptor->callers || (known && !elsewhere) || (!known && waited_ms < MOMENT_MS))
+        return 0;
+    int error = weft_callers_listen(acceptor->callers);
+    return elsewhere ? error : 0;
+}
+
+static int hosts_turn(struct acceptor *acceptor, const struct pollfd *polls) {
+    char why[WEFT_REFUSAL_BYTES];
+    if (acceptor->spoke && weft_arrive_refused(acceptor->spoke, why))
+        return give_up(acceptor, NULL, "%s", why);
+    if (!acceptor->callers)
+        return 0;
+    int called = weft_callers_turn(acceptor->callers, polls, why);
+    if (called < 0)
+        return give_up(acceptor, NULL, "%s", why);
+    acceptor->called = called;
+    return port_open(acceptor);
+}
+
+/* Waits once for news from the peers that have come, and from the listening sockets. */
 static int acceptor_turn(struct acceptor *acceptor) {
     nfds_t connected = 0;
     for (int pe = 1; pe < acceptor->self->npes; pe++)
         if (acceptor->pe[pe].socket >= 0)
             acceptor->polls[connected++] =
                 (struct pollfd){.fd = acceptor->pe[pe].socket, .events = POLLIN};
-    weft_listener_poll(&acceptor->listener, acceptor->polls, connected, WEFT_MEET_HINT_MS);
+    struct pollfd *afar = acceptor->polls + connected;
+    nfds_t own = connected;
+    if (acceptor->callers)
+        own += (nfds_t)weft_callers_polls(acceptor->callers, afar);
+    if (acceptor->spoke)
+        acceptor->polls[own++] = weft_spoke_poll(acceptor->spoke);
+    weft_listener_poll(&acceptor->listener, acceptor->polls, own,
+                       acceptor->callers || acceptor->spoke ? MOMENT_MS : WEFT_MEET_HINT_MS);
     int error = acceptor_check_peers(acceptor);
+    error = error ? error : hosts_turn(acceptor, afar);
     if (error)
         return error;
-    weft_listener_turn(&acceptor->listener, acceptor->polls + connected);
+    weft_listener_turn(&acceptor->listener, acceptor->polls + own);
     return acceptor->failed ? acceptor->failed : acceptor_check_time(acceptor);
 }
 
@@ -185,6 +242,8 @@ static int peers_welcome(struct acceptor *acceptor, int page) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
     struct weft_wire_body body = {.fds = &page, .nfds = 1};
     for (int pe = 1; pe < acceptor->self->npes; pe++) {
+        if (acceptor->pe[pe].socket < 0)
+            continue;
         int error = weft_wire_send(acceptor->pe[pe].socket, &header, &body, 0);
         if (error) {
             weft_log("cannot welcome PE %d (pid %d): %s", pe, acceptor->pe[pe].pid,
@@ -200,52 +259,116 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *
     int npes = acceptor->self->npes, own[2], sockets[npes];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
         return -errno;
-    sockets[0] = own[0];
-    for (int pe = 1; pe < npes; pe++) {
+    for (int pe = 0; pe < npes; pe++) {
         sockets[pe] = acceptor->pe[pe].socket;
         acceptor->pe[pe].socket = -1; /* the hub's now */
     }
+    sockets[acceptor->self->pe] = own[0];
     int error = weft_hub_open(&attachment->served, sockets, npes);
     attachment->hub = own[1];
     return error;
 }
 
-static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment *attachment) {
-    int page, granted = weft_machine_quota();
-    int error = weft_control_create(acceptor->self->npes, 1, &attachment->control, &page);
+/* For the agent: PE 0's connections to the first PE of each host, and those to others, which end
+ * soon; of another host's root the one to PE 0. */
+static int setup_make(struct acceptor *acceptor, struct weft_agent_setup *setup) {
+    const struct weft_places *places = &acceptor->places;
+    setup->spoke = calloc((size_t)places->nhosts, sizeof *setup->spoke);
+    setup->parting = calloc((size_t)acceptor->self->npes, sizeof *setup->parting);
+    if (!setup->spoke || !setup->parting)
+        return -ENOMEM;
+    if (acceptor->spoke) {
+        setup->spoke[0] = *acceptor->spoke;
+        *acceptor->spoke = (struct weft_spoke){.frames = NULL};
+    }
+    for (int pe = 1; acceptor->callers && pe < acceptor->self->npes; pe++) {
+        struct weft_spoke *spoke = weft_callers_spoke(acceptor->callers, pe);
+        if (pe == weft_places_first(places, places->host_of[pe]))
+            setup->spoke[places->host_of[pe]] = *spoke;
+        else if (spoke->frames)
+            setup->parting[setup->nparting++] = *spoke;
+        else
+            continue;
+        *spoke = (struct weft_spoke){.frames = NULL};
+    }
+    return 0;
+}
+
+/* The agent serves the hub from here on. */
+static int agent_start(struct acceptor *acceptor, struct weft_attachment *attachment) {
+    struct weft_agent_setup setup = {.hub = attachment->served};
+    int error = setup_make(acceptor, &setup);
+    attachment->served = NULL;
+    if (error)
+        weft_log("no memory for connections to %d hosts", acceptor->places.nhosts);
+    return error ? error : weft_agent_start(&setup);
+}
+
+static int page_make(struct acceptor *acceptor, struct weft_attachment *attachment, int *page) {
+    const struct weft_places *places = &acceptor->places;
+    int npes = acceptor->self->npes, granted = weft_machine_quota();
+    int error = weft_control_create(npes, places->nhosts, &attachment->control, page);
     if (error) {
         weft_log("cannot make the control page: %s", strerror(-error));
         return error;
     }
     int processors = CPU_COUNT(&acceptor->processors);
     attachment->control->cores = granted < processors ? granted : processors;
-    for (int pe = 1; pe < acceptor->self->npes; pe++) /* for a death before it says so itself */
-        atomic_store(&attachment->control->pe[pe].pid, acceptor->pe[pe].pid);
+    for (int pe = 1; pe < npes; pe++) { /* for a death before it says so itself */
+        int pid = acceptor->pe[pe].pid;
+        if (acceptor->callers && !pid)
+            pid = weft_callers_pid(acceptor->callers, pe);
+        atomic_store(&attachment->control->pe[pe].pid, pid);
+    }
+    if (places->nhosts == 1)
+        return 0;
+    struct weft_hosts_given given = {.npes = npes,
+                                     .nhosts = places->nhosts,
+                                     .here = places->here,
+                                     .host_of = places->host_of,
+                                     .host = places->host,
+                                     .network = places->network};
+    weft_control_write_hosts(attachment->control, &given);
+    return weft_control_read_hosts(attachment->control, npes);
+}
+
+static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment *attachment) {
+    int page, error = page_make(acceptor, attachment, &page);
+    if (error)
+        return error;
     error = peers_welcome(acceptor, page);
     close(page);
     if (error == 0 && (error = acceptor_open_hub(acceptor, attachment)) != 0)
         weft_log("cannot make the hub: %s", strerror(-error));
+    if (error == 0 && acceptor->places.nhosts > 1)
+        error = agent_start(acceptor, attachment);
     return error;
 }
 
+/* --- The whole ------------------------------------------------------------------------------- */
+
 static int acceptor_open(struct acceptor *acceptor) {
-    size_t npes = (size_t)acceptor->self->npes;
+    const struct weft_identity *self = acceptor->self;
+    size_t npes = (size_t)self->npes;
     acceptor->begin_ns = weft_clock_ns();
     weft_machine_processors(&acceptor->processors);
     if (npes > MANY_PEERS)
         weft_machine_raise_descriptors();
-    acceptor->pe = malloc(npes * sizeof *acceptor->pe);
-    acceptor->polls = calloc(WEFT_LISTENER_POLLS + npes, sizeof *acceptor->polls);
+    acceptor->pe = calloc(npes, sizeof *acceptor->pe);
+    acceptor->came = calloc(npes, sizeof *acceptor->came);
+    acceptor->polls = calloc(WEFT_LISTENER_POLLS + 2 * npes + 1, sizeof *acceptor->polls);
     for (size_t pe = 0; acceptor->pe && pe < npes; pe++)
         acceptor->pe[pe].socket = -1;
-    int error = acceptor->pe && acceptor->polls ? 0 : -ENOMEM;
+    int error = acceptor->pe && acceptor->came && acceptor->polls ? 0 : -ENOMEM;
+    if (error == 0 && !acceptor->spoke && self->job_key.host)
+        error = weft_callers_open(&acceptor->callers, self, acceptor->came);
     if (error == 0)
-        error = weft_listener_open(&acceptor->listener,
-                                   weft_rendezvous_listen(acceptor->self->job_key.secret),
-                                   hello_hear, acceptor);
+        error =
+            weft_listener_open(&acceptor->listener, weft_rendezvous_listen(self->job_key.secret),
+                               hello_hear, acceptor);
     if (error)
         weft_log("cannot wait for the other PEs: %s", strerror(-error));
-    return error;
+    return error ? error : port_open(acceptor);
 }
 
 static void acceptor_close(struct acceptor *acceptor) {
@@ -253,15 +376,46 @@ static void acceptor_close(struct acceptor *acceptor) {
     for (int pe = 0; acceptor->pe && pe < acceptor->self->npes; pe++)
         if (acceptor->pe[pe].socket >= 0)
             close(acceptor->pe[pe].socket);
+    weft_callers_close(acceptor->callers);
+    if (!acceptor->spoke)
+        weft_places_free(&acceptor->places);
     free(acceptor->pe);
+    free(acceptor->came);
     free(acceptor->polls);
 }
 
-int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment) {
-    struct acceptor acceptor = {.self = self, .listener.listening = -1};
+/* All PEs have come: PE 0 tells who is where, and hears when they have met there. */
+static int acceptor_place(struct acceptor *acceptor) {
+    char why[WEFT_REFUSAL_BYTES];
+    if (!acceptor->callers)
+        return 0;
+    int error = weft_callers_place(acceptor->callers, &acceptor->places, why);
+    if (error)
+        return give_up(acceptor, NULL, "%s", why);
+    while (error == 0 && !weft_callers_are_ready(acceptor->callers))
+        error = acceptor_turn(acceptor);
+    return error;
+}
+
+int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment,
+                      const struct weft_places *places, struct weft_spoke *spoke) {
+    struct acceptor acceptor = {.self = self,
+                                .spoke = spoke,
+                                .places = {.nhosts = 1},
+                                .expected = self->npes - 1,
+                                .listener.listening = -1};
+    if (places) {
+        acceptor.places = *places;
+        acceptor.expected = -1;
+        for (int pe = 0; pe < self->npes; pe++)
+            acceptor.expected += places->host_of[pe] == places->here;
+    }
     int error = acceptor_open(&acceptor);
-    while (error == 0 && acceptor.arrived < self->npes - 1)
+    while (error == 0 && acceptor.arrived + acceptor.called < acceptor.expected)
         error = acceptor_turn(&acceptor);
+    error = error ? error : acceptor_place(&acceptor);
+    if (error == 0 && spoke)
+        weft_arrive_say(spoke, WEFT_ARRIVAL_READY);
     if (error == 0)
         error = acceptor_begin_job(&acceptor, attachment);
     acceptor_close(&acceptor);

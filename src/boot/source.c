@@ -54,8 +54,7 @@ const struct weft_source *weft_source_announced(void) {
     return NULL;
 }
 
-/* This host, or rather its part where abstract sockets of one reach the other; never 0. */
-static uint64_t host_read(void) {
+uint64_t weft_source_host(void) {
     char boot_id[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file && !fgets(boot_id, sizeof boot_id, file))
@@ -78,56 +77,69 @@ void weft_source_hint(const struct weft_identity *self, const char *missing) {
 }
 
 int weft_job_key_draw(struct weft_job_key *job_key) {
-    job_key->host = host_read();
+    job_key->host = weft_source_host();
+    weft_invitation_make(&job_key->invitation);
     if (getrandom(job_key->secret, sizeof job_key->secret, 0) == sizeof job_key->secret)
         return 0;
     weft_log("no random numbers to make a key of: %s", strerror(errno));
     return -EIO;
 }
 
-static void job_key_write(const struct weft_job_key *job_key, char *text) {
+void weft_job_key_write(const struct weft_job_key *job_key, char *text) {
     const unsigned char *bytes = (const unsigned char *)job_key;
+    _Static_assert(2 * sizeof *job_key < WEFT_STORE_VALUE_MAX, "the text of a key fits");
     for (size_t i = 0; i < sizeof *job_key; i++)
         sprintf(text + 2 * i, "%02x", bytes[i]);
 }
 
-static int job_key_read(const char *text, struct weft_job_key *job_key) {
-    unsigned char *bytes = (unsigned char *)job_key;
+int weft_job_key_read(struct weft_identity *self, char *text) {
+    enum { SHOWN_BYTES = 81 };
+    unsigned char *bytes = (unsigned char *)&self->job_key;
+    size_t digits = 2 * sizeof self->job_key;
     unsigned byte;
-    if (strspn(text, "0123456789abcdef") != 2 * sizeof *job_key || text[2 * sizeof *job_key])
+    if (strspn(text, "0123456789abcdef") != digits || text[digits]) {
+        weft_log_make_printable(text, SHOWN_BYTES);
+        weft_log("%s: what PE 0 has put is '%s', and no key of a job of ours: do all PEs run the "
+                 "same version of Weft?",
+                 self->source->name, text);
         return -EPROTO;
-    for (size_t i = 0; i < sizeof *job_key && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+    }
+    for (size_t i = 0; i < sizeof self->job_key && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
         bytes[i] = (unsigned char)byte;
     return 0;
 }
 
 static int store_share_key(struct weft_identity *self) {
     static const char key[] = "weft-key";
-    enum { SHOWN_BYTES = 81 };
     const struct weft_source *source = self->source;
     char text[WEFT_STORE_VALUE_MAX];
-    _Static_assert(2 * sizeof self->job_key < sizeof text && SHOWN_BYTES <= sizeof text,
-                   "the text of a key fits");
-    job_key_write(&self->job_key, text);
-    int error = self->pe == 0 ? source->put(key, text) : 0;
+    int error = self->pe == 0 ? weft_job_key_draw(&self->job_key) : 0;
+    weft_job_key_write(&self->job_key, text);
+    if (error == 0 && self->pe == 0)
+        error = source->put(key, text);
     error = error ? error : source->fence();
     error = error ? error : source->get(key, text, sizeof text);
-    if (error == 0 && (error = job_key_read(text, &self->job_key)) != 0) {
-        weft_log_make_printable(text, SHOWN_BYTES);
-        weft_log("%s: what PE 0 has put is '%s', and no key of a job of ours: do all PEs run "
-                 "the same "
-                 "version of Weft?",
-                 source->name, text);
-    }
-    return error;
+    return error ? error : weft_job_key_read(self, text);
 }
 
+bool weft_source_is_elsewhere(const struct weft_identity *self) {
+    return self->job_key.host && self->job_key.host != weft_source_host();
+}
+
+/* A PE on another host than PE 0 calls it. */
 static int host_check(const struct weft_identity *self) {
-    if (!self->job_key.host || self->job_key.host == host_read())
+    if (!weft_source_is_elsewhere(self))
         return 0;
-    weft_log("%s: PE 0 runs on another host or in another network namespace than PE %d, and "
-             "several hosts are not supported yet: start all PEs on one",
-             self->source->name, self->pe);
+    if (self->pe == 0)
+        weft_log("%s: PE 0 has to run on the host where the unique id was made, and in the process "
+                 "that has made it, if PEs are on several hosts",
+                 self->source->name);
+    else if (!self->job_key.invitation.port)
+        weft_log("%s: PE 0 runs on another host than PE %d, or in another network namespace, and "
+                 "has no address there that others could call",
+                 self->source->name, self->pe);
+    else
+        return 0;
     return -EHOSTUNREACH;
 }
 
@@ -146,13 +158,12 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
     error = error ? error : place_check(self);
     if (error == 0 && self->npes > 1)
         weft_log_set_pe(self->pe);
+    if (self->here < 0 || self->here > self->npes)
+        self->here = 0; /* a launcher that says so knows nothing */
     if (error || self->npes == 1)
         return error;
     if (source->describe)
         source->describe(self);
-    if (self->pe == 0)
-        error = weft_job_key_draw(&self->job_key);
-    if (error == 0)
-        error = source->share ? source->share(self) : store_share_key(self);
+    error = source->share ? source->share(self) : store_share_key(self);
     return error ? error : host_check(self);
 }

@@ -13,9 +13,11 @@
 #define WEFT_BOOT_SOURCE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/log.h"
+#include "boot/invitation.h"
 #include "boot/wire.h"
 
 #define WEFT_JOB_KEY_BYTES 32
@@ -23,13 +25,19 @@
 struct weft_job_key {
     unsigned char secret[WEFT_JOB_KEY_BYTES]; /* separates this job from all others */
     uint64_t host;                            /* where PE 0 runs; 0: it is not said */
+    struct weft_invitation invitation;        /* of PE 0, for PEs on other hosts */
 };
+
+/* After three seconds one line says which PEs this one waits for and why; after five minutes it
+ * gives up. A PE that is refused hears the reason as text. */
+enum { WEFT_MEET_HINT_MS = 3000, WEFT_MEET_LIMIT_MS = 300000, WEFT_REFUSAL_BYTES = 256 };
 
 struct weft_source;
 
 struct weft_identity {
     const struct weft_source *source; /* which says so */
     int pe, npes;
+    int here; /* how many of them run on this host; 0: it is not known */
     struct weft_job_key job_key;
     char because[128]; /* what in the environment says so: "RANK=0 and ..."; or nothing */
 };
@@ -53,8 +61,8 @@ struct weft_source {
     int (*fence)(void);
     int (*get)(const char *key, char *value, size_t bytes);
 
-    /* Brings PE 0's job key, which it has on entry, to all PEs. For sources without a store; NULL
-     * for those with one. */
+    /* Brings PE 0's job key, which it draws, to all PEs. For sources without a store; NULL for
+     * those with one. */
     int (*share)(struct weft_identity *self);
 
     /* Writes the variables that say which PE this is to `because`, where they may have been left
@@ -84,8 +92,19 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
 /* Writes "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */
 void weft_source_hint(const struct weft_identity *self, const char *missing);
 
+/* This host, or rather its part where abstract sockets of one reach the other; never 0. */
+uint64_t weft_source_host(void);
+
+/* True if PE 0 runs on another host. */
+bool weft_source_is_elsewhere(const struct weft_identity *self);
+
 /* Draws a job key for a new job. 0 or -errno, logged. */
 int weft_job_key_draw(struct weft_job_key *job_key);
+
+/* As text of at most WEFT_STORE_VALUE_MAX bytes with the end, and back, which came to `self` and
+ * may be anything: 0, or -EPROTO, logged. */
+void weft_job_key_write(const struct weft_job_key *job_key, char *text);
+int weft_job_key_read(struct weft_identity *self, char *text);
 
 /* Reads a number of digits alone, at most `max`; -1 for anything else and for NULL. */
 int weft_source_number(const char *text, int max);

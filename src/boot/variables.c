@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launchers that leave nothing but variables: torchrun, and srun without a PMI. The key of the job
  * is made of what all its PEs find alike. It keeps jobs apart and no stranger out: that is done by
- * the kernel's word for the user of a socket (boot/meet.c). MASTER_PORT is read, never bound. */
+ * the kernel's word for the user of a socket (boot/meet.c). Over several hosts it takes a secret,
+ * which torchrun's store brings to all. MASTER_PORT is read, never bound. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
 #include "boot/source.h"
+#include "boot/tcpstore.h"
 
 enum { FACTS_MAX = 5 };
 
@@ -54,17 +57,17 @@ static int dialect_open(struct weft_identity *self) {
         return -EINVAL;
     }
     int here = variable_number(dialect->here), hosts = variable_number(dialect->hosts);
-    if ((here < 0 || here == self->npes) && hosts <= 1)
+    self->here = here > 0 ? here : self->npes;
+    if (hosts <= 1)
         return 0;
-    weft_log("%s: %s=%d says that not all of the %d PEs run on this host, and several hosts are "
-             "not supported yet",
-             self->source->name, hosts > 1 ? dialect->hosts : dialect->here,
-             hosts > 1 ? hosts : here, self->npes);
+    weft_log("%s: %s=%d, and srun has left no way to bring a secret from one host to another: use "
+             "srun --mpi=pmi2 or --mpi=pmix",
+             self->source->name, dialect->hosts, hosts);
     return -EHOSTUNREACH;
 }
 
 /* The hash of all facts and the size, anew for each byte of the key. */
-static int dialect_share(struct weft_identity *self) {
+static void facts_hash(struct weft_identity *self) {
     const char *const *facts = dialect_of(self)->facts;
     for (int at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
         uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)self->npes;
@@ -76,7 +79,31 @@ static int dialect_share(struct weft_identity *self) {
         self->job_key.secret[at] = (unsigned char)(sum >> 32);
     }
     self->job_key.host = 0;
-    return 0;
+}
+
+/* Under a name that this start of the job has alone. */
+static int torchrun_share_far(struct weft_identity *self) {
+    struct weft_tcpstore store;
+    char name[32], text[WEFT_STORE_VALUE_MAX];
+    uint64_t start;
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    memcpy(&start, self->job_key.secret, sizeof start);
+    snprintf(name, sizeof name, "weft-key-%016" PRIx64, start);
+    int error = weft_tcpstore_open(&store, host ? host : "localhost", port);
+    if (error == 0 && self->pe == 0 && (error = weft_job_key_draw(&self->job_key)) == 0) {
+        weft_job_key_write(&self->job_key, text);
+        error = weft_tcpstore_put(&store, name, text);
+    } else if (error == 0) {
+        error = weft_tcpstore_get(&store, name, text, sizeof text);
+        error = error ? error : weft_job_key_read(self, text);
+    }
+    weft_tcpstore_close(&store);
+    return error;
+}
+
+static int dialect_share(struct weft_identity *self) {
+    facts_hash(self);
+    return self->here < self->npes ? torchrun_share_far(self) : 0;
 }
 
 /* "RANK=0, WORLD_SIZE=2 and MASTER_PORT=29500" */

@@ -7,8 +7,9 @@
 #include "coll/consistency.h"
 #include "coll/place.h"
 
-enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
-_Static_assert(SIZE_WORD < SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE == 0, "pSync has the words");
+enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX, PUSHED_WORDS };
+_Static_assert(PUSHED_WORDS + WEFT_PUSHES <= SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE == 0,
+               "pSync has the words");
 _Static_assert(sizeof(size_t) == sizeof(long), "a word of pSync shows a size");
 
 static _Atomic long *psync_word_of(const struct weft_group *group, int index, int member) {
@@ -72,6 +73,26 @@ static void active_share(const struct weft_group *group, size_t mine, size_t *si
         weft_far_quiet();
     active_sync(group);
     atomic_store(psync_word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
+}
+
+static void active_count(const struct weft_group *group, enum weft_push why, int member) {
+    count_up(group, PUSHED_WORDS + (int)why, member);
+}
+
+static void active_await(const struct weft_group *group, enum weft_push why, uint32_t count,
+                         int near) {
+    struct weft_waiter waiter = waiter_for(group, near);
+    _Atomic long *word = psync_word_of(group, PUSHED_WORDS + (int)why, near);
+    if (near == group->me)
+        waiter.pe = WEFT_PE_ANY;
+    while (atomic_load(word) < (long)count)
+        weft_waiter_turn(&waiter);
+    weft_waiter_end(&waiter);
+}
+
+static void active_clear(const struct weft_group *group) {
+    for (enum weft_push why = 0; why < WEFT_PUSHES; why++)
+        atomic_store(psync_word_of(group, PUSHED_WORDS + (int)why, group->me), SHMEM_SYNC_VALUE);
 }
 
 /* --- Checked mode -------------------------------------------------------------------------------
@@ -232,6 +253,9 @@ static void active_check(const struct weft_group *group, const struct weft_same 
         show_call(group, &mine);
 }
 
+static const struct weft_set_calls set_calls = {active_share, active_check, active_count,
+                                                active_await, active_clear};
+
 static bool some_are_far(int start, int stride, int size) {
     for (int member = 0; weft_job.far && member < size; member++)
         if (weft_is_far(start + member * stride))
@@ -248,6 +272,5 @@ struct weft_group weft_active_group(int start, int log_stride, int size, long *p
                                .far = some_are_far(start, stride, size),
                                .psync = psync,
                                .sync = active_sync,
-                               .share = active_share,
-                               .check = active_check};
+                               .set = &set_calls};
 }

@@ -4,7 +4,8 @@
  *
  * A word of pSync counts: a peer adds one, its owner waits for one and takes it away. So it holds
  * SHMEM_SYNC_VALUE again when a call is over, and a peer that runs ahead into the next call with
- * the same pSync does no harm. Words [0, 32) are the barrier's, one a round; word 32 shows a size.
+ * the same pSync does no harm. Words [0, 32) are the barrier's, one a round; word 32 shows a size;
+ * those behind it count what far members have pushed (coll/crossing.h).
  */
 #ifndef WEFT_COLL_ACTIVE_H
 #define WEFT_COLL_ACTIVE_H

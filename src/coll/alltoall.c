@@ -2,7 +2,7 @@
 /* alltoall and alltoalls: everybody copies its blocks from everybody. */
 #include "coll/choice.h"
 #include "coll/collective.h"
-#include "coll/packet.h"
+#include "coll/hosts.h"
 
 /* A packet holds all blocks of its sender, one behind the other and without gaps. */
 static void alltoall_packets(const struct weft_group *group, void *dest, const void *source,
@@ -29,12 +29,47 @@ static void alltoall_packets(const struct weft_group *group, void *dest, const v
     weft_packets_finish_exchange(team);
 }
 
+/* Blocks lie in a packet by the places of those that they are for. */
+static void alltoall_host_packets(const struct weft_group *group, void *dest, const void *source,
+                                  const struct weft_plan *plan) {
+    struct weft_team *team = group->team;
+    const struct weft_levels *levels = team->levels;
+    const struct weft_pieces *pieces = &plan->pieces;
+    ptrdiff_t piece = (ptrdiff_t)pieces->bytes, block = piece * (ptrdiff_t)pieces->count;
+    struct weft_pieces in = {pieces->bytes, pieces->count, piece, pieces->source_step, false};
+    struct weft_pieces out = {pieces->bytes, pieces->count, pieces->dest_step, piece, false};
+    struct weft_parcel parcel = {.block = (size_t)block};
+    unsigned char *payload = weft_host_packets_next(team);
+    for (int member = 0; member < group->npes; member++)
+        weft_pieces_copy(payload + levels->places[member] * block,
+                         weft_plan_source(plan, source, member), &in);
+    weft_host_packets_send(team, parcel);
+    for (int distance = 0; distance < group->npes; distance++) {
+        int member = weft_group_member(group, distance);
+        const unsigned char *parcels = weft_host_packets_from(team, parcel, member);
+        weft_pieces_copy(weft_plan_dest(plan, dest, member),
+                         parcels + weft_levels_rank(levels, group->me) * block, &out);
+    }
+    weft_host_packets_finish(team);
+}
+
+static void move_far_blocks(const struct weft_group *group, void *dest, const void *source,
+                            const struct weft_plan *plan) {
+    struct weft_parcel parcel = {.block = plan->pieces.bytes * plan->pieces.count};
+    if (weft_choice_far(group, &weft_mover_far, parcel))
+        alltoall_host_packets(group, dest, source, plan);
+    else
+        weft_hosts_alltoall(group, plan, dest, source);
+}
+
 static void move_blocks(const struct weft_group *group, void *dest, const void *source,
                         struct weft_plan *plan) {
     const struct weft_mover *mover = weft_mover_of(group, dest, source);
     size_t all = plan->pieces.bytes * plan->pieces.count * (size_t)group->npes;
     if (weft_choice_small(group, mover, WEFT_ALLTOALL, all))
         alltoall_packets(group, dest, source, plan);
+    else if (mover == &weft_mover_far)
+        move_far_blocks(group, dest, source, plan);
     else
         weft_plan_copy(group, mover, plan, dest, source);
 }

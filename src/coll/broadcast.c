@@ -4,7 +4,7 @@
  * that the root is there. */
 #include "coll/choice.h"
 #include "coll/collective.h"
-#include "coll/packet.h"
+#include "coll/hosts.h"
 
 static void broadcast_packet(const struct weft_group *group, void *dest, const void *source,
                              size_t bytes, int root) {
@@ -28,13 +28,27 @@ static void broadcast_packet(const struct weft_group *group, void *dest, const v
     weft_packet_finish(team);
 }
 
+static void broadcast_far(const struct weft_group *group, void *dest, const void *source,
+                          size_t bytes, int root, bool writes) {
+    if (!group->team || bytes > weft_host_packets_broadcast_max(group->team)) {
+        weft_hosts_broadcast(group, dest, source, bytes, root, writes);
+        return;
+    }
+    const void *at = weft_host_packets_broadcast(group->team, source, bytes, root);
+    if (dest != at)
+        weft_rma_copy(dest, at, bytes);
+}
+
 void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root) {
     const struct weft_mover *mover = weft_mover_of(group, dest, source);
     if (!mover->in_packets || !group->team || group->npes == 1) {
         struct weft_plan plan = weft_plan_broadcast(bytes, root);
         bool writes = group->team || group->me != root; /* an active set's root does not */
-        weft_plan_copy(group, mover, &plan, writes ? dest : (void *)source, source);
+        if (mover == &weft_mover_far)
+            broadcast_far(group, dest, source, bytes, root, writes);
+        else
+            weft_plan_copy(group, mover, &plan, writes ? dest : (void *)source, source);
         return;
     }
     broadcast_packet(group, dest, source, bytes, root);

@@ -5,6 +5,7 @@
 #ifndef WEFT_COLL_CHOICE_H
 #define WEFT_COLL_CHOICE_H
 
+#include "coll/host_packets.h"
 #include "coll/move.h"
 
 enum weft_family {
@@ -38,12 +39,19 @@ static inline bool weft_choice_small(const struct weft_group *group, const struc
            weft_choice_packet(family, bytes, group->npes);
 }
 
-/* The same where all packets are gathered (coll/packet.h), which far members do by posts. */
+/* Whether they go there where some members are far: a packet saves so much that its room decides.
+ */
+static inline bool weft_choice_far(const struct weft_group *group, const struct weft_mover *mover,
+                                   struct weft_parcel parcel) {
+    return mover == &weft_mover_far && group->team && weft_host_packets_hold(group->team, parcel);
+}
+
+/* The same where all packets are gathered, also of far members (coll/host_packets.h). */
 static inline bool weft_choice_gathered(const struct weft_group *group,
                                         const struct weft_mover *mover, enum weft_family family,
                                         size_t bytes) {
     return mover->in_packets ? weft_choice_small(group, mover, family, bytes)
-                             : group->far && group->team && bytes <= WEFT_POST_BYTES;
+                             : weft_choice_far(group, mover, (struct weft_parcel){.whole = bytes});
 }
 
 /* The largest `bytes` that are few enough. */

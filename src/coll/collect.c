@@ -3,7 +3,7 @@
 #include <string.h>
 #include "coll/choice.h"
 #include "coll/collective.h"
-#include "coll/packet.h"
+#include "coll/hosts.h"
 #include "coll/place.h"
 
 /* --- All bring the same ---------------------------------------------------------------------- */
@@ -21,6 +21,10 @@ void weft_group_fcollect(const struct weft_group *group, void *dest, const void 
     const struct weft_mover *mover = weft_mover_of(group, dest, source);
     if (weft_choice_gathered(group, mover, WEFT_FCOLLECT, bytes)) {
         fcollect_packets(group, dest, source, bytes);
+        return;
+    }
+    if (mover == &weft_mover_far) {
+        weft_hosts_fcollect(group, dest, source, bytes);
         return;
     }
     struct weft_plan plan = weft_plan_fcollect(bytes);
@@ -64,23 +68,27 @@ static bool collect_packets(const struct weft_group *group, const struct weft_mo
     return any;
 }
 
-/* The same by posts, which far members read. */
-static bool collect_posts(const struct weft_group *group, const void *source, size_t bytes,
-                          struct brought *all) {
+/* The same where some members are far, with the contents that the processor can take. */
+static bool collect_host_packets(const struct weft_group *group, const struct weft_mover *mover,
+                                 const void *source, size_t bytes, struct brought *all) {
     struct shown {
         size_t bytes;
         struct weft_place place;
         unsigned char payload[WEFT_POST_BYTES - sizeof(size_t) - sizeof(struct weft_place)];
     } mine = {bytes, weft_place_of(source, bytes), {0}};
+    size_t inside_max = mover == &weft_mover_far ? sizeof mine.payload : 0;
+    const void *payloads[group->npes];
     bool any = false;
-    if (bytes > 0 && bytes <= sizeof mine.payload)
+    if (bytes > 0 && bytes <= inside_max)
         memcpy(mine.payload, source, bytes);
-    weft_sync_post(group->team, &mine, sizeof mine);
+    weft_packets_gather(group->team, &mine, sizeof mine, payloads);
     for (int member = 0; member < group->npes; member++) {
-        const struct shown *theirs = weft_sync_peek(group->team, member);
-        bool inside = theirs->bytes <= sizeof theirs->payload;
+        const struct shown *theirs = member == group->me ? &mine : payloads[member];
+        bool inside = theirs->bytes <= inside_max;
         all[member] = (struct brought){theirs->bytes, inside,
-                                       inside ? theirs->payload : weft_place_here(theirs->place)};
+                                       member == group->me ? source
+                                       : inside            ? theirs->payload
+                                                           : weft_place_here(theirs->place)};
         any |= !inside;
     }
     return any;
@@ -89,7 +97,7 @@ static bool collect_posts(const struct weft_group *group, const void *source, si
 static bool collect_sizes(const struct weft_group *group, const void *source, size_t bytes,
                           struct brought *all) {
     size_t sizes[group->npes];
-    group->share(group, bytes, sizes);
+    group->set->share(group, bytes, sizes);
     for (int member = 0; member < group->npes; member++)
         all[member] = (struct brought){.bytes = sizes[member], .source = source};
     return true;
@@ -112,13 +120,50 @@ static void pull_all(const struct weft_group *group, const struct weft_mover *mo
     }
 }
 
+/* What is not inside is gathered; a call in which all is needs no more synchronisation. */
+static void collect_far(const struct weft_group *group, char *dest, const void *source,
+                        size_t bytes) {
+    struct brought all[group->npes];
+    struct weft_hosts_block blocks[group->npes];
+    struct weft_crossing crossing = weft_crossing_of(group);
+    size_t offset = 0;
+    bool crosses = group->team ? collect_host_packets(group, &weft_mover_far, source, bytes, all)
+                               : collect_sizes(group, source, bytes, all);
+    if (crosses)
+        weft_crossing_meet(&crossing, 1);
+    for (int member = 0; member < group->npes; offset += all[member++].bytes) {
+        const struct brought *theirs = &all[member];
+        bool near = crossing.levels->hosts[member] == crossing.levels->leader;
+        blocks[member] = (struct weft_hosts_block){.offset = offset};
+        if (theirs->inside && theirs->bytes > 0)
+            weft_rma_copy(dest + offset, theirs->source, theirs->bytes);
+        if (theirs->inside || theirs->bytes == 0)
+            continue;
+        blocks[member].bytes = theirs->bytes;
+        blocks[member].source = member == group->me ? source
+                                : near
+                                    ? weft_group_near(group, theirs->source, theirs->bytes, member)
+                                    : NULL;
+    }
+    if (crosses) {
+        weft_hosts_gather(&crossing, dest, blocks);
+        weft_crossing_end(&crossing);
+    } else {
+        weft_crossing_give_back(&crossing);
+    }
+}
+
 void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes) {
     const struct weft_mover *mover = weft_mover_of_any(group);
     struct brought all[group->npes];
+    if (mover == &weft_mover_far) {
+        collect_far(group, dest, source, bytes);
+        return;
+    }
     mover->complete();
     bool pulls = !group->team ? collect_sizes(group, source, bytes, all)
-                 : group->far ? collect_posts(group, source, bytes, all)
+                 : group->far ? collect_host_packets(group, mover, source, bytes, all)
                               : collect_packets(group, mover, source, bytes, all);
     pull_all(group, mover, dest, all);
     if (pulls)

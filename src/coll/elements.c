@@ -169,7 +169,7 @@ static void divide_elements(void *values, enum weft_number number, int by, size_
 /* A block of a row of the sources, reduced. */
 struct reduction_block {
     const weft_matrix *sources;
-    int nsources;
+    int nsources, of;
     weft_op op;
     size_t row, col, nelems;
 };
@@ -199,7 +199,7 @@ static void reduce_block(const struct reduction_block *block, const weft_matrix 
         result = to;
     }
     if (block->op == WEFT_AVG && to)
-        divide_elements(to, element_of(dtype)->number, block->nsources, block->nelems);
+        divide_elements(to, element_of(dtype)->number, block->of, block->nelems);
     if (at != result && dest->dtype == dtype)
         memcpy(at, result, block->nelems * weft_element_bytes(dtype));
     else if (at != result)
@@ -223,7 +223,12 @@ static void prefetch_below(const struct reduction_block *block) {
 
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                           weft_op op) {
-    struct reduction_block block = {.sources = sources, .nsources = nsources, .op = op};
+    weft_elements_reduce_sums(dest, sources, nsources, op, nsources);
+}
+
+void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sources, int nsources,
+                               weft_op op, int of) {
+    struct reduction_block block = {.sources = sources, .nsources = nsources, .of = of, .op = op};
     for (block.row = 0; block.row < dest->rows; block.row++)
         for (block.col = 0; block.col < dest->cols; block.col += BLOCK_ELEMS) {
             size_t left = dest->cols - block.col;
@@ -231,6 +236,33 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
             prefetch_below(&block);
             reduce_block(&block, dest);
         }
+}
+
+/* 16-bit floats have no loop for a pair, since they are rounded once at the end. */
+static void fold_narrow(void *dest, const struct weft_reduction *reduction,
+                        const void *const *sources, int nsources, size_t nelems) {
+    static const weft_op ops[WEFT_FOLD_OPS] = {[WEFT_FOLD_SUM] = WEFT_SUM,
+                                               [WEFT_FOLD_MAX] = WEFT_MAX,
+                                               [WEFT_FOLD_MIN] = WEFT_MIN,
+                                               [WEFT_FOLD_PROD] = WEFT_PROD};
+    weft_dtype dtype = reduction->number == WEFT_NUMBER_BF16 ? WEFT_BF16 : WEFT_F16;
+    weft_matrix to = {dest, 1, nelems, nelems, dtype}, from[nsources];
+    for (int i = 0; i < nsources; i++)
+        from[i] = (weft_matrix){(void *)sources[i], 1, nelems, nelems, dtype};
+    weft_elements_reduce(&to, from, nsources, reduction->average ? WEFT_AVG : ops[reduction->op]);
+}
+
+void weft_elements_fold(void *dest, const struct weft_reduction *reduction,
+                        const void *const *sources, int nsources, size_t nelems) {
+    const struct weft_fold *fold = &weft_folds[reduction->op][reduction->number];
+    struct weft_chunk chunk = {.sources = sources, .n = nsources, .nelems = nelems};
+    if (!fold->pair) {
+        fold_narrow(dest, reduction, sources, nsources, nelems);
+        return;
+    }
+    weft_fold_all(fold, dest, &chunk);
+    if (reduction->average)
+        divide_elements(dest, reduction->number, nsources, nelems);
 }
 
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source) {

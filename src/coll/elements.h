@@ -70,6 +70,16 @@ void weft_elements_scale(float *dest, const float *source, float factor, const f
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                           weft_op op);
 
+/* The same where sources may be sums of several: an average is one over `of`; nsources >= 2. */
+void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sources, int nsources,
+                               weft_op op, int of);
+
+/* A reduction of nelems elements side by side, as kernels are told of it. dest is none of the
+ * sources.
+ */
+void weft_elements_fold(void *dest, const struct weft_reduction *reduction,
+                        const void *const *sources, int nsources, size_t nelems);
+
 /* dest = source, both rows x cols of one type. They may be the same, but not overlap otherwise. */
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source);
 

@@ -23,7 +23,7 @@ static void share_in_team(const struct weft_group *group, size_t mine, size_t *s
 
 size_t weft_group_sum(const struct weft_group *group, size_t mine) {
     size_t sum = 0, sizes[group->npes];
-    (group->team ? share_in_team : group->share)(group, mine, sizes);
+    (group->team ? share_in_team : group->set->share)(group, mine, sizes);
     for (int member = 0; member < group->npes; member++)
         sum += sizes[member];
     return sum;

@@ -13,6 +13,32 @@
 
 struct weft_same;
 
+/* Why members push to far ones (coll/crossing.h). In an active set what comes to a member for one
+ * reason counts together. */
+enum weft_push {
+    WEFT_PUSH_ON,     /* from one member */
+    WEFT_PUSH_BACK,   /* from another one */
+    WEFT_PUSH_ACROSS, /* from several */
+    WEFT_PUSHES
+};
+
+struct weft_group;
+
+/* What an active set has besides, in the words of its pSync. */
+struct weft_set_calls {
+    /* sizes[member] = what each member has passed as `mine`; a sync follows. */
+    void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
+
+    /* All members make this call with these arguments. */
+    void (*check)(const struct weft_group *group, const struct weft_same *arguments);
+
+    /* Counts of what was pushed: one more at a far member, behind what has been put there; a wait
+     * until a near member or this one has so many; and none any more here, behind a sync. */
+    void (*count)(const struct weft_group *group, enum weft_push why, int member);
+    void (*await)(const struct weft_group *group, enum weft_push why, uint32_t count, int near);
+    void (*clear)(const struct weft_group *group);
+};
+
 struct weft_group {
     int me, npes;
     struct weft_roster roster;
@@ -22,11 +48,7 @@ struct weft_group {
     /* No member leaves before every member has entered; stores before it are visible after it. */
     void (*sync)(const struct weft_group *group);
 
-    /* Of an active set: sizes[member] = what each member has passed as `mine`; a sync follows. */
-    void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
-
-    /* Of an active set: all members make this call with these arguments (coll/active.c). */
-    void (*check)(const struct weft_group *group, const struct weft_same *arguments);
+    const struct weft_set_calls *set; /* of an active set */
 
     bool far; /* some member is: its memory is not mapped here */
 };
@@ -44,8 +66,7 @@ static inline struct weft_group weft_group_of(struct weft_team *team) {
                                .team = team,
                                .psync = NULL,
                                .sync = weft_group_sync_team,
-                               .share = NULL,
-                               .check = NULL,
+                               .set = NULL,
                                .far = team->far};
 }
 

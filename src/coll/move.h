@@ -56,23 +56,22 @@ bool weft_stream_wanted(size_t bytes);
 void weft_stream_copy(void *dest, const void *source, size_t bytes);
 
 /* Who moves between these symmetric arrays: the same on all members, whose arrays are the same
- * objects. A job with far PEs has no devices. */
+ * objects. */
 static inline const struct weft_mover *weft_mover_of(const struct weft_group *group,
                                                      const void *dest, const void *source) {
     if (__builtin_expect(!weft_job.routed, 1))
         return &weft_mover_near;
-    if (group->far)
-        return &weft_mover_far;
-    bool device = weft_job.devices && (weft_space_holds(dest) || weft_space_holds(source));
-    return device ? &weft_mover_device : &weft_mover_near;
+    if (weft_job.devices && (weft_space_holds(dest) || weft_space_holds(source)))
+        return &weft_mover_device;
+    return group->far ? &weft_mover_far : &weft_mover_near;
 }
 
 /* The same where members may bring different sources, and any if nothing is to be read there: a GPU
  * may have to pull if there are devices at all. */
 static inline const struct weft_mover *weft_mover_of_any(const struct weft_group *group) {
-    if (group->far)
-        return &weft_mover_far;
-    return weft_job.devices ? &weft_mover_device : &weft_mover_near;
+    if (weft_job.devices)
+        return &weft_mover_device;
+    return group->far ? &weft_mover_far : &weft_mover_near;
 }
 
 /* No member leaves before every member has entered; what a member has begun before, its own

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include "coll/ll.h"
 #include "coll/marked.h"
+#include "coll/on_stream_far.h"
 #include "coll/on_stream_meet.h"
 #include "coll/push.h"
 #include "coll/ring.h"
@@ -187,6 +188,8 @@ int weft_on_stream_reserve(const struct weft_team *team) {
     int rc = 0;
     if (!weft_device.open || team->npes == 1 || team->npes > WEFT_GPU_MEMBERS_MAX)
         return 0;
+    if (team->far)
+        return weft_proxy_begin(team);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     for (int form = 0; form < WEFT_FORMS && (rc == 0 || rc == -ENOTSUP); form++)
         rc = weft_device_channels(&channels, team, (enum weft_gpu_form)form);
@@ -212,6 +215,8 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
     struct route route;
     if (bytes == 0)
         return 0;
+    if (on->team->far)
+        return weft_stream_far_move(on, plan, dest, source);
     int rc = choose_route(&route, on, &call);
     bool any = takes_any(&route) && is_reached_alike(dest, dest_bytes);
     rc = rc || any ? rc : find_arrays(&to, on, "dest", dest, dest_bytes);
@@ -261,6 +266,8 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
     struct route route;
     if (folding->nelems == 0)
         return 0;
+    if (on->team->far)
+        return weft_stream_far_fold(on, dest, source, folding);
     int rc = choose_route(&route, on, &call);
     bool any =
         takes_any(&route) && is_reached_alike(dest, bytes) && is_reached(source, source_bytes);

@@ -16,24 +16,12 @@
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int rc);
 
-/* Bytes of an array: more than any object has, where the product overflows, so that none is found.
- */
-static inline size_t weft_saturated(size_t a, size_t b) {
-    size_t product;
-    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
-}
-
 /* Carries out a plan whose blocks are one piece each. */
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source);
 
 /* dest on all members <- the fold of all sources; dest may be source. Or, to scatter: dest on
  * member k <- the fold of block k of all sources; dest may be block k of source. */
-struct weft_stream_folding {
-    struct weft_reduction reduction;
-    size_t nelems; /* of dest */
-    bool scatter;
-};
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding);
 

@@ -29,7 +29,7 @@ static int meet_by_engine(const struct weft_on_stream *on, struct weft_array wor
 }
 
 static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
-                        enum weft_engine engine) {
+                        enum weft_copy_engine engine) {
     struct weft_array words;
     int rc = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
     if (on->team->npes == 1 || rc)
@@ -81,14 +81,14 @@ static bool kernels_reach(const struct push *push) {
 }
 
 /* What kernels do not reach is for copy engines, whatever the size. */
-static enum weft_engine engine_of(const struct push *push) {
+static enum weft_copy_engine engine_of(const struct push *push) {
     return kernels_reach(push) ? weft_engine_choose(WEFT_TO_PEER, push->bytes) : WEFT_ENGINE_COPY;
 }
 
 /* Meeting by kernels would take copy engines a multiprocessor, and longer: 2150 us instead of 2120
  * for shards of 256 MiB on four H200s. */
 static int exchange_by(const struct weft_on_stream *on, const struct push *push,
-                       enum weft_engine engine) {
+                       enum weft_copy_engine engine) {
     int rc = meet_members(on, WEFT_GPU_READY, engine);
     if (rc == 0 && push)
         rc = engine == WEFT_ENGINE_SM ? push_by_kernel(on, push)
@@ -144,7 +144,7 @@ static int exchange_by_both(const struct weft_on_stream *on, const struct push *
 
 /* `push` is NULL on a member that only receives. */
 static int exchange_pushes(const struct weft_on_stream *on, const struct push *push,
-                           enum weft_engine engine) {
+                           enum weft_copy_engine engine) {
     if (engine == WEFT_ENGINE_SM || !push)
         return exchange_by(on, push, engine);
     if (has_head(on, push))

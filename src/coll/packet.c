@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/packet.h"
-#include "core/rma.h"
 
 void weft_packets_renew(struct weft_team *team) {
     uint32_t last = team->packet_epoch - 1;
@@ -26,31 +25,4 @@ void weft_packets_wait_read(struct weft_team *team, uint32_t epoch) {
             least = theirs;
     }
     team->packets_read = least;
-}
-
-static void gather_posts(struct weft_team *team, const void *source, size_t bytes,
-                         const void **payloads) {
-    weft_sync_post(team, source, bytes);
-    payloads[team->my_pe] = source;
-    for (int distance = 1; distance < team->npes; distance++) {
-        int member = weft_team_member_after(team, distance);
-        payloads[member] = weft_sync_peek(team, member);
-    }
-}
-
-void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
-                         const void **payloads) {
-    if (__builtin_expect(team->far, 0)) {
-        gather_posts(team, source, bytes, payloads);
-        return;
-    }
-    weft_packet_next(team);
-    weft_rma_copy(weft_packet_mine(team)->payload, source, bytes);
-    weft_packet_send(team);
-    payloads[team->my_pe] = source;
-    for (int distance = 1; distance < team->npes; distance++) {
-        int member = weft_team_member_after(team, distance);
-        payloads[member] = weft_packet_from(team, member)->payload;
-    }
-    weft_packets_finish_exchange(team);
 }

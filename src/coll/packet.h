@@ -58,9 +58,4 @@ static inline void weft_packets_finish_exchange(struct weft_team *team) {
     team->packets_read = team->packet_epoch - 1;
 }
 
-/* An exchange in one call: payloads[member] is where everybody's `bytes` are; the own ones are
- * still at source. A team with far members posts them, WEFT_POST_BYTES at most. */
-void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
-                         const void **payloads);
-
 #endif

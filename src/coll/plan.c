@@ -42,6 +42,7 @@ void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mov
 struct fold_stage {
     size_t first, nelems;
     char **parts, *result;
+    bool for_all; /* or for this member alone */
 };
 
 enum { STAGE_BYTES = 256 << 10 }; /* of each member's part, at most */
@@ -59,7 +60,8 @@ static void pull_parts(const struct weft_group *group, const struct weft_mover *
 
 static void push_results(const struct weft_group *group, const struct weft_mover *mover,
                          const struct fold_stage *stage, void *dest, size_t elem_bytes) {
-    for (int distance = 0; distance < group->npes; distance++) {
+    int count = stage->for_all ? group->npes : 1;
+    for (int distance = 0; distance < count; distance++) {
         int member = weft_group_member(group, distance);
         mover->push(group, (char *)dest + stage->first * elem_bytes,
                     stage->result ? stage->result : stage->parts[member],
@@ -79,27 +81,38 @@ static void fold_parts(const struct weft_group *group, const struct fold_stage *
         weft_fold_scan(folding, &chunk);
 }
 
-void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mover, void *dest,
-                    const void *source, const struct weft_folding *folding) {
+size_t weft_plan_chunk_begin(const struct weft_group *group, const struct weft_folding *folding,
+                             int member) {
+    size_t grain = weft_split_grain(folding->fold->elem_bytes);
+    return weft_split_begin(folding->nelems, grain, member, group->npes);
+}
+
+void weft_plan_fold_chunk(const struct weft_group *group, const struct weft_mover *mover,
+                          void *dest, const void *source, const struct weft_folding *folding,
+                          bool for_all) {
     size_t elem = folding->fold->elem_bytes, step = STAGE_BYTES / elem;
-    size_t grain = weft_split_grain(elem), nelems = folding->nelems;
-    size_t begin = weft_split_begin(nelems, grain, group->me, group->npes);
-    size_t end = weft_split_begin(nelems, grain, group->me + 1, group->npes);
+    size_t begin = weft_plan_chunk_begin(group, folding, group->me);
+    size_t end = weft_plan_chunk_begin(group, folding, group->me + 1);
     step = end - begin < step ? end - begin : step;
     char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * step * elem + 1);
     if (!room)
         weft_job_panic("no memory for copies of %d members' parts", group->npes);
     for (int member = 0; member <= group->npes; member++)
         parts[member] = room + (size_t)member * step * elem;
-    struct fold_stage stage = {.first = begin, .parts = parts};
+    struct fold_stage stage = {.first = begin, .parts = parts, .for_all = for_all};
     stage.result = folding->of == WEFT_FOLD_OF_ALL ? parts[group->npes] : NULL;
-    weft_mover_meet(mover, group);
     for (; stage.first < end; stage.first += step) {
         stage.nelems = end - stage.first < step ? end - stage.first : step;
         pull_parts(group, mover, &stage, source, elem);
         fold_parts(group, &stage, folding);
         push_results(group, mover, &stage, dest, elem);
     }
-    weft_mover_meet(mover, group);
     free(room);
+}
+
+void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mover, void *dest,
+                    const void *source, const struct weft_folding *folding) {
+    weft_mover_meet(mover, group);
+    weft_plan_fold_chunk(group, mover, dest, source, folding, true);
+    weft_mover_meet(mover, group);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "coll/choice.h"
 #include "coll/collective.h"
-#include "coll/packet.h"
+#include "coll/hosts.h"
 
 static void fold_packets(const struct weft_group *group, void *dest, const void *source,
                          const struct weft_folding *folding) {
@@ -43,6 +43,8 @@ void weft_group_fold(const struct weft_group *group, void *dest, const void *sou
         fold_alone(group, mover, dest, source, folding);
     else if (mover->fold)
         mover->fold(group, dest, source, folding);
+    else if (mover == &weft_mover_far)
+        weft_hosts_fold(group, dest, source, folding);
     else
         weft_plan_fold(group, mover, dest, source, folding);
 }

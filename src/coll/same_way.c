@@ -9,7 +9,7 @@ enum { ENGINE_BITS = 2, WAY_BITS = 5, CAPTURED_BIT = ENGINE_BITS + WAY_BITS, NUM
 _Static_assert(WEFT_WAYS <= 1 << WAY_BITS, "a way fits");
 
 static uint64_t call_of(uint64_t number, bool captured, enum weft_stream_way way,
-                        enum weft_engine engine) {
+                        enum weft_copy_engine engine) {
     return number << NUMBER_SHIFT | (uint64_t)captured << CAPTURED_BIT |
            (uint64_t)way << ENGINE_BITS | (uint64_t)engine;
 }
@@ -19,7 +19,7 @@ static enum weft_stream_way way_of(uint64_t call) {
 }
 
 static const char *engine_name(uint64_t call) {
-    return weft_engine_name((enum weft_engine)(call & ((1 << ENGINE_BITS) - 1)));
+    return weft_engine_name((enum weft_copy_engine)(call & ((1 << ENGINE_BITS) - 1)));
 }
 
 /* Another call than ours, before or behind it, says nothing. */
@@ -35,7 +35,7 @@ static void compare(uint64_t mine, uint64_t theirs, int pe) {
 
 void weft_same_way_check(const struct weft_team *team, enum weft_stream_way way) {
     struct weft_team_words *words = team->words;
-    enum weft_engine engine = weft_engine_get();
+    enum weft_copy_engine engine = weft_engine_get();
     uint64_t number = ++words->stream_calls, place = number % WEFT_STREAM_CALLS;
     uint64_t mine = call_of(number, weft_device_turns_captured(team), way, engine);
     atomic_store_explicit(&words->stream_ways[place], mine, memory_order_release);

@@ -24,4 +24,18 @@ static inline char *weft_stream_array_of(const struct weft_on_stream *on,
     return weft_array_at(all, weft_team_place(on->team, member));
 }
 
+/* Bytes of an array: more than any object has, where the product overflows, so that none is found.
+ */
+static inline size_t weft_saturated(size_t a, size_t b) {
+    size_t product;
+    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+}
+
+/* A reduction; to scatter, each member gets its own block. */
+struct weft_stream_folding {
+    struct weft_reduction reduction;
+    size_t nelems; /* of dest */
+    bool scatter;
+};
+
 #endif

@@ -67,7 +67,7 @@ static bool is_named(int way) {
 }
 
 /* Copy engines take what only moves; reductions need multiprocessors in any case. */
-static enum weft_engine engine_for(enum weft_stream_operation operation) {
+static enum weft_copy_engine engine_for(enum weft_stream_operation operation) {
     return operation < WEFT_STREAM_REDUCE_SCATTER ? weft_engine_get() : WEFT_ENGINE_AUTO;
 }
 
@@ -100,7 +100,7 @@ static int add_named(enum weft_stream_way *tries, const struct weft_stream_call 
 }
 
 int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *tries) {
-    enum weft_engine engine = engine_for(call->operation);
+    enum weft_copy_engine engine = engine_for(call->operation);
     check_setting();
     if (engine == WEFT_ENGINE_COPY || is_named(WEFT_WAY_MEET))
         return 0;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/env.h"
+#include "base/machine.h"
 #include "boot/boot.h"
 #include "core/far_apply.h"
 #include "core/far_meet.h"
@@ -13,78 +15,58 @@
 #include "core/job.h"
 #include "core/window.h"
 
-enum { CARD_VERSION = 2 };
+/* From so many PEs on a host has one carrier by itself, where that has a processor to run on: links
+ * of each PE to each would take more than it costs that one thread applies all. */
+enum { CARD_VERSION = 4, CARRIER_PES_MIN = 256 };
 
-/* What a PE shows to all. */
-struct card {
-    uint32_t version, slot; /* of this PE in its own windows */
-    uint64_t letter_bytes;
-    char engine[32];
-    uint32_t first; /* of the PEs that are near to it, itself included */
-    uint32_t address_bytes;
-    unsigned char address[WEFT_ENGINE_ADDRESS_BYTES];
-};
-_Static_assert(sizeof(struct card) <= WEFT_FAR_CARD_BYTES, "cards have their size");
-
-static struct card *cards; /* of all PEs; kept until the next job, for threads behind the end */
 static bool open;
 
-static const void *card_address(int pe, size_t *bytes) {
-    *bytes = cards[pe].address_bytes;
-    return cards[pe].address;
+/* Whether this process should apply letters for all its near PEs, if it is the first of them: 0, 1
+ * or -errno, logged. Its thread needs a processor that no PE has. */
+static int carries_host(void) {
+    cpu_set_t processors;
+    weft_machine_processors(&processors);
+    bool spare = weft_job.control->cores > weft_boot_npes_here() && CPU_COUNT(&processors) > 1;
+    if (strcmp(weft_env.carriers, "auto") == 0)
+        return spare && weft_job.npes >= CARRIER_PES_MIN;
+    if (strcmp(weft_env.carriers, "host") == 0 || strcmp(weft_env.carriers, "pe") == 0)
+        return weft_env.carriers[0] == 'h';
+    weft_log("WEFT_CARRIERS is '%s': set it to auto, host or pe", weft_env.carriers);
+    return -EINVAL;
 }
 
-int weft_far_open(void *room) {
-    static const struct weft_letter_user user = {weft_far_apply, weft_far_answered, card_address};
-    struct card card = {.version = CARD_VERSION,
-                        .slot = weft_windows.scratch.mine,
-                        .first = weft_windows.scratch.window.first};
+int weft_far_open(void *room, int *file) {
+    static const struct weft_letter_user user = {weft_far_apply, weft_far_settled,
+                                                 weft_far_answered, weft_card_address,
+                                                 weft_far_wake_served};
+    struct weft_card card = {.version = CARD_VERSION,
+                             .slot = weft_windows.scratch.mine,
+                             .first = weft_windows.scratch.window.first};
     size_t bytes = sizeof card.address;
-    int result = weft_letters_open(&user, card.address, &bytes);
+    int result = carries_host();
+    card.carries = result > 0;
+    if (result >= 0)
+        result = weft_letters_open(&user, card.address, &bytes);
     if (result < 0)
         return result;
     open = true;
     card.address_bytes = (uint32_t)bytes;
     card.letter_bytes = weft_link_room();
+    weft_paths_open(&card.path);
     snprintf(card.engine, sizeof card.engine, "%s", weft_links.engine->name);
     memset(room, 0, WEFT_FAR_CARD_BYTES);
     memcpy(room, &card, sizeof card);
-    return 0;
+    return weft_cards_make(file);
 }
 
-/* Whether this PE can exchange letters with the one that has shown this card. */
-static bool card_fits(const struct card *card, int pe) {
-    const struct card *mine = &cards[weft_job.pe];
-    if (card->version == mine->version && card->letter_bytes == mine->letter_bytes &&
-        strncmp(card->engine, mine->engine, sizeof card->engine) == 0 &&
-        card->address_bytes <= sizeof card->address)
-        return true;
-    weft_log("PE %d has engine '%.31s' with letters of %lu bytes, and this one '%.31s' with %lu: "
-             "WEFT_ENGINE must name the same one everywhere",
-             pe, card->engine, (unsigned long)card->letter_bytes, mine->engine,
-             (unsigned long)mine->letter_bytes);
-    return false;
-}
-
-static int cards_take(const void *all) {
-    free(cards);
-    cards = calloc((size_t)weft_job.npes, sizeof *cards);
-    if (!cards) {
-        weft_log("no memory for the cards of %d PEs", weft_job.npes);
-        return -ENOMEM;
-    }
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        memcpy(&cards[pe], (const char *)all + (size_t)pe * WEFT_FAR_CARD_BYTES, sizeof *cards);
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        if (!card_fits(&cards[pe], pe))
-            return -EPROTO;
-    return 0;
-}
-
-int weft_far_start(const void *all) {
-    int result = cards_take(all);
-    if (result == 0)
+int weft_far_start(const void *all, int file) {
+    int result = weft_cards_take(all, file);
+    if (result == 0) {
+        weft_far_serve(weft_far_carries_others());
         weft_letters_start();
+    }
+    if (result == 0)
+        result = weft_paths_start(weft_card_path);
     if (result == 0)
         result = weft_far_progress_start();
     if (result == 0) {
@@ -99,8 +81,10 @@ void weft_far_abandon(void) {
         return;
     weft_boot_set_courier(NULL);
     weft_far_progress_stop();
+    weft_paths_close();
     weft_wait_look = NULL;
     weft_letters_close();
+    weft_far_serve(false);
     weft_far_meet_forget();
     open = false;
 }
@@ -122,16 +106,20 @@ void weft_far_finish(void) {
     weft_far_abandon();
 }
 
-uint32_t weft_far_slot(int pe) {
-    return cards[pe].slot;
+static bool any_is_carried(void) {
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        if (weft_far_carrier(pe) != pe)
+            return true;
+    return false;
 }
 
-int weft_far_first(int pe) {
-    return cards ? (int)cards[pe].first : pe;
-}
-
+/* Letters to memory of a GPU go to its PE itself, and to memory of the host to who carries for it:
+ * two ends keep no order between them. */
 void weft_far_fence(void) {
-    weft_letters_fence();
+    if (weft_job.devices && any_is_carried())
+        weft_far_quiet();
+    else
+        weft_letters_fence();
 }
 
 void weft_far_quiet(void) {
@@ -139,7 +127,10 @@ void weft_far_quiet(void) {
 }
 
 void weft_far_quiet_pes(const int *pes, size_t n) {
-    weft_letters_quiet(pes, n, false);
+    int carriers[n];
+    for (size_t i = 0; i < n; i++)
+        carriers[i] = weft_far_carrier(pes[i]);
+    weft_letters_quiet(carriers, n, false);
 }
 
 void weft_far_settle(void) {

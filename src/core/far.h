@@ -14,20 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/amo.h"
+#include "core/cards.h"
 
 struct weft_strided;
 struct weft_word;
 
-/* How PEs find each other: what each shows to all before any letter goes. */
-#define WEFT_FAR_CARD_BYTES 512
+/* Opens the engine and writes this PE's card (core/cards.h), and makes the file that goes beside
+ * it. This PE's windows have their slots by then. Local; 0 or -errno, logged. */
+int weft_far_open(void *card, int *file);
 
-/* Opens the engine and writes this PE's card. This PE's windows have their slots by then. Local; 0
- * or -errno, logged. */
-int weft_far_open(void *card);
-
-/* With the cards of all PEs, one after the other, when near memory is mapped: from here on letters
- * are delivered. 0 or -errno, logged. */
-int weft_far_start(const void *cards);
+/* With the cards of all PEs, one after the other, and the file of the first near one, when near
+ * memory is mapped: from here on letters are delivered. 0 or -errno, logged. */
+int weft_far_start(const void *cards, int file);
 
 /* At the end of a job, behind the last barrier: waits until all PEs have come here with nothing
  * under way, while this one still serves them; then there is no engine any more. */
@@ -51,13 +49,6 @@ void weft_far_settle(void);
 /* Behind it no thread looks any more at a word that this one has seen set: the one that has applied
  * a letter looks for sleepers still when the word is there. */
 void weft_far_leave_words(void);
-
-/* The slot of a PE in its own windows. */
-uint32_t weft_far_slot(int pe);
-
-/* The first of the PEs that are near to this one, itself included: PEs with the same one are near
- * to each other. Before anybody has shown a card, each is near to itself alone. */
-int weft_far_first(int pe);
 
 /* For the library's own objects. On `pe` they are named by their address in this PE's own slot of
  * the heap, the statics or the scratch; a name that is none ends the job. A source is the caller's

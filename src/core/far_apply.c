@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All of it is done by this PE's processor, under the lock of letters. A place is found, which
- * checks it, before anything is touched; NULL says that the letter has been refused. */
+/* All of it is done by a processor of the target's host, under the lock of letters, or begun by it
+ * where memory is another space's. A place is found, which checks it, before anything is touched;
+ * NULL says that the letter has been refused, or put off until what the PE's letters have begun
+ * before is done. */
 #include "core/far_apply.h"
+#include <errno.h>
 #include <string.h>
 #include "base/amo_apply.h"
 #include "base/futex.h"
+#include "boot/boot.h"
 #include "core/far_meet.h"
 #include "core/far_text.h"
-#include "core/strided.h"
 
 /* A letter as it is read, from its beginning on. */
 struct reader {
@@ -16,7 +19,14 @@ struct reader {
     size_t left;
 };
 
-static const char *const window_names[WEFT_FAR_WINDOWS] = {"heap", "statics", "scratch"};
+static const char *const window_names[WEFT_FAR_WINDOWS] = {"heap", "statics", "memory of GPUs",
+                                                           "scratch"};
+
+static bool serves_all; /* slots, and not the own one alone */
+
+/* Other PEs whose memory has changed in this look: a bit for each slot. */
+static uint64_t changed[WEFT_WIRE_PES_MAX / 64];
+static bool any_changed;
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
@@ -32,24 +42,54 @@ static bool reader_take(struct reader *reader, void *part, size_t bytes) {
     return true;
 }
 
-/* [place + low, + bytes) of this PE; the place itself. */
+static bool is_in_space(const struct weft_far_place *place) {
+    return place->window == WEFT_FAR_SPACE;
+}
+
+/* What came of a call of the space's: whether it is done. */
+static bool space_check(int error) {
+    if (error && error != -EAGAIN)
+        weft_link_fail("%s", weft_fail_text());
+    return error == 0;
+}
+
+bool weft_far_settled(int from) {
+    return !weft_space_device || space_check(weft_space_device->letters->settle(from));
+}
+
+static bool serves(const struct weft_far_place *place, const struct weft_window *window) {
+    return place->slot == weft_windows.scratch.mine ||
+           (serves_all && !is_in_space(place) && place->slot < window->count);
+}
+
+/* Where a slot begins here. The own one is where the program has it. */
+static char *slot_begin(const struct weft_window *window, uint32_t slot) {
+    if (slot == weft_windows.scratch.mine)
+        return (char *)window->local;
+    changed[slot / 64] |= UINT64_C(1) << slot % 64;
+    any_changed = true;
+    return weft_window_slot_begin(window, slot);
+}
+
+/* [place + low, + bytes) of a PE that is served here; the place itself. */
 static char *place_find_around(const struct reader *reader, const struct weft_far_place *place,
                                int64_t low, size_t bytes) {
-    const struct weft_segment *segment = weft_far_segment(place->window);
-    if (!segment || place->slot != segment->mine) {
-        weft_letter_refuse(reader->from, "it names window %u, slot %u, which is not this PE's",
+    const struct weft_window *window = weft_far_window(place->window);
+    if (!window || !serves(place, window)) {
+        weft_letter_refuse(reader->from, "it names window %u, slot %u, which is not served here",
                            place->window, place->slot);
         return NULL;
     }
     uint64_t lowest = place->offset + (uint64_t)low;
-    size_t now = weft_far_segment_bytes(place->window);
+    size_t now = weft_far_window_bytes(place->window);
     if (!weft_window_fits(now, lowest, bytes)) {
         weft_letter_refuse(reader->from,
                            "it names %zu bytes at offset %#lx of the %s, which has %zu", bytes,
                            (unsigned long)lowest, window_names[place->window], now);
         return NULL;
     }
-    return (char *)segment->window.local + place->offset;
+    bool must_settle = !is_in_space(place) && !weft_far_settled(reader->from);
+    return must_settle ? NULL : slot_begin(window, place->slot) + place->offset;
 }
 
 static char *place_find(const struct reader *reader, const struct weft_far_place *place,
@@ -119,13 +159,53 @@ static void blocks_load(char *to, const char *from, int64_t step, size_t bytes, 
         bytes_copy(to, from + (int64_t)i * step, bytes);
 }
 
+/* --- In another space ------------------------------------------------------------------------ */
+
+/* Whether they are stored, or so good as. */
+static bool data_store(const struct reader *reader, const struct weft_far_place *place, char *to,
+                       const struct weft_far_blocks *blocks) {
+    if (!is_in_space(place)) {
+        blocks_store(to, blocks->step, blocks->bytes, blocks->count, reader->at);
+        return true;
+    }
+    struct weft_strided_copy copy = {.dest = to,
+                                     .source = reader->at,
+                                     .dest_step = blocks->step,
+                                     .source_step = (ptrdiff_t)blocks->bytes,
+                                     .bytes = blocks->bytes,
+                                     .nblocks = blocks->count};
+    return space_check(weft_space_device->letters->put(reader->from, &copy));
+}
+
+static bool space_get(const struct reader *reader, char *from,
+                      const struct weft_far_blocks *blocks) {
+    const void *answer = NULL;
+    struct weft_strided_copy copy = {.source = from,
+                                     .source_step = blocks->step,
+                                     .dest_step = (ptrdiff_t)blocks->bytes,
+                                     .bytes = blocks->bytes,
+                                     .nblocks = blocks->count};
+    if (!space_check(weft_space_device->letters->get(reader->from, &copy, &answer)))
+        return false;
+    struct iovec data = {(void *)answer, blocks->bytes * blocks->count};
+    weft_letter_answer(reader->from, &data, 1);
+    return true;
+}
+
+/* Behind the data of its letter, which have been begun: so it is not put off. */
+static bool space_signal(int from, uint64_t *word, uint64_t value, enum weft_far_word_op op) {
+    enum weft_signal_op as = op == WEFT_FAR_SIGNAL_ADD ? WEFT_SIGNAL_ADD : WEFT_SIGNAL_SET;
+    return space_check(weft_space_device->letters->signal(from, word, value, as));
+}
+
 /* --- What letters say ------------------------------------------------------------------------ */
 
+/* All of these are false where the letter has been refused, or has to come again. */
+
 static bool put_apply(struct reader *reader, const struct weft_far_text *text) {
+    struct weft_far_blocks all = {0, reader->left, 1};
     char *to = place_find(reader, &text->place, reader->left);
-    if (to)
-        blocks_store(to, 0, reader->left, 1, reader->at);
-    return to != NULL;
+    return to && data_store(reader, &text->place, to, &all);
 }
 
 /* Release: who sees the word sees the data. */
@@ -150,12 +230,17 @@ static bool put_word_apply(struct reader *reader, const struct weft_far_text *te
     if (text->detail > WEFT_FAR_SIGNAL_ADD)
         return weft_letter_refuse(reader->from, "it changes a word by %u", text->detail);
     size_t bytes = text->detail == WEFT_FAR_WORD ? sizeof(struct weft_word) : sizeof(uint64_t);
+    bool in_space = is_in_space(&word.place);
+    if (in_space && text->detail == WEFT_FAR_WORD)
+        return weft_letter_refuse(reader->from, "it sets a word of the library's in the %s",
+                                  window_names[WEFT_FAR_SPACE]);
+    if (reader->left && in_space != is_in_space(&text->place))
+        return weft_letter_refuse(reader->from, "its data and its word are not in the same memory");
     void *at = word_find(reader, &word.place, bytes);
-    char *to = at && reader->left ? place_find(reader, &text->place, reader->left) : NULL;
-    if (!at || (reader->left && !to))
+    if (!at || (reader->left && !put_apply(reader, text)))
         return false;
-    if (to)
-        blocks_store(to, 0, reader->left, 1, reader->at);
+    if (in_space)
+        return space_signal(reader->from, at, word.value, text->detail);
     word_apply(text->detail, at, word.value);
     return true;
 }
@@ -169,9 +254,7 @@ static bool put_blocks_apply(struct reader *reader, const struct weft_far_text *
                                   reader->left, (unsigned long)blocks.count,
                                   (unsigned long)blocks.bytes);
     char *to = blocks_find(reader, &text->place, &blocks);
-    if (to)
-        blocks_store(to, blocks.step, blocks.bytes, blocks.count, reader->at);
-    return to != NULL;
+    return to && data_store(reader, &text->place, to, &blocks);
 }
 
 /* One block goes as it lies in memory; several are packed first. */
@@ -188,6 +271,8 @@ static bool get_apply(struct reader *reader, const struct weft_far_text *text) {
     if (blocks.bytes > most || blocks.count > most || blocks.bytes * blocks.count > most)
         return weft_letter_refuse(reader->from, "it wants %lu blocks of %lu bytes at once",
                                   (unsigned long)blocks.count, (unsigned long)blocks.bytes);
+    if (is_in_space(&text->place))
+        return space_get(reader, from, &blocks);
     if (!whole)
         blocks_load(packed, from, blocks.step, blocks.bytes, blocks.count);
     struct iovec answer = {whole ? from : packed, blocks.bytes * blocks.count};
@@ -206,10 +291,18 @@ static bool amo_apply(struct reader *reader, const struct weft_far_text *text) {
     void *word = word_find(reader, &text->place, bytes);
     if (!word)
         return false;
-    uint64_t before = weft_amo_apply(op, bytes, word, amo.value, amo.cond);
-    if (text->detail & WEFT_FAR_AMO_WAKES)
-        weft_futex_wake(word, WEFT_FUTEX_ALL);
-    if (text->detail & WEFT_FAR_AMO_FETCHES)
+    uint64_t before = 0;
+    bool fetches = text->detail & WEFT_FAR_AMO_FETCHES;
+    if (is_in_space(&text->place)) {
+        struct weft_amo there = {op, bytes, word, amo.value, amo.cond, fetches ? &before : NULL};
+        if (!space_check(weft_space_device->letters->amo(reader->from, &there)))
+            return false;
+    } else {
+        before = weft_amo_apply(op, bytes, word, amo.value, amo.cond);
+        if (text->detail & WEFT_FAR_AMO_WAKES)
+            weft_futex_wake(word, WEFT_FUTEX_ALL);
+    }
+    if (fetches)
         weft_letter_answer(reader->from, &(struct iovec){&before, bytes}, 1);
     return true;
 }
@@ -232,12 +325,28 @@ static bool text_apply(struct reader *reader, const struct weft_far_text *text) 
     return weft_letter_refuse(reader->from, "it is of kind %u, and there is no such", text->kind);
 }
 
-void weft_far_apply(int from, const void *letter, size_t bytes) {
+bool weft_far_apply(int from, const void *letter, size_t bytes) {
     struct reader reader = {from, letter, bytes};
     struct weft_far_text text;
     atomic_thread_fence(memory_order_release); /* a flag may also stand at the end of much data */
-    if (reader_take(&reader, &text, sizeof text))
-        text_apply(&reader, &text);
+    return reader_take(&reader, &text, sizeof text) && text_apply(&reader, &text);
+}
+
+/* --- Who is served --------------------------------------------------------------------------- */
+
+void weft_far_serve(bool all) {
+    serves_all = all;
+}
+
+void weft_far_wake_served(void) {
+    if (!any_changed)
+        return;
+    const struct weft_window *near = &weft_windows.scratch.window;
+    for (uint32_t slot = 0; slot < near->count; slot++)
+        if (changed[slot / 64] >> slot % 64 & 1)
+            weft_arrivals_tell(&weft_job.control->pe[near->first + slot * near->step].arrivals);
+    memset(changed, 0, (near->count + 63) / 64 * sizeof *changed);
+    any_changed = false;
 }
 
 void weft_far_answered(int from, const struct weft_letter_request *request, const void *text,

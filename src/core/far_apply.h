@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The target's side of letters: the memory of this PE changes as they say. */
+/* The target's side of letters: the memory of this PE changes as they say; where it carries for its
+ * host, that of the PEs that are near to it does, too. */
 #ifndef WEFT_CORE_FAR_APPLY_H
 #define WEFT_CORE_FAR_APPLY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "core/letter.h"
 
 /* As struct weft_letter_user has them. */
-void weft_far_apply(int from, const void *text, size_t bytes);
+bool weft_far_apply(int from, const void *text, size_t bytes);
+bool weft_far_settled(int from);
 void weft_far_answered(int from, const struct weft_letter_request *request, const void *text,
                        size_t bytes);
+
+/* Before the first letter, and behind the last: whether letters to the memory of all near PEs come
+ * here, and not those to this one's alone. */
+void weft_far_serve(bool all);
+
+/* Behind letters: wakes those whose memory has changed. Under the lock of letters. */
+void weft_far_wake_served(void);
 
 #endif

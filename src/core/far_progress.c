@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread takes naps while other threads of this process look, so that it neither competes for
- * their processor nor for the lock. Once none has looked for a nap it looks itself, and on for a
+ * their processor nor for the lock. Each nap costs those some 20 us, so they grow: one lasts as
+ * long as the others have been looking, and a peer that has waited for a program to compute again
+ * has waited for no longer than that. Once none has looked for a nap it looks itself, and on for a
  * while behind the last letter, because the next one may follow: else each would cost a sleep and a
  * wake-up, 30 us. Then it sleeps on the descriptor. */
 #include "core/far_progress.h"
@@ -16,13 +18,15 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "boot/alive.h"
+#include "core/cards.h"
 #include "core/gather.h"
 #include "core/job.h"
 #include "core/letter.h"
 
 enum {
-    NAP_NS = 200 * 1000,
-    BUNDLE_NAP_NS = 20 * 1000, /* while small letters wait for others */
+    NAP_NS_MIN = 200 * 1000,
+    NAP_NS_MAX = 3000 * 1000,
+    BUNDLE_NAP_NS = 20 * 1000, /* while small letters wait for others, or for work of a GPU */
     LINGER_NS = 50 * 1000,
     SLEEP_MS = 100, /* until it looks whether the program's threads have all ended */
     SHORT_SLEEP_MS = 1,
@@ -90,17 +94,27 @@ static void progress_linger(void) {
              atomic_load_explicit(&looks, memory_order_relaxed) == seen);
 }
 
+/* The next nap of a row. Where this thread carries for other PEs they wait as long as it naps. */
+static long nap_longer(long ns) {
+    long most = weft_far_carries_others() ? NAP_NS_MIN : NAP_NS_MAX;
+    ns = ns == 0 ? NAP_NS_MIN : 2 * ns;
+    return ns < most ? ns : most;
+}
+
 static void *progress_main(void *unused) {
     uint32_t seen = 0;
+    long nap_ns = 0;
     (void)unused;
     while (!atomic_load(&progress.stops)) {
         uint32_t now = atomic_load_explicit(&looks, memory_order_relaxed);
-        if (now != seen) {
-            seen = now;
-            nap(NAP_NS);
+        weft_paths_look();
+        nap_ns = now == seen ? 0 : nap_longer(nap_ns);
+        seen = now;
+        if (nap_ns > 0) {
+            nap(nap_ns);
         } else if (weft_letters_look(true)) {
             progress_linger();
-        } else if (atomic_load(&weft_links_bundles) != 0) {
+        } else if (atomic_load(&weft_links_bundles) + atomic_load(&weft_links_put_off) != 0) {
             nap(BUNDLE_NAP_NS);
         } else {
             progress_sleep();

@@ -17,8 +17,9 @@
 static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
                        struct weft_far_place *place) {
     for (uint32_t window = 0; window < nwindows; window++) {
-        uintptr_t offset = (uintptr_t)p - weft_far_segment(window)->window.local;
-        if (!weft_window_fits(weft_far_segment_bytes(window), offset, bytes))
+        const struct weft_window *w = weft_far_window(window);
+        uintptr_t offset = w ? (uintptr_t)p - w->local : 0;
+        if (!w || !weft_window_fits(weft_far_window_bytes(window), offset, bytes))
             continue;
         *place = (struct weft_far_place){window, weft_far_slot(pe), offset};
         return true;
@@ -42,8 +43,7 @@ static const void *own_place_of(const void *p) {
     return again ? (const char *)statics->window.local + offset : p;
 }
 
-/* As the library names it. */
-static struct weft_far_place place_of(const void *p, size_t bytes, int pe) {
+struct weft_far_place weft_far_place_of(const void *p, size_t bytes, int pe) {
     struct weft_far_place place = {0};
     if (!place_name(own_place_of(p), bytes, pe, WEFT_FAR_WINDOWS, &place))
         weft_job_panic("the library names [%p, +%zu) on PE %d, which is not symmetric", p, bytes,
@@ -63,21 +63,22 @@ static size_t piece_bytes(size_t said) {
 }
 
 /* A letter that may wait in a bundle: the progress thread sends that if nobody else does. */
-static void put_send(int pe, const struct weft_letter *letter) {
-    weft_letter_send(pe, letter);
+static void put_send(int end, const struct weft_letter *letter) {
+    weft_letter_send(end, letter);
     if (atomic_load(&weft_links_bundles) != 0)
         weft_far_progress_wake();
 }
 
 static void data_send(struct weft_far_place place, const char *source, size_t bytes, int pe) {
     size_t most = piece_bytes(sizeof(struct weft_far_text));
+    int end = weft_far_end_of(&place, pe);
     while (bytes > 0) {
         size_t piece = bytes < most ? bytes : most;
         struct weft_far_text text = {WEFT_FAR_PUT, 0, place};
-        put_send(
-            pe, &(struct weft_letter){.text = {part_of(&text, sizeof text), part_of(source, piece)},
-                                      .nparts = 2,
-                                      .may_wait = true});
+        put_send(end, &(struct weft_letter){
+                          .text = {part_of(&text, sizeof text), part_of(source, piece)},
+                          .nparts = 2,
+                          .may_wait = true});
         place.offset += piece;
         source += piece;
         bytes -= piece;
@@ -94,13 +95,25 @@ struct announced {
     bool by_the_way;
 };
 
+/* How much of the data goes before the letter with the word: what does not fit into that, and all
+ * if it is not the same who stores the data there and the word. */
+static size_t announced_before(const struct announced *put) {
+    size_t most = piece_bytes(sizeof(struct weft_far_text) + sizeof put->word);
+    if ((put->data.window == WEFT_FAR_SPACE) != (put->word.place.window == WEFT_FAR_SPACE))
+        return put->bytes;
+    return put->bytes > most ? (put->bytes - 1) / most * most : 0;
+}
+
+/* Two ends keep no order between them. */
 static void announced_send(struct announced put, int pe) {
-    size_t most = piece_bytes(sizeof(struct weft_far_text) + sizeof put.word);
-    size_t before = put.bytes > most ? (put.bytes - 1) / most * most : 0;
+    size_t before = announced_before(&put);
+    int end = weft_far_end_of(&put.word.place, pe), data_end = weft_far_end_of(&put.data, pe);
     data_send(put.data, put.source, before, pe);
+    if (before > 0 && data_end != end)
+        weft_letters_quiet(&data_end, 1, true);
     put.data.offset += before;
     struct weft_far_text text = {WEFT_FAR_PUT_WORD, put.op, put.data};
-    weft_letter_send(pe,
+    weft_letter_send(end,
                      &(struct weft_letter){
                          .text = {part_of(&text, sizeof text), part_of(&put.word, sizeof put.word),
                                   part_of(put.source + before, put.bytes - before)},
@@ -110,7 +123,7 @@ static void announced_send(struct announced put, int pe) {
 
 void weft_far_put(void *dest, const void *source, size_t bytes, int pe) {
     if (bytes > 0)
-        data_send(place_of(dest, bytes, pe), source, bytes, pe);
+        data_send(weft_far_place_of(dest, bytes, pe), source, bytes, pe);
 }
 
 void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft_word *word,
@@ -118,10 +131,10 @@ void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft
     struct announced put = {.source = source,
                             .bytes = bytes,
                             .op = WEFT_FAR_WORD,
-                            .word = {place_of(word, sizeof *word, pe), value},
+                            .word = {weft_far_place_of(word, sizeof *word, pe), value},
                             .by_the_way = true};
     if (bytes > 0)
-        put.data = place_of(dest, bytes, pe);
+        put.data = weft_far_place_of(dest, bytes, pe);
     announced_send(put, pe);
 }
 
@@ -134,15 +147,14 @@ struct fetch {
     _Atomic uint32_t missing;
 };
 
-static void fetch_send(struct fetch *fetch, const void *text, size_t bytes,
+static void fetch_send(struct fetch *fetch, int end, const void *text, size_t bytes,
                        struct weft_letter_request *request) {
     if (!fetch->nbi) {
         atomic_fetch_add_explicit(&fetch->missing, 1, memory_order_relaxed);
         request->missing = &fetch->missing;
     }
-    weft_letter_send(
-        fetch->pe,
-        &(struct weft_letter){.text = {part_of(text, bytes)}, .nparts = 1, .request = request});
+    weft_letter_send(end, &(struct weft_letter){
+                              .text = {part_of(text, bytes)}, .nparts = 1, .request = request});
 }
 
 static bool fetch_has_come(struct fetch *fetch) {
@@ -163,7 +175,7 @@ static void blocks_fetch(struct fetch *fetch, const struct weft_far_place *place
         struct weft_far_text text;
         struct weft_far_blocks blocks;
     } said = {{WEFT_FAR_GET, 0, *place}, *blocks};
-    fetch_send(fetch, &said, sizeof said,
+    fetch_send(fetch, weft_far_end_of(place, fetch->pe), &said, sizeof said,
                &(struct weft_letter_request){.dest = dest,
                                              .step = dest_step,
                                              .block_bytes = blocks->bytes,
@@ -189,7 +201,7 @@ static void data_get(struct weft_far_place place, void *dest, size_t bytes, int 
 
 void weft_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
     if (bytes > 0)
-        data_get(place_of(source, bytes, pe), dest, bytes, pe, nbi);
+        data_get(weft_far_place_of(source, bytes, pe), dest, bytes, pe, nbi);
 }
 
 /* --- Strided --------------------------------------------------------------------------------- */
@@ -248,11 +260,12 @@ static void packed_send(const struct strided *run, int pe) {
     for (size_t i = 0; i < blocks->count; i++)
         memcpy(packed + i * blocks->bytes, run->here + (ptrdiff_t)i * run->here_step,
                blocks->bytes);
-    put_send(pe, &(struct weft_letter){.text = {part_of(&text, sizeof text),
-                                                part_of(blocks, sizeof *blocks),
-                                                part_of(packed, blocks->bytes * blocks->count)},
-                                       .nparts = 3,
-                                       .may_wait = true});
+    put_send(
+        weft_far_end_of(&run->place, pe),
+        &(struct weft_letter){.text = {part_of(&text, sizeof text), part_of(blocks, sizeof *blocks),
+                                       part_of(packed, blocks->bytes * blocks->count)},
+                              .nparts = 3,
+                              .may_wait = true});
 }
 
 static void run_put(const struct strided *run, void *pe) {
@@ -316,13 +329,13 @@ static void amo_send(const struct weft_far_place *word, const struct weft_amo *a
         struct weft_far_amo_text amo;
     } said = {{WEFT_FAR_AMO, detail, *word}, {amo->value, amo->cond}};
     if (!amo->fetch) {
-        weft_letter_send(pe,
+        weft_letter_send(weft_far_end_of(word, pe),
                          &(struct weft_letter){.text = {part_of(&said, sizeof said)}, .nparts = 1});
         return;
     }
     struct fetch fetch = {.pe = pe};
     fetch_send(
-        &fetch, &said, sizeof said,
+        &fetch, weft_far_end_of(word, pe), &said, sizeof said,
         &(struct weft_letter_request){.dest = amo->fetch, .block_bytes = amo->bytes, .nblocks = 1});
     fetch_await(&fetch);
 }
@@ -330,7 +343,7 @@ static void amo_send(const struct weft_far_place *word, const struct weft_amo *a
 uint64_t weft_far_amo(enum weft_amo_op op, size_t bytes, bool fetch, void *word, uint64_t value,
                       uint64_t cond, bool wake, int pe) {
     uint64_t before = 0;
-    struct weft_far_place place = place_of(word, bytes, pe);
+    struct weft_far_place place = weft_far_place_of(word, bytes, pe);
     struct weft_amo amo = {op, bytes, word, value, cond, fetch ? &before : NULL};
     amo_send(&place, &amo, wake, pe);
     return before;

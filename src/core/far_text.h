@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "core/window.h"
+#include "core/cards.h"
+#include "core/space.h"
 
 enum weft_far_kind {
     WEFT_FAR_PUT,        /* data */
@@ -17,13 +18,23 @@ enum weft_far_kind {
     WEFT_FAR_MEET,       /* data, for the exchange whose number is the offset of the place */
 };
 
-enum weft_far_window { WEFT_FAR_HEAP, WEFT_FAR_STATICS, WEFT_FAR_SCRATCH, WEFT_FAR_WINDOWS };
+/* The last one is the library's own; the space is that of core/space.h. */
+enum weft_far_window {
+    WEFT_FAR_HEAP,
+    WEFT_FAR_STATICS,
+    WEFT_FAR_SPACE,
+    WEFT_FAR_SCRATCH,
+    WEFT_FAR_WINDOWS
+};
 
 /* A place in the memory of the PE whose slot it is: not an address, so that it can be checked. */
 struct weft_far_place {
     uint32_t window, slot;
     uint64_t offset;
 };
+
+/* An object of the library's on `pe`, by its address here; ends the job where it is none. */
+struct weft_far_place weft_far_place_of(const void *p, size_t bytes, int pe);
 
 struct weft_far_text {
     uint32_t kind, detail; /* detail: of a word or an atomic */
@@ -59,23 +70,31 @@ struct weft_far_amo_text {
 /* Blocks are packed into letters of at most this. */
 #define WEFT_FAR_PACKED_BYTES 4096
 
-/* This PE's memory of a window, and how much of it others may name. */
-static inline const struct weft_segment *weft_far_segment(uint32_t window) {
+/* A window as it is here; NULL: there is no such. */
+static inline const struct weft_window *weft_far_window(uint32_t window) {
     switch (window) {
     case WEFT_FAR_HEAP:
-        return &weft_windows.heap;
+        return &weft_windows.heap.window;
     case WEFT_FAR_STATICS:
-        return &weft_windows.statics;
+        return &weft_windows.statics.window;
+    case WEFT_FAR_SPACE:
+        return weft_space_device ? weft_space_device->heap.window : NULL;
     case WEFT_FAR_SCRATCH:
-        return &weft_windows.scratch;
+        return &weft_windows.scratch.window;
     }
     return NULL;
 }
 
-/* Of the scratch all is there, and comes when it is touched. */
-static inline size_t weft_far_segment_bytes(uint32_t window) {
-    const struct weft_segment *segment = weft_far_segment(window);
-    return window == WEFT_FAR_SCRATCH ? segment->slot_bytes : weft_window_bytes(&segment->window);
+/* How much of this PE's part of one others may name. Of the scratch all is there, and comes when it
+ * is touched. */
+static inline size_t weft_far_window_bytes(uint32_t window) {
+    return window == WEFT_FAR_SCRATCH ? weft_windows.scratch.slot_bytes
+                                      : weft_window_bytes(weft_far_window(window));
+}
+
+/* Who applies letters that name this place. Memory of GPUs is its PE's own affair. */
+static inline int weft_far_end_of(const struct weft_far_place *place, int pe) {
+    return place->window == WEFT_FAR_SPACE ? pe : weft_far_carrier(pe);
 }
 
 #endif

@@ -12,10 +12,12 @@ enum {
 
 _Atomic uint32_t weft_gather_burst;
 
-/* Whether the letter, which may wait, comes in a burst of such. */
+/* Whether the letter, which may wait, comes in a burst of such. Where nothing is under way any more
+ * a quiet may have passed, which leaves no trace then. */
 static bool link_gathers(struct weft_link *link, uint64_t now_ns) {
     uint32_t burst = atomic_load_explicit(&weft_gather_burst, memory_order_relaxed);
-    bool soon = burst == link->small_burst && now_ns - link->small_ns < BURST_NS;
+    bool soon =
+        link->unfinished && burst == link->small_burst && now_ns - link->small_ns < BURST_NS;
     link->small_burst = burst;
     link->small_ns = now_ns;
     return link->bundle || soon;

@@ -4,7 +4,8 @@
  *
  * A wait that lasts is looked at up to three times: to show it in the control page (boot/stall.h),
  * to write the line, and where some PE shows nothing, once more before that, because its wait may
- * have been too short to be shown. */
+ * have been too short to be shown. Of PEs on several hosts that wait in one call those with the
+ * first of them come first, as it takes a moment to hear that another host has written the line. */
 #include <stdio.h>
 #include <string.h>
 #include "base/env.h"
@@ -12,7 +13,8 @@
 #include "boot/tally.h"
 #include "core/team.h"
 
-enum look { SHOW, TELL, TELL_AGAIN };
+enum look { SHOW, TELL, TELL_AGAIN, TELL_LAST };
+enum { HEARD_MS = 300 }; /* what others on other hosts have done, from one look to the next */
 
 /* --- Where a wait is ------------------------------------------------------------------------- */
 
@@ -88,6 +90,7 @@ struct report {
     struct weft_tally tally;
     bool mismatch; /* some PE is in another call of the team */
     bool reported; /* by another PE that waits in the same call */
+    bool later;    /* the first that waits in it is on another host */
 };
 
 /* Whether the word is one of a post: of a near member's own, or in the inbox from a far one. */
@@ -139,22 +142,25 @@ static void add_pe(struct report *report, int pe, bool also_same) {
     weft_tally_add(&report->tally, weft_job.control, pe, "is", what);
 }
 
-/* Whether a PE that waits in the same call has written the line. */
-static bool is_reported(const struct report *report) {
+/* Whether a PE that waits in the same call has written the line, or is to write it. */
+static void look_at_others(struct report *report) {
     struct weft_stall_facts theirs;
     struct weft_stall *stall;
+    int first = weft_job.pe;
     for (int member = 0; member < report->npes; member++) {
         int pe = weft_roster_pe(report->roster, member);
-        if (pe != weft_job.pe && read_stall(pe, report->mine.team, &theirs, &stall) &&
-            is_same_call(&report->mine, &theirs) && atomic_load(&stall->reported))
-            return true;
+        if (pe == weft_job.pe || !read_stall(pe, report->mine.team, &theirs, &stall) ||
+            !is_same_call(&report->mine, &theirs))
+            continue;
+        first = pe < first ? pe : first;
+        report->reported |= atomic_load(&stall->reported) != 0;
     }
-    return false;
+    report->later = !weft_boot_is_here(first);
 }
 
 /* The members that have not come; where all seem to have, the one that is waited for. */
 static void add_members(struct report *report, const struct weft_waiter *waiter) {
-    report->reported = is_reported(report);
+    look_at_others(report);
     for (int member = 0; member < report->npes; member++) {
         int pe = weft_roster_pe(report->roster, member);
         if (pe != weft_job.pe && !(report->team && has_come(report->team, waiter->word, member)))
@@ -221,7 +227,8 @@ static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
     if (!weft_tally_begin(weft_job.control, weft_job.pe, &waiter->failures))
         return false;
     struct report report = report_of(waiter);
-    bool complete = waiter->looks == TELL_AGAIN || report.tally.silent == 0;
+    bool complete = report.later ? waiter->looks == TELL_LAST
+                                 : waiter->looks > TELL || report.tally.silent == 0;
     if (complete && !report.reported) {
         tell(waiter, &report, now_ns);
         weft_tally_count_line();
@@ -229,13 +236,15 @@ static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
     if (complete && waiter->stall)
         atomic_store(&waiter->stall->reported, 1);
     weft_tally_end(weft_job.control, weft_job.pe);
-    if (!complete)
-        waiter->looks = TELL_AGAIN;
+    waiter->looks += !complete;
     return complete;
 }
 
 static void look(struct weft_waiter *waiter, uint64_t now_ns) {
-    uint64_t shown_ns = weft_wait_watch.after_ns;
+    uint64_t shown_ns = weft_wait_watch.after_ns, heard_ns = HEARD_MS * UINT64_C(1000000);
+    uint64_t later_ns = shown_ns + shown_ns / 4;
+    if (weft_boot_nhosts() > 1 && later_ns < heard_ns)
+        later_ns = heard_ns;
     enum look now = waiter->looks;
     if (now == SHOW) {
         show(waiter);
@@ -244,7 +253,7 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     } else if (try_tell(waiter, now_ns)) {
         waiter->look_ns = UINT64_MAX;
     } else {
-        waiter->look_ns = waiter->looks != now ? now_ns + shown_ns + shown_ns / 4
+        waiter->look_ns = waiter->looks != now ? now_ns + later_ns
                                                : now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
     }
 }

@@ -165,6 +165,13 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 
+/* Those of this host; of PEs on others there are none. */
+static void close_all(const int *fds, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
 /* The near PEs' memory beside the own; all descriptors have served then. */
 static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
@@ -177,9 +184,7 @@ static int attach_all(const struct facts *all, const int *all_fds) {
         result = attach(&weft_windows.scratch, all_fds, FD_SCRATCH, common.scratch_slot_bytes);
     if (result == 0)
         result = attach_statics(&common, all_fds);
-    for (int i = 0; i < weft_job.npes * NFDS; i++)
-        if (all_fds[i] >= 0) /* of this host */
-            close(all_fds[i]);
+    close_all(all_fds, (size_t)weft_job.npes * NFDS);
     return result;
 }
 
@@ -207,19 +212,27 @@ static int share_memory(void) {
     return result;
 }
 
-/* Letters to and from far PEs, now that memory is mapped: all show their cards. */
+/* Letters to and from far PEs, now that memory is mapped: all show their cards. Each gives a file
+ * with its own, of which those of first near PEs serve. */
 static int open_far(void) {
     size_t npes = (size_t)weft_job.npes;
     unsigned char mine[WEFT_FAR_CARD_BYTES], *all = malloc(npes * sizeof mine);
-    struct weft_exchange exchange = {.mine = mine, .bytes = sizeof mine, .all = all};
-    int result = all ? weft_far_open(mine) : -ENOMEM;
-    if (!all)
+    int file = -1, *files = calloc(npes, sizeof *files);
+    struct weft_exchange exchange = {
+        .mine = mine, .bytes = sizeof mine, .all = all, .fds = &file, .nfds = 1, .all_fds = files};
+    int result = all && files ? weft_far_open(mine, &file) : -ENOMEM;
+    if (!all || !files)
         weft_log("no memory for the cards of %zu PEs", npes);
     if (result == 0)
         result = weft_boot_exchange(&exchange);
-    if (result == 0)
-        result = weft_far_start(all);
+    if (result == 0) {
+        result = weft_far_start(all, files[weft_windows.scratch.window.first]);
+        close_all(files, npes);
+    }
+    if (file >= 0)
+        close(file);
     free(all);
+    free(files);
     return result;
 }
 
@@ -309,8 +322,7 @@ static void finish_at_exit(void) {
 
 /* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
  * thread may be at it already. There is nothing left for an end handler to return to. */
-static void finalize_at_exit(int status, void *unused) {
-    (void)unused;
+static void finalize_at_exit(int status) {
     WEFT_IN_CALL("shmem_finalize");
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
         return; /* alone: there is nobody to meet, and the memory goes with the process */
@@ -325,10 +337,16 @@ static void finalize_at_exit(int status, void *unused) {
     pthread_mutex_unlock(&changing);
 }
 
+static void end_at_exit(int status, void *unused) {
+    (void)unused;
+    finalize_at_exit(status);
+    weft_boot_part();
+}
+
 /* Before main, so that it runs behind whatever the program registers or constructs: that may still
  * use the library, and finalize it. */
 __attribute__((constructor(101))) static void watch_exit(void) {
-    on_exit(finalize_at_exit, NULL);
+    on_exit(end_at_exit, NULL);
 }
 
 static void watch_forks(void) {

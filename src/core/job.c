@@ -9,7 +9,10 @@
 #include "base/crash.h"
 #include "boot/boot.h"
 
-struct weft_job weft_job = {.order_detour = true};
+/* Why to order is more than an instruction: the job is not plain, or there are devices; letters. */
+enum { ORDER_BY_CALL = 1, ORDER_LETTERS = 2 };
+
+struct weft_job weft_job = {.order_detour = ORDER_BY_CALL};
 
 static _Atomic bool ended;         /* a thread ends this process */
 static _Thread_local bool ends_it; /* this one does */
@@ -19,10 +22,22 @@ static _Thread_local bool exits; /* this thread is the one in exit() */
 
 enum { TEXT_BYTES = 768 };
 
+/* Threads that find different reasons leave each other's alone. */
+static void order_detour_set(uint8_t reason, bool on) {
+    if (on)
+        __atomic_fetch_or(&weft_job.order_detour, reason, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&weft_job.order_detour, (uint8_t)~reason, __ATOMIC_RELAXED);
+}
+
+void weft_job_set_unfinished(bool unfinished) {
+    order_detour_set(ORDER_LETTERS, unfinished);
+}
+
 static void derive_flags(bool running) {
     weft_job.plain = running && !weft_job.checked;
     weft_job.routed = weft_job.devices || weft_job.far;
-    weft_job.order_detour = !weft_job.plain || weft_job.routed;
+    order_detour_set(ORDER_BY_CALL, !weft_job.plain || weft_job.devices);
     weft_job.detour = weft_job.checked || weft_job.devices;
     weft_job.fetch_detour = weft_job.detour || weft_job.oversubscribed;
 }
@@ -113,7 +128,7 @@ void weft_job_die_aborted(void) {
     if (reason == WEFT_ABORT_GLOBAL_EXIT && !in_exit)
         exit(status);
     fflush(stdout);
-    _exit(status);
+    weft_boot_exit(status);
 }
 
 void weft_job_die_left(int pe, int status) {
@@ -154,5 +169,5 @@ void weft_job_panic_bare(const char *format, ...) {
         weft_log("%s", text);
     }
     fflush(stdout);
-    _exit(WEFT_STATUS_ERROR);
+    weft_boot_exit(WEFT_STATUS_ERROR);
 }

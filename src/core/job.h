@@ -27,11 +27,11 @@ struct weft_job {
     struct weft_control *control;
 
     /* Derived of these in one place: what calls test at their entry. */
-    bool plain;        /* running, and not checked: a call need not ask who makes it */
-    bool routed;       /* devices, or far: a route may have to be asked for (core/route.h) */
-    bool order_detour; /* not plain, or routed: to order is more than an instruction */
-    bool detour;       /* checked, or devices: calls leave the short way */
-    bool fetch_detour; /* or oversubscribed: those that end with a copy of what they fetch do */
+    bool plain;           /* running, and not checked: a call need not ask who makes it */
+    bool routed;          /* devices, or far: a route may have to be asked for (core/route.h) */
+    uint8_t order_detour; /* not 0: to order is more than an instruction, for these reasons */
+    bool detour;          /* checked, or devices: calls leave the short way */
+    bool fetch_detour;    /* or oversubscribed: those that end with a copy of what they fetch do */
 };
 
 extern struct weft_job weft_job;
@@ -40,6 +40,10 @@ extern struct weft_job weft_job;
  * far as calls are concerned, once it has been said whether it is checked. */
 enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES, WEFT_JOB_FAR };
 void weft_job_set_mode(enum weft_job_mode mode, bool on);
+
+/* Letters of this PE are under way that a quiet waits for, or none is any more: near calls are
+ * ordered as in a job of one host then. */
+void weft_job_set_unfinished(bool unfinished);
 
 /* Becomes part of the job, and leaves it; a crash says where from then on. 0 or -errno, logged. */
 int weft_job_join(void);

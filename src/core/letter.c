@@ -18,17 +18,28 @@
 _Atomic bool weft_letters_armed;
 
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static _Atomic(pthread_t) holder; /* of the lock; another thread's own may be an old one */
 static bool started;
 
-/* A signal handler may have broken into this thread while it held the lock. */
+/* A signal handler has broken into this thread while it held the lock. */
+static void handler_refuse(void) {
+    weft_job_panic("called by a signal handler within a call to a far PE: set a flag in the "
+                   "handler, and call behind it");
+}
+
+static void letters_hold(void) {
+    atomic_store_explicit(&holder, pthread_self(), memory_order_relaxed);
+}
+
 static void letters_lock(void) {
     if (pthread_mutex_lock(&lock) == EDEADLK)
-        weft_job_panic("called by a signal handler within a call to a far PE: set a flag in the "
-                       "handler, and call behind it");
+        handler_refuse();
+    letters_hold();
 }
 
 static void letters_unlock(void) {
     bool failed = weft_links.failure[0] != '\0';
+    atomic_store_explicit(&holder, (pthread_t)0, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     if (failed)
         weft_job_panic_bare("%s", weft_links.failure);
@@ -120,18 +131,25 @@ static bool links_look(bool linger) {
     if (!started || weft_job_aborted())
         return false;
     bool moved = weft_links.engine->progress(weft_links.end) != 0;
+    moved |= weft_links_go_on();
     weft_links_send_due(linger);
     weft_links_look_at_dead();
     return moved;
 }
 
 bool weft_letters_look(bool linger) {
-    if (pthread_mutex_trylock(&lock) != 0)
+    if (pthread_mutex_trylock(&lock) != 0) {
+        if (pthread_equal(atomic_load_explicit(&holder, memory_order_relaxed), pthread_self()))
+            handler_refuse(); /* who waits in a handler would wait for ever */
         return false;
+    }
+    letters_hold();
     bool moved = links_look(linger);
+    if (moved && weft_links.user->moved)
+        weft_links.user->moved();
     letters_unlock();
     if (moved)
-        weft_arrivals_tell();
+        weft_arrivals_tell(weft_arrivals());
     return moved;
 }
 
@@ -140,9 +158,19 @@ void weft_letters_pass(void) {
     letters_unlock();
 }
 
+void weft_letters_each_link(void (*take)(struct weft_link *link)) {
+    letters_lock();
+    for (int pe = 0; started && pe < weft_job.npes; pe++)
+        if (weft_links.of[pe])
+            take(weft_links.of[pe]);
+    if (started)
+        weft_links_send_due(true);
+    letters_unlock();
+}
+
 int weft_letters_arm(int *descriptor) {
     letters_lock();
-    bool may = started && atomic_load(&weft_links_bundles) == 0;
+    bool may = started && atomic_load(&weft_links_bundles) == 0 && !weft_links.put_off;
     int result = may ? weft_links.engine->arm(weft_links.end, descriptor) : -EBUSY;
     atomic_store(&weft_letters_armed, result == 0);
     letters_unlock();
@@ -158,16 +186,16 @@ bool weft_letters_wait_for_room(void) {
 
 /* Whoever looks wakes those who sleep, so that a look by another thread is as good. */
 void weft_letter_turn(struct weft_waiter *waiter) {
-    void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
-    if (look)
-        look();
+    waiter->by_letters = true;
     if (!weft_waiter_awake(waiter)) {
-        uint32_t rest_ms = weft_waiter_rest_ms(waiter);
-        atomic_fetch_add(&weft_arrivals.sleepers, 1);
-        weft_futex_sleep(&weft_arrivals.count, waiter->arrivals, WEFT_FUTEX_ALL, rest_ms);
-        atomic_fetch_sub(&weft_arrivals.sleepers, 1);
+        void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
+        if (look)
+            look();
+        uint64_t rest_ns = weft_waiter_rest_ms(waiter) * UINT64_C(1000000);
+        waiter->arrivals = weft_arrivals_sleep(waiter->arrivals, rest_ns);
+    } else {
+        waiter->arrivals = weft_arrivals_count();
     }
-    waiter->arrivals = atomic_load(&weft_arrivals.count);
 }
 
 /* --- Sending and quiet ----------------------------------------------------------------------- */
@@ -184,6 +212,13 @@ void weft_letter_send(int pe, const struct weft_letter *letter) {
         weft_letter_turn(&waiter);
     }
     weft_waiter_end(&waiter);
+}
+
+void weft_letters_begin(void (*begin)(void *), void *context) {
+    letters_lock();
+    if (weft_links.end)
+        begin(context);
+    letters_unlock();
 }
 
 void weft_letters_fence(void) {
@@ -228,9 +263,9 @@ static void link_await(int pe) {
 
 /* All are asked first, and answer side by side. */
 void weft_letters_quiet(const int *pes, size_t n, bool all) {
-    atomic_fetch_add(&weft_gather_burst, 1);
     if (!all && atomic_load(&weft_links_unfinished) == 0)
         return;
+    atomic_fetch_add(&weft_gather_burst, 1);
     if (!pes)
         n = (size_t)weft_job.npes;
     letters_lock();

@@ -22,6 +22,9 @@ void weft_letters_close(void);
  * awake. What it refers to is the caller's again on return. */
 void weft_letter_send(int pe, const struct weft_letter *letter);
 
+/* Calls `begin`, which waits for nothing, under the lock, if letters go. */
+void weft_letters_begin(void (*begin)(void *), void *context);
+
 /* Waits until what this process has sent so far to these PEs (NULL: to all) is applied there, and
  * answered; letters by the way only with `all`. */
 void weft_letters_quiet(const int *pes, size_t n, bool all);
@@ -36,6 +39,9 @@ void weft_letters_fence(void);
 /* One look, if nobody else looks. Whether it has moved anything. With `linger` young bundles stay
  * (core/link.h): nobody waits. */
 bool weft_letters_look(bool linger);
+
+/* Hands every link that is used to `take`, and sends what became due by that. */
+void weft_letters_each_link(void (*take)(struct weft_link *link));
 
 /* Before the library's thread sleeps: the descriptor to sleep on, or -errno: to look first, or,
  * where there is a bundle, soon. It stays armed until somebody looks: then the thread must be

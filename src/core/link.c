@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "base/env.h"
 #include "core/bundle.h"
 #include "core/job.h"
 
@@ -18,15 +17,14 @@ enum {
     YOUNG_NS = 20000,                      /* is a bundle until then */
     TELL_LETTERS = WEFT_LINK_LETTERS / 4,  /* are acknowledged without being asked */
     TELL_BYTES = WEFT_LINK_BYTES / 4,
-    PATIENCE_MS = 2000, /* for the news that a PE is dead, or, behind WEFT_HOST_TIMEOUT, its host */
+    PATIENCE_MS = 2000, /* for the news that a PE is dead */
 };
 
 uint32_t weft_letter_first = UINT32_MAX - 511;
 struct weft_links weft_links;
 _Atomic uint32_t weft_links_unfinished;
 _Atomic uint32_t weft_links_bundles;
-
-static const struct head *applying; /* the letter whose text is being applied */
+_Atomic uint32_t weft_links_put_off;
 
 void weft_link_fail(const char *format, ...) {
     va_list arguments;
@@ -58,6 +56,7 @@ static struct weft_link *link_make(int pe) {
     }
     link->pe = pe;
     link->sent = link->acknowledged = link->written = link->asked = weft_letter_first - 1;
+    link->watched = link->acknowledged;
     link->applied = link->told = link->wanted = weft_letter_first - 1;
     link->queue_end = &link->queue;
     return link;
@@ -87,13 +86,11 @@ static void link_die(struct weft_link *link, int error) {
 
 void weft_links_look_at_dead(void) {
     const struct weft_link *link = weft_links.dead;
-    double host_s = weft_boot_nhosts() > 1 ? weft_env.host_timeout : 0;
-    uint64_t patience_ns = PATIENCE_MS * UINT64_C(1000000) + (uint64_t)(host_s * 1e9);
-    if (link && weft_clock_ns() - link->dead_ns > patience_ns)
+    if (link && weft_boot_nhosts() == 1 &&
+        weft_clock_ns() - link->dead_ns > PATIENCE_MS * UINT64_C(1000000))
         weft_link_fail(
-            "PE %d%s cannot be reached, though nobody has noticed that it died: %s (engine "
-            "'%s')",
-            link->pe, weft_boot_on(link->pe).text, strerror(-link->error), weft_links.engine->name);
+            "PE %d cannot be reached, though nobody has noticed that it died: %s (engine '%s')",
+            link->pe, strerror(-link->error), weft_links.engine->name);
 }
 
 static bool link_is_connected(struct weft_link *link) {
@@ -109,11 +106,15 @@ static bool link_is_connected(struct weft_link *link) {
     return false;
 }
 
-/* Whether a quiet has to wait for the link. */
-static void link_count(struct weft_link *link) {
+static void links_set_unfinished(uint32_t links) {
+    atomic_store(&weft_links_unfinished, links);
+    weft_job_set_unfinished(links != 0);
+}
+
+void weft_link_count(struct weft_link *link) {
     bool unfinished = link->written != link->acknowledged || link->requested != link->answered;
     if (unfinished != link->unfinished)
-        atomic_fetch_add(&weft_links_unfinished, unfinished ? 1 : UINT32_MAX);
+        links_set_unfinished(weft_links_unfinished + (unfinished ? 1 : UINT32_MAX));
     link->unfinished = unfinished;
 }
 
@@ -158,7 +159,7 @@ static void link_weigh(struct weft_link *link, size_t bytes) {
 static void link_number(struct weft_link *link, size_t bytes) {
     link->sent++;
     link_weigh(link, bytes);
-    link_count(link);
+    weft_link_count(link);
 }
 
 /* The limits: of letters, and of the answers that the peer may have to keep for want of room. */
@@ -256,7 +257,7 @@ bool weft_link_add(struct weft_link *link, const struct weft_letter *letter) {
     link_weigh(link, bytes);
     if (!letter->by_the_way)
         link->written = link->sent;
-    link_count(link);
+    weft_link_count(link);
     return true;
 }
 
@@ -290,7 +291,7 @@ void weft_letter_answer(int pe, const struct iovec *text, int nparts) {
         weft_letter_refuse(pe, "it asks for more than may be under way");
         return;
     }
-    link->applied = applying->number;
+    link->applied = link->applying;
     if (link->queue || link_carry(link, &head, text, nparts) != 0)
         link_queue(link, &head, text, nparts);
     link_number(link, sizeof head + weft_text_bytes(text, nparts));
@@ -313,6 +314,11 @@ static bool link_must_tell(const struct weft_link *link) {
     uint32_t untold = link->applied - link->told;
     bool asked = link->wanted != link->told && weft_epoch_reached(link->applied, link->wanted);
     return asked || untold >= TELL_LETTERS || link->told_bytes >= TELL_BYTES;
+}
+
+void weft_link_tell(struct weft_link *link) {
+    if (link_must_tell(link))
+        link_make_due(link);
 }
 
 /* Whether all that is kept is a bundle that had better wait for more. */
@@ -346,134 +352,6 @@ void weft_links_send_due(bool linger) {
     }
 }
 
-/* --- Arriving -------------------------------------------------------------------------------- */
-
-/* False: the letter has been refused. */
-static bool link_hear(struct weft_link *link, uint32_t heard) {
-    uint32_t before = link->acknowledged;
-    if (!weft_epoch_reached(heard, before))
-        return true; /* this letter has been overtaken */
-    if (heard - before > link->sent - before)
-        return weft_letter_refuse(link->pe, "it acknowledges letter %u, and %u was the last", heard,
-                                  link->sent);
-    link->acknowledged = heard;
-    if (weft_epoch_reached(heard, link->written))
-        link->written = heard;
-    if (weft_epoch_reached(heard, link->asked))
-        link->asked = heard;
-    link_count(link);
-    return true;
-}
-
-static void link_take_answer(struct weft_link *link, const void *text, size_t bytes) {
-    if (link->answered == link->requested) {
-        weft_letter_refuse(link->pe, "it answers what nobody has asked");
-        return;
-    }
-    struct weft_letter_request request = link->requests[link->answered % WEFT_LINK_REQUESTS];
-    weft_links.user->answered(link->pe, &request, text, bytes);
-    link->answer_bytes -= request.block_bytes * request.nblocks;
-    link->answered++;
-    link_count(link);
-    if (request.missing)
-        atomic_fetch_sub_explicit(request.missing, 1, memory_order_release);
-}
-
-static void link_apply_bundle(struct weft_link *link, const char *texts, size_t left) {
-    const void *text;
-    size_t bytes;
-    while (left > 0 && !weft_links.failure[0])
-        if ((text = weft_bundle_take(&texts, &left, &bytes)))
-            weft_links.user->apply(link->pe, text, bytes);
-        else
-            weft_letter_refuse(link->pe, "a bundle ends within a letter");
-}
-
-static void link_apply(struct weft_link *link, const struct head *head, const void *text,
-                       size_t bytes) {
-    applying = head;
-    if (head->sort == ANSWER)
-        link_take_answer(link, text, bytes);
-    else if (head->sort == BUNDLE)
-        link_apply_bundle(link, text, bytes);
-    else
-        weft_links.user->apply(link->pe, text, bytes);
-    link->applied = head->number;
-    link->told_bytes += (uint32_t)(sizeof *head + bytes);
-}
-
-static void link_hold(struct weft_link *link, const struct head *head, const void *letter,
-                      size_t bytes) {
-    struct weft_letter_kept **place = &link->early[head->number % WEFT_LINK_RING];
-    bool ordered = link->engine && weft_links.engine->abilities(link->engine) & WEFT_ENGINE_ORDERED;
-    if (*place || ordered) {
-        weft_letter_refuse(link->pe, "number %u came %s, behind %u", head->number,
-                           *place ? "twice" : "early from an engine that promises order",
-                           link->applied);
-        return;
-    }
-    *place = malloc(sizeof **place + bytes);
-    if (!*place) {
-        weft_link_fail("no memory for a letter of %zu bytes from PE %d", bytes, link->pe);
-        return;
-    }
-    **place = (struct weft_letter_kept){.bytes = bytes};
-    memcpy((*place)->letter, letter, bytes);
-}
-
-/* Those that came early and whose turn it is. */
-static void link_apply_held(struct weft_link *link) {
-    struct weft_letter_kept **place, *kept;
-    while ((kept = *(place = &link->early[(link->applied + 1) % WEFT_LINK_RING]))) {
-        struct head head;
-        *place = NULL;
-        memcpy(&head, kept->letter, sizeof head);
-        link_apply(link, &head, kept->letter + sizeof head, kept->bytes - sizeof head);
-        free(kept);
-    }
-}
-
-static void link_take(struct weft_link *link, const struct head *head, const void *letter,
-                      size_t bytes) {
-    uint32_t ahead = head->number - link->applied;
-    if (ahead == 0 || ahead >= WEFT_LINK_RING) {
-        weft_letter_refuse(link->pe, "it has the number %u, and %u was the last", head->number,
-                           link->applied);
-    } else if (ahead > 1) {
-        link_hold(link, head, letter, bytes);
-    } else {
-        link_apply(link, head, (const char *)letter + sizeof *head, bytes - sizeof *head);
-        link_apply_held(link);
-    }
-}
-
-void weft_link_arrived(void *unused, const void *letter, size_t bytes) {
-    struct head head;
-    (void)unused;
-    if (weft_links.failure[0])
-        return; /* the job ends */
-    if (bytes < sizeof head) {
-        weft_link_fail("a letter of %zu bytes has arrived, which has no head (engine '%s')", bytes,
-                       weft_links.engine->name);
-        return;
-    }
-    memcpy(&head, letter, sizeof head);
-    if (head.from >= (uint32_t)weft_job.npes || head.sort > BUNDLE) {
-        weft_link_fail("a letter has arrived of PE %u, sort %u, and there is no such (engine '%s')",
-                       head.from, head.sort, weft_links.engine->name);
-        return;
-    }
-    struct weft_link *link = weft_link_of((int)head.from);
-    if (!link || !link_hear(link, head.heard))
-        return;
-    if (head.asks && weft_epoch_reached(head.number, link->wanted))
-        link->wanted = head.number;
-    if (head.sort != CONTROL)
-        link_take(link, &head, letter, bytes);
-    if (link_must_tell(link))
-        link_make_due(link);
-}
-
 /* --- The end --------------------------------------------------------------------------------- */
 
 static void link_free(struct weft_link *link) {
@@ -493,6 +371,7 @@ void weft_links_free(void) {
             link_free(weft_links.of[pe]);
     free(weft_links.of);
     weft_links = (struct weft_links){0};
-    atomic_store(&weft_links_unfinished, 0);
+    links_set_unfinished(0);
     atomic_store(&weft_links_bundles, 0);
+    atomic_store(&weft_links_put_off, 0);
 }

@@ -38,23 +38,37 @@ struct weft_letter {
     bool may_wait;   /* for others that go there, for a moment, if it is small */
 };
 
+/* Somebody who goes on when an answer is there, under the lock of letters: it may send by
+ * weft_link_try_send, and must not wait. */
+struct weft_letter_sequel {
+    void (*answered)(struct weft_letter_sequel *sequel);
+};
+
 /* Where an answer goes: nblocks blocks, whose beginnings are `step` bytes apart. */
 struct weft_letter_request {
     char *dest;
     ptrdiff_t step;
     size_t block_bytes, nblocks;
     _Atomic uint32_t *missing; /* of a call that waits: counted down when the answer is there */
+    struct weft_letter_sequel *sequel; /* or NULL */
 };
 
 /* Who knows what letters say. All are called under the lock of letters, and none waits. */
 struct weft_letter_user {
-    /* Applies a letter of PE `from`, aligned to WEFT_ENGINE_ALIGNMENT; it may answer that PE. */
-    void (*apply)(int from, const void *text, size_t bytes);
+    /* Applies a letter of PE `from`, aligned to WEFT_ENGINE_ALIGNMENT; it may answer that PE.
+     * False: it comes again as the next one of that PE, because something has to be complete first.
+     */
+    bool (*apply)(int from, const void *text, size_t bytes);
+    /* Whether what letters of that PE have begun is complete: before that none of them counts as
+     * applied. */
+    bool (*settled)(int from);
     /* Takes the answer to a request. */
     void (*answered)(int from, const struct weft_letter_request *request, const void *text,
                      size_t bytes);
     /* The address of a PE's end. */
     const void *(*address)(int pe, size_t *bytes);
+    /* Behind a look in which something has arrived; NULL: nobody wants to know. */
+    void (*moved)(void);
 };
 
 /* For `apply`: answers the PE whose request is applied, as the last thing that is done to it. */
@@ -100,14 +114,19 @@ struct weft_link {
 
     /* What comes from there. */
     uint32_t applied, told; /* up to this, and this is acknowledged */
+    uint32_t applying;      /* the letter whose text is being applied */
     uint32_t wanted;        /* the peer asks for the acknowledgment of this; not behind `told` */
     uint32_t told_bytes;    /* that were applied and not acknowledged */
     struct weft_letter_kept *early[WEFT_LINK_RING];
+    bool put_off; /* of the next letter, which is kept as an early one, the rest is to be applied */
+    struct weft_link *next_put_off;
 
     /* Answers that are to come. */
     uint32_t requested, answered;
     size_t answer_bytes;
     struct weft_letter_request requests[WEFT_LINK_REQUESTS];
+
+    uint32_t watched; /* of `acknowledged`, when the watch of paths has last come by */
 
     bool unfinished; /* a quiet has to wait for it */
     bool due;        /* in the list of links that have something to send */
@@ -121,22 +140,30 @@ struct weft_links {
     const struct weft_letter_user *user;
     struct weft_link **of; /* of every PE; NULL until it is used */
     struct weft_link *due; /* those that have something to send */
+    struct weft_link *put_off;
     struct weft_link *dead;
     char failure[512]; /* the job ends with this line; "" until then */
 };
 extern struct weft_links weft_links;
 
-/* How many are unfinished. */
+/* How many are unfinished. While there is none a quiet asks nobody. */
 extern _Atomic uint32_t weft_links_unfinished;
 
-/* How many bundles still take letters. */
+/* How many bundles still take letters, and how many links have put off the next letter. */
 extern _Atomic uint32_t weft_links_bundles;
+extern _Atomic uint32_t weft_links_put_off;
 
 /* The job ends with this line once the lock is free; the first one counts. */
 void weft_link_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes it at the first use. NULL: there is no memory, and the job ends. */
 struct weft_link *weft_link_of(int pe);
+
+/* Notes whether a quiet has to wait for the link, when something of that has changed. */
+void weft_link_count(struct weft_link *link);
+
+/* Has what has been applied acknowledged, if the peer waits for that, or may soon. */
+void weft_link_tell(struct weft_link *link);
 
 /* How many bytes of text go into one letter. */
 size_t weft_link_room(void);
@@ -159,10 +186,13 @@ void weft_link_ask(struct weft_link *link, bool all);
  * are young wait for more, if nobody asks for them. */
 void weft_links_send_due(bool linger);
 
-/* Notices links that have been dead for too long. */
+/* Goes on with letters that have been put off. Whether one has been applied. */
+bool weft_links_go_on(void);
+
+/* Where hosts are pretended: notices links that have been dead for too long. */
 void weft_links_look_at_dead(void);
 
-/* What the engine delivers to. */
+/* What the engine delivers to (core/arrive.c). */
 void weft_link_arrived(void *unused, const void *letter, size_t bytes);
 
 /* Gives up all of them. */

@@ -10,15 +10,16 @@
 enum {
     LOOKS_MIN = 16, /* in vain, from one yield to the next */
     LOOKS_MAX = 1024,
-    LOOK_NS = 500,   /* that each takes at most in a loop that polls */
-    ALONE_NS = 1000, /* a yield that comes back sooner has let nobody run */
+    LOOK_NS = 500,          /* that each takes at most in a loop that polls */
+    ALONE_NS = 1000,        /* a yield that comes back sooner has let nobody run */
+    LETTERS_NS = 30 * 1000, /* from one look for letters to the next, which takes 300 */
 };
 
 _Atomic uint64_t weft_poll_seen[WEFT_POLL_WORDS];
 
 static _Thread_local struct {
     uint32_t looks, interval;
-    uint64_t since_ns;
+    uint64_t since_ns, letters_ns;
 } polling = {.interval = LOOKS_MIN};
 
 static void give_way(uint64_t now_ns) {
@@ -31,16 +32,24 @@ static void give_way(uint64_t now_ns) {
         polling.interval *= 2;
 }
 
+/* The word may be near, and then letters must not cost what they cost in other waits. The time
+ * behind a look. */
+static uint64_t look_for_letters(void) {
+    void (*look)(void) = weft_wait_look;
+    uint64_t now_ns = weft_clock_ns();
+    if (!look || now_ns - polling.letters_ns < LETTERS_NS)
+        return now_ns;
+    look();
+    return polling.letters_ns = weft_clock_ns();
+}
+
 uint64_t weft_poll_again(uint64_t value, const char *call) {
     if (++polling.looks < polling.interval)
         return value;
     WEFT_IN_CALL(call);
     if (weft_job_aborted())
         weft_job_die_aborted();
-    void (*look)(void) = weft_wait_look;
-    if (look)
-        look();
-    uint64_t now_ns = weft_clock_ns();
+    uint64_t now_ns = look_for_letters();
     bool polls = now_ns - polling.since_ns < (uint64_t)polling.looks * LOOK_NS;
     polling.looks = 0;
     polling.since_ns = now_ns;

@@ -174,14 +174,7 @@ void weft_rma_put_strided(void *dest, const void *source, const struct weft_stri
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call);
 
-/* A copy of nblocks blocks of `bytes`, which begin so many bytes apart on either side. Both sides
- * are here. */
-struct weft_strided_copy {
-    char *dest;
-    const char *source;
-    ptrdiff_t dest_step, source_step;
-    size_t bytes, nblocks;
-};
+/* Both sides are here. */
 void weft_rma_copy_strided(const struct weft_strided_copy *copy);
 
 /* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */

@@ -2,7 +2,9 @@
 #include "core/route.h"
 
 bool weft_route_finds(const void *p, size_t bytes, int pe) {
-    if (weft_job.devices && weft_space_device->route->near(p, bytes, pe))
+    bool far = weft_job.far && weft_is_far(pe);
+    int where = far ? weft_job.pe : pe;
+    if (weft_job.devices && weft_space_device->route->near(p, bytes, where))
         return true;
-    return weft_job.far && weft_is_far(pe) && weft_near(p, bytes, weft_job.pe);
+    return far && weft_near(p, bytes, where);
 }

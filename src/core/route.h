@@ -4,18 +4,15 @@
  * "Whose memory is it" is asked in weft_route_of alone, behind the near path of core/rma.h and
  * core/amo.h. A route is one table of functions. That of GPUs comes with their space
  * (core/space.h), and is found by addresses; that of far PEs is made of letters (core/far.h), and
- * is found by the PE. Memory of GPUs is within reach of near PEs alone. */
+ * is found by the PE. Letters reach the memory of GPUs, too, but not that of this PE's own. */
 #ifndef WEFT_CORE_ROUTE_H
 #define WEFT_CORE_ROUTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "base/amo.h"
-#include "base/signal.h"
 #include "core/placement.h"
 #include "core/space.h"
-#include "core/strided.h"
 
 /* What a route provides. Public calls use it, on any thread and on several at once, while the job
  * runs; weft_current_call is their name. Those with a result return 0, or, with nothing touched,

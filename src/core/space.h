@@ -11,8 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/amo.h"
 #include "base/pad.h"
+#include "base/signal.h"
 #include "core/job.h"
+#include "core/strided.h"
 #include "core/window.h"
 
 struct weft_arena;
@@ -36,6 +39,26 @@ struct weft_device_wish {
     uint32_t channels, slot_bytes;
     int error; /* not 0, with text: this member's arguments are wrong, and no member gets a handle
                 */
+};
+
+/* What letters of far PEs do to this PE's memory of the space (core/far_apply.c): called under the
+ * lock of letters, on any thread, and none waits. Addresses are this PE's own, and checked; what a
+ * call points to is the caller's again on return. What a PE's letters begin is done in their order,
+ * and complete when `settle` says so.
+ *
+ * 0; -EAGAIN: nothing has been begun, or not all has come, and the same call has to come again as
+ * the next one of that PE; or another -errno, with text. */
+struct weft_space_letters {
+    int (*put)(int from, const struct weft_strided_copy *blocks);
+    int (*signal)(int from, uint64_t *word, uint64_t signal, enum weft_signal_op op);
+
+    /* *answer: all blocks, one behind the other; good until the next call. The word before comes
+     * to amo->fetch, if that is not NULL. Without it -EAGAIN says that nothing has been begun. */
+    int (*get)(int from, const struct weft_strided_copy *blocks, const void **answer);
+    int (*amo)(int from, const struct weft_amo *amo);
+
+    /* 0: all that letters of that PE have begun is complete, for all PEs and GPUs. Cheap. */
+    int (*settle)(int from);
 };
 
 struct weft_memory_space {
@@ -74,6 +97,7 @@ struct weft_memory_space {
     struct weft_heap heap;
     const struct weft_route *route;       /* put, get, atomics: core/route.h */
     const struct weft_share_space *share; /* memory that only some PEs share: core/share_space.h */
+    const struct weft_space_letters *letters;
 };
 
 /* That of GPUs; NULL: the library has none. */

@@ -13,6 +13,14 @@ struct weft_strided {
     ptrdiff_t dest_stride, source_stride;
 };
 
+/* A copy of nblocks blocks of `bytes`, which begin so many bytes apart on either side. */
+struct weft_strided_copy {
+    char *dest;
+    const char *source;
+    ptrdiff_t dest_step, source_step;
+    size_t bytes, nblocks;
+};
+
 /* The blocks of one side, in bytes: they begin `step` apart, and lie in [low, low + span) seen from
  * the first one. */
 struct weft_strided_side {

@@ -33,34 +33,30 @@ enum { BARRIER, CLOSING };
 
 /* Waits on own words only. */
 static inline __attribute__((always_inline)) void dissemination_barrier(struct weft_team *team,
-                                                                        int kind, uint32_t epoch,
-                                                                        bool far) {
+                                                                        int kind, uint32_t epoch) {
     for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
         int to = weft_team_member_after(team, distance), from = member_before(team, distance);
         struct weft_word *mine = &team->words->rounds[kind][round];
-        if (far && weft_team_member_is_far(team, to))
-            weft_far_put_word(NULL, NULL, 0, mine, epoch, weft_team_world_pe(team, to));
-        else
-            weft_word_set(&weft_team_words_of(team, to)->rounds[kind][round], epoch);
+        weft_word_set(&weft_team_words_of(team, to)->rounds[kind][round], epoch);
         weft_word_wait(mine, epoch, weft_team_world_pe(team, from));
     }
 }
 
 /* Dissemination among those who lead, each of whom is far to the others. */
-static void leaders_meet(struct weft_team *team, uint32_t epoch) {
+static void leaders_meet(struct weft_team *team, int kind, uint32_t epoch) {
     const struct weft_levels *levels = team->levels;
     int n = levels->nleaders;
     for (int round = 0, distance = 1; distance < n; round++, distance *= 2) {
         int to = levels->leaders[(levels->leader + distance) % n];
         int from = levels->leaders[(levels->leader + n - distance) % n];
-        struct weft_word *mine = &team->words->rounds[BARRIER][round];
+        struct weft_word *mine = &team->words->rounds[kind][round];
         weft_far_put_word(NULL, NULL, 0, mine, epoch, weft_team_world_pe(team, to));
         weft_word_wait(mine, epoch, weft_team_world_pe(team, from));
     }
 }
 
 /* Whoever waits for near ones names the one before it, as in the crowded barrier. */
-static void far_barrier(struct weft_team *team, uint32_t epoch) {
+static void far_barrier(struct weft_team *team, uint32_t epoch, bool all) {
     const struct weft_levels *levels = team->levels;
     int leader = levels->leaders[levels->leader];
     struct weft_team_words *words = weft_team_words_of(team, leader);
@@ -71,7 +67,8 @@ static void far_barrier(struct weft_team *team, uint32_t epoch) {
     }
     if (levels->near > 1)
         weft_word_wait(&words->arrived, epoch * (uint32_t)(levels->near - 1), levels->before);
-    leaders_meet(team, epoch);
+    if (all)
+        leaders_meet(team, BARRIER, epoch);
     if (levels->near > 1)
         weft_word_set(&words->released, epoch);
 }
@@ -79,15 +76,39 @@ static void far_barrier(struct weft_team *team, uint32_t epoch) {
 void weft_sync_barrier(struct weft_team *team) {
     uint32_t epoch = ++team->barrier_epoch;
     if (__builtin_expect(team->far, 0))
-        far_barrier(team, epoch);
+        far_barrier(team, epoch, true);
     else if (weft_job.oversubscribed)
         crowded_barrier(team, epoch);
     else
-        dissemination_barrier(team, BARRIER, epoch, false);
+        dissemination_barrier(team, BARRIER, epoch);
+}
+
+void weft_sync_barrier_near(struct weft_team *team) {
+    far_barrier(team, ++team->barrier_epoch, false);
+}
+
+/* A leader is done with its own words when it has released the others, by words of theirs. */
+static void far_close(struct weft_team *team, uint32_t epoch) {
+    const struct weft_levels *levels = team->levels;
+    int first = levels->begins[levels->leader];
+    struct weft_receive *receive = weft_team_receive(team, levels->members[first]);
+    if (receive != team->receive) {
+        weft_word_count(&receive->closing);
+        weft_word_wait(&team->receive->closed, epoch, levels->before);
+        return;
+    }
+    weft_word_wait(&receive->closing, epoch * (uint32_t)(levels->near - 1), levels->before);
+    leaders_meet(team, CLOSING, epoch);
+    for (int i = 1; i < levels->near; i++)
+        weft_word_set(&weft_team_receive(team, levels->members[first + i])->closed, epoch);
 }
 
 void weft_sync_close(struct weft_team *team) {
-    dissemination_barrier(team, CLOSING, ++team->closing_epoch, true);
+    uint32_t epoch = ++team->closing_epoch;
+    if (team->far)
+        far_close(team, epoch);
+    else
+        dissemination_barrier(team, CLOSING, epoch);
 }
 
 /* To every far member: `bytes` that lie at `dest` there, and then the word. */
@@ -161,10 +182,18 @@ uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps) {
     return begin;
 }
 
-void weft_progress_set(struct weft_team *team, uint32_t value) {
+void weft_progress_set_near(struct weft_team *team, uint32_t value) {
     weft_word_set(&team->words->progress, value);
+}
+
+void weft_progress_set_far(struct weft_team *team, uint32_t value) {
+    push(team, NULL, NULL, 0, &weft_team_inbox(team, team->my_pe)->progress, value);
+}
+
+void weft_progress_set(struct weft_team *team, uint32_t value) {
+    weft_progress_set_near(team, value);
     if (__builtin_expect(team->far, 0))
-        push(team, NULL, NULL, 0, &weft_team_inbox(team, team->my_pe)->progress, value);
+        weft_progress_set_far(team, value);
 }
 
 static struct weft_word *progress_of(struct weft_team *team, int member) {

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
+#include "core/levels.h"
 #include "core/placement.h"
 #include "core/wait.h"
 
@@ -51,9 +52,11 @@ struct weft_team_words {
     struct weft_post post[2];           /* by parity of the post epoch */
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
     struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
+    struct weft_word brought[2];        /* parts of far members' matrices: see ops/far_rows.h */
     _Atomic uint32_t lost_member;       /* WORLD's only; see coll/lost_member.h */
     _Atomic uint32_t pinned, returning; /* SHARED's only; see core/pin.h */
     _Atomic uint32_t lock_bell;         /* WORLD's only; see core/lock.h */
+    _Atomic uint32_t taken;             /* of those parts, by the owner */
     _Alignas(64) unsigned char active_posts[WEFT_ACTIVE_POSTS_BYTES]; /* WORLD's only; see
                                                                          coll/active.c */
     _Alignas(64) uint64_t stream_calls; /* of the owner; and what the last of them were, by number:
@@ -68,16 +71,17 @@ struct weft_inbox {
     struct weft_word progress;
 };
 
-#define WEFT_TEAMS_MAX 256
-
-/* The members of a team in two levels, where some are far: those that are near to each other, of
- * whom the first leads, and the leaders. */
-struct weft_levels {
-    int near;             /* how many are near, this one included */
-    int before;           /* the PE of the one before this one, in a ring of those */
-    int nleaders, leader; /* the number of this one's in the list */
-    int leaders[];        /* by member */
+/* What comes from other hosts in a team's data-moving collectives. Packets of a host's members come
+ * together to the first member of this one, where all read them: in front of this, so many bytes
+ * for each of the last packet epochs; announced by a word for each of these and each host. What
+ * members push to this one is announced by a word for each. */
+#define WEFT_RECEIVE_BYTES 16384 /* at most, for an epoch; small slots have less */
+struct weft_receive {
+    struct weft_word closing, closed; /* of those near to this one: counted here, and set */
+    struct weft_word words[];         /* pushed: by member; behind them those of packets */
 };
+
+#define WEFT_TEAMS_MAX 256
 
 /* Some PEs, a slot of the scratch window, and how far its words have come. */
 struct weft_team {
@@ -91,10 +95,15 @@ struct weft_team {
     struct weft_levels *levels;    /* then */
     struct weft_team_words *words; /* this PE's own */
     struct weft_inbox *inbox;      /* the same, by member; at the end of the slot */
+    struct weft_receive *receive;  /* the same; before that */
+    size_t receive_bytes;          /* of packets, for an epoch */
     uint32_t barrier_epoch, closing_epoch, post_epoch;
     uint32_t packet_epoch; /* one a data-moving collective */
     uint32_t packets_read; /* by all members, as far as this one knows */
     uint32_t progress;     /* how far this team's progress words have come; equal on all members */
+    uint32_t far_parts;    /* that near members have had brought here; equal on all of these */
+    uint32_t pushes;       /* from one member to another, at most; equal on all members */
+    uint32_t pushes_renewed; /* when its words were set last */
     size_t workspace_committed;
 };
 
@@ -112,14 +121,15 @@ static inline bool weft_team_member_is_far(const struct weft_team *team, int mem
     return __builtin_expect(team->far, 0) && weft_is_far(weft_team_world_pe(team, member));
 }
 
-/* Where a member is among places that are evenly apart (weft/addr.h): its number, or its
- * PE where there is a list. */
+/* Where a near member is among places that are evenly apart (weft/addr.h): its number, or its slot
+ * where there is a list. */
 static inline int weft_team_place(const struct weft_team *team, int member) {
-    return team->roster.pes ? team->roster.pes[member] : member;
+    const int *pes = team->roster.pes;
+    return pes ? (int)weft_window_slot(&weft_windows.scratch.window, pes[member]) : member;
 }
 
-/* The team's slot in the scratch memory of a world PE: words, then workspace, then the inbox if PEs
- * of the job are far. */
+/* The team's slot in the scratch memory of a world PE: words, then workspace, then receive area and
+ * inbox if PEs of the job are far. */
 static inline size_t weft_team_slot_bytes(void) {
     return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
 }
@@ -144,9 +154,36 @@ static inline struct weft_inbox *weft_team_inbox(const struct weft_team *team, i
     return &team->inbox[member];
 }
 
+/* What a near member receives. */
+static inline struct weft_receive *weft_team_receive(const struct weft_team *team, int member) {
+    ptrdiff_t offset = (char *)team->receive - (char *)team->words;
+    return (struct weft_receive *)((char *)weft_team_words_of(team, member) + offset);
+}
+
+/* Where packets of the current epoch come. */
+static inline unsigned char *weft_receive_room(const struct weft_team *team,
+                                               struct weft_receive *receive) {
+    size_t behind = WEFT_PACKETS - team->packet_epoch % WEFT_PACKETS;
+    return (unsigned char *)receive - behind * team->receive_bytes;
+}
+
+/* Its words: what `from` has pushed to it; which packets of a host have come to it. */
+static inline struct weft_word *weft_receive_pushed(struct weft_receive *receive, int from) {
+    return &receive->words[from];
+}
+static inline struct weft_word *weft_receive_packets(const struct weft_team *team,
+                                                     struct weft_receive *receive, int host) {
+    uint32_t slot = 1 + team->packet_epoch % WEFT_PACKETS;
+    return &receive->words[slot * (uint32_t)team->npes + (uint32_t)host];
+}
+
 /* No member leaves before every member has entered; stores before it are visible after it. What is
  * under way to far members is so only behind a quiet. */
 void weft_sync_barrier(struct weft_team *team);
+
+/* The same among those that are near to this one, of a team with far members; all members call it.
+ */
+void weft_sync_barrier_near(struct weft_team *team);
 
 /* The last barrier of a team. Behind it no member looks at another's words any more, so that they
  * can be used anew; and it has words of its own, so that a PE which returns from main does not pass
@@ -178,6 +215,10 @@ uint64_t weft_sync_min(struct weft_team *team, uint64_t mine);
 uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps);
 void weft_progress_set(struct weft_team *team, uint32_t value);
 void weft_progress_wait(struct weft_team *team, int member, uint32_t value);
+
+/* The two halves of setting it: for near members, and for far ones, who may hear of other steps. */
+void weft_progress_set_near(struct weft_team *team, uint32_t value);
+void weft_progress_set_far(struct weft_team *team, uint32_t value);
 
 /* Whether they are done already. */
 bool weft_progress_reached(struct weft_team *team, int member, uint32_t value);

@@ -83,8 +83,31 @@ static struct weft_inbox *inbox_in(int slot) {
     return (struct weft_inbox *)(weft_team_slot_of(slot + 1, weft_job.pe) - inbox_bytes());
 }
 
+/* In front of it, likewise, a word of each other one, and for each packet one of each host. */
+static size_t receive_words_bytes(size_t npes) {
+    return npes * (1 + WEFT_PACKETS) * sizeof(struct weft_word);
+}
+
+static size_t receive_bytes(void) {
+    return weft_job.far ? sizeof(struct weft_receive) + receive_words_bytes((size_t)weft_job.npes)
+                        : 0;
+}
+
+static struct weft_receive *receive_in(int slot) {
+    return (struct weft_receive *)((char *)inbox_in(slot) - receive_bytes());
+}
+
+/* Of packets, in front of that: for an epoch; a quarter of what is left, at most, for all. */
+static size_t packets_room(void) {
+    enum { SHARE = 4 * WEFT_PACKETS };
+    size_t left = weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES - inbox_bytes() - receive_bytes();
+    size_t room = left / SHARE / sizeof(struct weft_word) * sizeof(struct weft_word);
+    return !weft_job.far ? 0 : room < WEFT_RECEIVE_BYTES ? room : WEFT_RECEIVE_BYTES;
+}
+
 size_t weft_team_workspace_capacity(void) {
-    return weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES - inbox_bytes();
+    return weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES - inbox_bytes() - receive_bytes() -
+           WEFT_PACKETS * packets_room();
 }
 
 int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
@@ -125,45 +148,6 @@ static struct weft_team *copy_of(const struct weft_team *shape) {
     return team;
 }
 
-/* Goes through the members once. led[first of some near PEs]: who leads them, or -1 so far. */
-static void levels_fill(struct weft_levels *levels, const struct weft_team *team, int *led) {
-    int own = weft_far_first(weft_job.pe), last = -1;
-    *levels = (struct weft_levels){.before = -1};
-    for (int member = 0; member < team->npes; member++) {
-        int pe = weft_team_world_pe(team, member), first = weft_far_first(pe);
-        if (led[first] < 0) {
-            led[first] = member;
-            if (first == own)
-                levels->leader = levels->nleaders;
-            levels->leaders[levels->nleaders++] = member;
-        }
-        if (first != own)
-            continue;
-        levels->near++;
-        last = pe;
-        if (member < team->my_pe)
-            levels->before = pe;
-    }
-    if (levels->before < 0)
-        levels->before = last;
-}
-
-/* 0 or -ENOMEM. */
-static int levels_find(struct weft_team *team) {
-    struct weft_levels *levels = malloc(sizeof *levels + (size_t)team->npes * sizeof(int));
-    int *led = malloc((size_t)weft_job.npes * sizeof *led);
-    bool have = levels && led;
-    for (int pe = 0; have && pe < weft_job.npes; pe++)
-        led[pe] = -1;
-    if (have)
-        levels_fill(levels, team, led);
-    else
-        free(levels);
-    free(led);
-    team->levels = have ? levels : NULL;
-    return have ? 0 : -ENOMEM;
-}
-
 static void team_free(struct weft_team *team) {
     free(team->levels);
     free(team);
@@ -182,7 +166,10 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     }
     team->words = (struct weft_team_words *)weft_team_slot_of(team->slot, weft_job.pe);
     team->inbox = team->far ? inbox_in(team->slot) : NULL;
-    if (team->far && levels_find(team) < 0) {
+    team->receive = team->far ? receive_in(team->slot) : NULL;
+    team->receive_bytes = packets_room();
+    team->levels = team->far ? weft_levels_of(&team->roster, team->npes, team->my_pe) : NULL;
+    if (team->far && !team->levels) {
         team_free(team);
         return -ENOMEM;
     }
@@ -225,6 +212,10 @@ static int team_open(const struct weft_team *shape, struct weft_team **team) {
     result = clear_words((*team)->words, WEFT_TEAM_WORDS_BYTES);
     if (result == 0 && (*team)->far)
         result = clear_words((*team)->inbox, (size_t)shape->npes * sizeof(struct weft_inbox));
+    if (result == 0 && (*team)->far)
+        result = clear_words(&(*team)->receive->closing,
+                             sizeof(struct weft_receive) - offsetof(struct weft_receive, closing) +
+                                 receive_words_bytes((size_t)shape->npes));
     if (result)
         team_drop(*team);
     return result;
@@ -232,7 +223,8 @@ static int team_open(const struct weft_team *shape, struct weft_team **team) {
 
 /* An inbox has an entry for each PE, and small limits make small slots. */
 static int check_slots(void) {
-    size_t have = weft_team_slot_bytes(), need = WEFT_TEAM_WORDS_BYTES + inbox_bytes();
+    size_t have = weft_team_slot_bytes(),
+           need = WEFT_TEAM_WORDS_BYTES + inbox_bytes() + receive_bytes();
     if (need <= have)
         return 0;
     weft_log("the words of a team of %d PEs take %s, and there are %s for each of %d teams: raise "

@@ -4,8 +4,9 @@
  * A handle is a small number in a pointer's clothes, so a wrong one is found by a bounds check.
  * Every member owns the same slot of its scratch memory for the team: synchronisation words first
  * (core/sync.h), then workspace that is committed when it is needed, and at the end of the slot, in
- * jobs with far PEs, the inbox. Teams lie in a table that is changed under a lock and read without;
- * what a collective counts belongs to its team, on which only one thread of a PE may be at a time.
+ * jobs with far PEs, the receive area and the inbox. Teams lie in a table that is changed under a
+ * lock and read without; what a collective counts belongs to its team, on which only one thread of
+ * a PE may be at a time.
  */
 #ifndef WEFT_CORE_TEAM_H
 #define WEFT_CORE_TEAM_H

@@ -28,7 +28,6 @@ enum {
 _Thread_local uint64_t weft_waited_ns;
 struct weft_wait_watch weft_wait_watch;
 void (*_Atomic weft_wait_look)(void);
-struct weft_arrivals weft_arrivals;
 
 static _Thread_local const struct weft_waiter *innermost; /* of those that wait for a word */
 
@@ -47,12 +46,21 @@ static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     weft_job_die_aborted();
 }
 
-/* At every turn of a wait for a far PE's answer, now and then in another one. A wait that sleeps
- * looks no more: the progress thread keeps away for a while from who does. */
-static inline void look_for_letters(const struct weft_waiter *waiter, bool in_any_wait) {
+/* Whether letters alone end a wait for this PE, or for any: no other process stores here. */
+static inline bool letters_alone(int pe) {
+    return weft_job.far && (weft_windows.scratch.window.count <= 1 || weft_is_far(pe));
+}
+
+/* Looks for letters, where there are any: at every turn of a wait that nothing else ends, now and
+ * then in another one. A wait that sleeps looks no more: the progress thread keeps away for a while
+ * from who does. */
+static inline bool look_for_letters(const struct weft_waiter *waiter, bool in_any_wait) {
     void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
-    if (__builtin_expect(look != NULL, 0) && (in_any_wait || weft_is_far(waiter->pe)))
-        look();
+    if (__builtin_expect(!look, 1) ||
+        !(in_any_wait || waiter->by_letters || letters_alone(waiter->pe)))
+        return false;
+    look();
+    return true;
 }
 
 /* Spins or yields for one turn; false when it is time to sleep. */
@@ -60,17 +68,17 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
     uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
     uint32_t turn = waiter->turns++;
     if (turn < spins) {
-        pause_briefly();
         if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
             waiter_leave(waiter);
-        look_for_letters(waiter, turn % LOOK_TURNS == 0);
+        if (!look_for_letters(waiter, turn % LOOK_TURNS == 0))
+            pause_briefly();
         return true;
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
     if (turn < spins + YIELD_TURNS) {
-        look_for_letters(waiter, true);
         sched_yield();
+        look_for_letters(waiter, true);
         return true;
     }
     waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
@@ -82,8 +90,26 @@ void weft_word_wake(struct weft_word *word) {
     weft_futex_wake(&word->value, WEFT_FUTEX_ALL);
 }
 
-void weft_arrivals_wake(void) {
-    weft_futex_wake(&weft_arrivals.count, WEFT_FUTEX_ALL);
+struct weft_arrivals *weft_arrivals(void) {
+    return &weft_job.control->pe[weft_job.pe].arrivals;
+}
+
+uint32_t weft_arrivals_count(void) {
+    return atomic_load(&weft_arrivals()->count);
+}
+
+void weft_arrivals_tell(struct weft_arrivals *arrivals) {
+    atomic_fetch_add(&arrivals->count, 1);
+    if (__builtin_expect(atomic_load(&arrivals->sleepers) != 0, 0))
+        weft_futex_wake(&arrivals->count, WEFT_FUTEX_ALL);
+}
+
+uint32_t weft_arrivals_sleep(uint32_t seen, uint64_t rest_ns) {
+    struct weft_arrivals *arrivals = weft_arrivals();
+    atomic_fetch_add(&arrivals->sleepers, 1);
+    weft_futex_sleep_ns(&arrivals->count, seen, WEFT_FUTEX_ALL, rest_ns);
+    atomic_fetch_sub(&arrivals->sleepers, 1);
+    return atomic_load(&arrivals->count);
 }
 
 void weft_waiter_hide(struct weft_waiter *waiter) {
@@ -150,10 +176,7 @@ static void arrivals_sleep(struct weft_waiter *waiter, uint64_t rested_ns) {
     bool near_peers = weft_windows.scratch.window.count > 1;
     uint64_t rest_ns = near_peers ? 0 : rested_ns / REST_SHARE;
     rest_ns = rest_ns < TIMER_NS ? TIMER_NS : rest_ns > TIMER_NS_FAR ? TIMER_NS_FAR : rest_ns;
-    atomic_fetch_add(&weft_arrivals.sleepers, 1);
-    weft_futex_sleep_ns(&weft_arrivals.count, waiter->arrivals, WEFT_FUTEX_ALL, rest_ns);
-    atomic_fetch_sub(&weft_arrivals.sleepers, 1);
-    waiter->arrivals = atomic_load(&weft_arrivals.count);
+    waiter->arrivals = weft_arrivals_sleep(waiter->arrivals, rest_ns);
 }
 
 /* What the PE did before it departed is visible once the departure is, a far one's because it
@@ -226,7 +249,8 @@ static __attribute__((noinline)) void word_wait_long(struct weft_word *word, uin
 
 /* Where every PE has a processor most waits are over within some turns, and need no waiter. */
 void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe) {
-    for (int turn = 0; turn < BRIEF_TURNS && !weft_job.oversubscribed; turn++) {
+    int turns = weft_job.oversubscribed || letters_alone(pe) ? 0 : BRIEF_TURNS;
+    for (int turn = 0; turn < turns; turn++) {
         pause_briefly();
         if (weft_word_reached(word, value))
             return;

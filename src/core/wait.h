@@ -31,6 +31,7 @@ struct weft_waiter {
     uint32_t turns;
     bool departed;                    /* `pe` has, and the condition was looked at behind that */
     bool limited;                     /* the program has set a limit: see weft_boot_go_alone */
+    bool by_letters;                  /* nothing else ends it */
     uint8_t looks, failures;          /* of the watch below */
     uint32_t arrivals;                /* of letters, before the condition was looked at last */
     uint64_t since_ns, look_ns;       /* of the first rest, and of the watch's next look */
@@ -58,20 +59,17 @@ void weft_hang_watch(void);
  * is at that, and never blocks. */
 extern void (*_Atomic weft_wait_look)(void);
 
-/* How often letters were delivered in this process: who sleeps for a word that letters may store to
- * sleeps on the count. */
-extern struct weft_arrivals {
-    _Alignas(64) _Atomic uint32_t count;
-    _Atomic uint32_t sleepers;
-} weft_arrivals;
+/* How often letters were delivered to this PE, for who sleeps for a word that letters may store to.
+ * It stands in the control page, because another process may apply them. */
+struct weft_arrivals;
+struct weft_arrivals *weft_arrivals(void);
+uint32_t weft_arrivals_count(void);
 
 /* Behind each burst of letters: wakes who sleeps until some arrive. */
-void weft_arrivals_wake(void);
-static inline void weft_arrivals_tell(void) {
-    atomic_fetch_add(&weft_arrivals.count, 1);
-    if (__builtin_expect(atomic_load(&weft_arrivals.sleepers) != 0, 0))
-        weft_arrivals_wake();
-}
+void weft_arrivals_tell(struct weft_arrivals *arrivals);
+
+/* Sleeps until some arrive that had not when `seen` was read. Gives the count to read next. */
+uint32_t weft_arrivals_sleep(uint32_t seen, uint64_t rest_ns);
 
 /* Ends a wait: nobody sees it any more. A wait that never rested need not come here. */
 void weft_waiter_hide(struct weft_waiter *waiter);

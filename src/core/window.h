@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "weft/addr.h"
+#include "base/sanitizer.h"
 
 #define WEFT_EXTENTS_MAX 32
 
@@ -90,15 +91,6 @@ static inline bool weft_segment_is_mapped(const struct weft_segment *segment) {
 
 void weft_segment_free(struct weft_segment *segment);
 
-/* A thread sanitizer knows memory by its address: own statics must not be seen at a second one. */
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_OWN_IN_PLACE
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_OWN_IN_PLACE
-#endif
-#endif
-
 /* Where `pe` keeps its copy of [p, p+bytes), for a load or store from here. NULL: p is no symmetric
  * address of that length, or there is no such PE near. Heap first: about a nanosecond. */
 static inline __attribute__((always_inline)) void *weft_near(const void *p, size_t bytes, int pe) {
@@ -115,7 +107,7 @@ static inline __attribute__((always_inline)) void *weft_near(const void *p, size
     uint32_t slot = weft_window_slot(w, pe);
     if (__builtin_expect(slot >= w->count, 0))
         return NULL;
-#ifdef WEFT_OWN_IN_PLACE
+#ifdef WEFT_THREAD_SANITIZER /* which knows memory by one address: own statics must have one */
     if (slot == weft_windows.heap.mine)
         return (void *)p;
 #endif

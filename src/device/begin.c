@@ -34,10 +34,18 @@ static int peer_access_check(void) {
                      weft_env.peer_access);
 }
 
+/* PEs of one host take one GPU each, in turns: this PE's number among them. */
+static int number_here(void) {
+    int number = 0;
+    for (int pe = 0; pe < weft_job.pe; pe++)
+        number += weft_boot_is_here(pe);
+    return number;
+}
+
 static int ordinal_choose(int *ordinal) {
     int wanted, error = peer_access_check();
     error = error ? error : ordinal_read(&wanted);
-    return error ? error : weft_gpu_choose(wanted, weft_job.pe, ordinal);
+    return error ? error : weft_gpu_choose(wanted, number_here(), ordinal);
 }
 
 int weft_device_inspect(struct weft_gpu *gpu) {

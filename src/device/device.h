@@ -28,10 +28,24 @@ struct weft_device {
     bool staged;                  /* the GPUs of some PEs do not reach each other's memory */
     struct weft_gpu_window heap;  /* SHMEMX_SPACE_DEVICE */
     struct weft_gpu_window words; /* WEFT_TEAMS_MAX times struct weft_gpu_team_words */
-    struct weft_gpu_peer *peers;  /* of each PE of the job */
+    struct weft_gpu_peer *peers;  /* of each PE of the job; of a far one nothing is known */
     int neighbours;               /* PEs on this PE's GPU, itself among them */
 };
 extern struct weft_device weft_device;
+
+/* Windows have slots of near PEs, the same ones as those of the host's memory. */
+static inline int weft_device_near_count(void) {
+    return (int)weft_windows.scratch.window.count;
+}
+static inline int weft_device_near_pe(int slot) {
+    const struct weft_window *w = &weft_windows.scratch.window;
+    return (int)(w->first + (uint32_t)slot * w->step);
+}
+
+/* So many slots lie between near PEs that are `stride` apart. */
+static inline int weft_device_near_steps(int stride) {
+    return stride / (int)weft_windows.scratch.window.step;
+}
 
 /* Whether this PE's GPU does not reach the memory of pe's, which then has to work for this process
  * (stage.c). Only with GPUs up. */
@@ -101,6 +115,9 @@ void weft_device_must(int result);
 
 /* Work has been enqueued without a ticket: a quiet has to bring one. */
 void weft_device_note(void);
+
+/* A copy between addresses as this PE's GPU has them, on its way; `pe` is the other side. */
+void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe);
 
 uint32_t weft_device_ticket(void);
 void weft_device_await(uint32_t ticket);
@@ -177,8 +194,11 @@ void weft_device_gpus_close(void);
  * Collective over WORLD. */
 int weft_device_agree(int error);
 
-/* Shows a descriptor of each PE to all, where `attach` gets those of all, by PE; they are closed
- * behind it. Collective over WORLD; all agree on the result. */
+/* Reserves addresses for a window of all near PEs. Local; 0 or -errno with text. */
+int weft_device_window_alloc(struct weft_gpu_window *window, size_t slot_bytes);
+
+/* Shows a descriptor of each PE to all of its host, where `attach` gets those of all, by PE; they
+ * are closed behind it. Collective over WORLD; all agree on the result. */
 int weft_device_show(int fd, int (*attach)(const int *fds, void *context), void *context);
 
 /* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
@@ -246,8 +266,39 @@ void weft_stage_pack(const struct weft_strided_copy *copy, struct weft_packer by
 void weft_stage_copy_packed(const struct weft_strided_copy *copy, char *at, size_t bytes,
                             struct weft_packer in, struct weft_packer out);
 
-/* Gives the pieces back; with the GPU open. */
+/* A piece of host memory, where blocks lie side by side on their way, for one thread at a time; and
+ * whether kernels reach it, if somebody asks. */
+enum { WEFT_STAGE_BYTES = 1 << 20 };
+char *weft_stage_take(bool *registered);
+void weft_stage_give(void);
+
+/* Gives the piece back; with the GPU open. */
 void weft_stage_close(void);
+
+/* --- far.c: calls of the host to far PEs, with memory of GPUs on either side --------------------
+ * As core/route.h has them; complete for this PE on return. With the GPUs up. */
+
+int weft_device_far_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+int weft_device_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+int weft_device_far_put_strided(void *dest, const void *source, const struct weft_strided *shape,
+                                int pe);
+int weft_device_far_get_strided(void *dest, const void *source, const struct weft_strided *shape,
+                                int pe);
+int weft_device_far_put_signal(const struct weft_put_signal *put, int pe);
+int weft_device_far_amo(const struct weft_amo *amo, int pe);
+
+/* Between memory of a GPU or the host and any other here; complete on return. */
+void weft_device_bring(void *to, const void *from, size_t bytes);
+
+/* --- letters.c: what letters of far PEs do to memory of this PE's GPU ----------------------------
+ */
+
+extern const struct weft_space_letters weft_device_letters;
+
+/* Before any such letter comes: 0 or -errno with text. Behind the last, or where opening failed.
+ * Between weft_gpu_enter and _leave. */
+int weft_device_letters_open(void);
+void weft_device_letters_close(void);
 
 /* --- heap.c: symmetric objects in GPU memory (shmemx_malloc) -------------------------------------
  * Like the host heap it grows in extents that all PEs commit or none, and every PE runs the same
@@ -326,12 +377,35 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe);
 
-/* A copy between addresses as this PE's GPU has them, on its way. */
-void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe);
-
 /* --- share.c: blocks and shares in the memory of GPUs ----------------------------------------- */
 
 extern const struct weft_share_space weft_device_share;
+
+/* --- proxy.c: threads that work for streams -----------------------------------------------------
+ */
+
+/* What is run, on a thread of the library's own, with a copy of the arguments. */
+struct weft_proxy_task {
+    void (*run)(const void *arguments);
+    const void *arguments;
+    size_t bytes;
+};
+
+/* The stream comes to the task behind all of its earlier work, and goes on behind it; also in a
+ * capture. `team`: its tasks run in one order; NULL: those that wait for no other PE's program. 0
+ * or -errno with text. Between weft_gpu_enter and _leave. */
+int weft_proxy_run(const struct weft_team *team, const struct weft_proxy_task *task,
+                   weft_cu_stream stream);
+
+/* What a team with far members needs for that; collective over the team when it is the first call.
+ * 0 or -errno with text, on all members. Then: the team by which its tasks meet, of the same
+ * members. */
+int weft_proxy_begin(const struct weft_team *team);
+struct weft_team *weft_proxy_team(const struct weft_team *team);
+
+/* The team ends, and what its streams had to do is done, if `finished`. Collective over it. */
+void weft_proxy_team_ended(const struct weft_team *team, bool finished);
+void weft_proxies_close(void);
 
 /* --- channels.c: what the collective kernels of teams synchronise by (transport/gpu_channel.h) --
  */
@@ -377,8 +451,7 @@ void weft_device_teams_close(void);
  * the teams' words come up; and every link is tried with data. */
 
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
- * text. Where that fails, what weft_device_begin has opened stays open. Local where they are up, or
- * cannot be (-ENOTSUP): the job has far PEs, which GPUs do not reach. */
+ * text. Where that fails, what weft_device_begin has opened stays open. Local where they are up. */
 int weft_device_open(void);
 void weft_device_close(void);
 

@@ -251,7 +251,8 @@ static void set_heap(struct weft_device_team *seen, const struct weft_team *team
         return;
     seen->heap = heap->local;
     seen->heap_bytes = weft_device.heap.slot_bytes;
-    seen->stride = (ptrdiff_t)heap->stride * (team->roster.pes ? 1 : team->roster.stride);
+    int steps = team->roster.pes ? 1 : weft_device_near_steps(team->roster.stride);
+    seen->stride = (ptrdiff_t)heap->stride * steps;
     seen->places = team->roster.pes ? (const uint16_t *)places : NULL;
     seen->my_place = (uint32_t)weft_team_place(team, team->my_pe);
 }
@@ -316,6 +317,13 @@ int weft_device_team_make(struct weft_device_team *seen, const struct weft_team 
     uint64_t tag = weft_hash(WEFT_HASH_BASIS, &team->slot, sizeof team->slot);
     struct weft_boot_subset subset = {pes, team->npes, weft_hash(tag, "device team", 11),
                                       weft_job_die_aborted};
+    if (team->far)
+        return weft_fail(
+            -ENOTSUP,
+            "a team with members that are far from PE %d, and kernels reach near PEs "
+            "alone: make one of near PEs, as SHMEM_TEAM_SHARED is, and call for others "
+            "from the host or on a stream",
+            weft_job.pe);
     struct handle *handle = new_handle(&subset);
     int error = weft_boot_agree_among(&subset, check_own(handle, team->npes, wish));
     if (error == 0) {

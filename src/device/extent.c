@@ -12,8 +12,8 @@ int weft_device_agree(int error) {
     culprit = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), culprit);
     if (error || culprit == UINT64_MAX)
         return error;
-    return weft_fail(-ENODEV, "PE %d could not, and says why in its weft_last_error()",
-                     (int)culprit);
+    return weft_fail(-ENODEV, "PE %d%s could not, and says why in its weft_last_error()",
+                     (int)culprit, weft_boot_on((int)culprit).text);
 }
 
 /* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
@@ -29,12 +29,23 @@ static int attach_explain(int error, int pe) {
                      pe, text);
 }
 
+int weft_device_window_alloc(struct weft_gpu_window *window, size_t slot_bytes) {
+    const struct weft_segment *near = &weft_windows.scratch;
+    *window = (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = near->mine};
+    int error = weft_gpu_window_alloc(window, near->window.count, slot_bytes);
+    window->window.first = near->window.first;
+    window->window.step = near->window.step;
+    return error;
+}
+
 static int peers_attach(const int *fds, void *window) {
     int error = 0;
-    for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
-        if (pe != weft_job.pe && (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe],
+    for (int slot = 0; slot < weft_device_near_count() && error == 0; slot++) {
+        int pe = weft_device_near_pe(slot);
+        if (pe != weft_job.pe && (error = weft_gpu_window_attach(window, (uint32_t)slot, fds[pe],
                                                                  &weft_device.peers[pe])) != 0)
             error = attach_explain(error, pe);
+    }
     return error;
 }
 
@@ -48,7 +59,8 @@ int weft_device_show(int fd, int (*attach)(const int *fds, void *context), void 
     if (error == 0 && (error = weft_boot_exchange(&exchange)) == 0) {
         error = attach(fds, context);
         for (int pe = 0; pe < weft_job.npes; pe++)
-            close(fds[pe]);
+            if (fds[pe] >= 0) /* no descriptor has come from another host */
+                close(fds[pe]);
         error = weft_device_agree(error);
     }
     free(fds);

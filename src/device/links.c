@@ -27,9 +27,10 @@ static uint32_t link_token(int from, int to) {
 /* By the GPU that reaches the member's memory. */
 static int word_copy(const struct weft_device_links *links, int member, void *to,
                      const void *from) {
-    if (!links->staged || !weft_device_staged(member))
+    int pe = member_pe(links, member);
+    if (!links->staged || !weft_device_staged(pe))
         return weft_gpu_memory_copy(links->gpu, to, from, sizeof(uint32_t));
-    return weft_gpu_agent_copy(weft_device_agent(member), to, from, sizeof(uint32_t));
+    return weft_gpu_agent_copy(weft_device_agent(pe), to, from, sizeof(uint32_t));
 }
 
 static int tokens_write(const struct weft_device_links *links) {
@@ -102,9 +103,11 @@ static bool trial_is_wanted_by_any(const struct trials *trials) {
 
 static int wishes_share(struct trials *trials) {
     struct wishes mine = {{0}};
-    for (int pe = 0; pe < weft_job.npes; pe++)
+    for (int slot = 0; slot < weft_device_near_count(); slot++) {
+        int pe = weft_device_near_pe(slot);
         if (weft_device.peers[pe].ordinal < 0)
             mine.bits[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
+    }
     struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = trials->wishes};
     return weft_boot_exchange(&exchange);
 }

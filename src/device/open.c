@@ -11,6 +11,12 @@ struct device_facts {
     uint64_t memory_bytes, granularity;
 };
 
+/* GPUs of other hosts are others, whatever their number is. */
+static struct weft_gpu_peer peer_of(const struct device_facts *facts, int pe) {
+    return weft_boot_is_here(pe) ? weft_gpu_peer_of(weft_device.gpu, &facts->uuid)
+                                 : (struct weft_gpu_peer){.ordinal = -1};
+}
+
 /* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
  */
 static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
@@ -18,9 +24,10 @@ static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
     *slot_bytes = 0;
     weft_device.neighbours = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
-        weft_device.peers[pe] = weft_gpu_peer_of(weft_device.gpu, &all[pe].uuid);
-        weft_device.neighbours += weft_device.peers[pe].same;
-        before += weft_device.peers[pe].same && pe < weft_job.pe;
+        struct weft_gpu_peer peer = peer_of(&all[pe], pe);
+        weft_device.neighbours += peer.same;
+        before += peer.same && pe < weft_job.pe;
+        weft_device.peers[pe] = weft_is_far(pe) ? (struct weft_gpu_peer){.ordinal = -1} : peer;
         weft_device.staged |= weft_gpu_peer_staged(&weft_device.peers[pe]);
         if (all[pe].memory_bytes > *slot_bytes)
             *slot_bytes = all[pe].memory_bytes;
@@ -61,9 +68,9 @@ static int facts_meet(size_t *slot_bytes) {
 }
 
 static int windows_open(size_t slot_bytes) {
-    weft_device.heap =
-        (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
-    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes, slot_bytes);
+    int error = weft_device_window_alloc(&weft_device.heap, slot_bytes);
+    if (error == 0 && weft_job.far)
+        error = weft_device_letters_open();
     error = weft_device_agree(error);
     if (error == 0)
         error = weft_device_words_open();
@@ -73,23 +80,18 @@ static int windows_open(size_t slot_bytes) {
 /* The simplest programs never wait for others in their first collective. */
 static int world_channels_open(void) {
     struct weft_gpu_channels unused;
-    if (weft_job.npes == 1 || weft_job.npes > WEFT_GPU_MEMBERS_MAX)
+    if (weft_job.npes == 1 || weft_job.far || weft_job.npes > WEFT_GPU_MEMBERS_MAX)
         return 0;
     int error = weft_device_channels(&unused, weft_team_find(SHMEM_TEAM_WORLD), WEFT_FORM_LL);
     return error == -ENOTSUP ? 0 : error;
 }
 
-static int far_refuse(void) {
-    return weft_fail(-ENOTSUP,
-                     "memory of GPUs is symmetric in jobs of one host, and this one has PEs that "
-                     "are far from PE %d: use memory of the host, or blocks of near PEs",
-                     weft_job.pe);
-}
-
 /* What bring_up made. */
 static void gpus_take_down(void) {
+    weft_proxies_close();
     weft_device_channels_close();
     weft_device_words_close();
+    weft_device_letters_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
     weft_gpu_lanes_close(weft_device.gpu); /* other threads may be beside its streams */
@@ -116,7 +118,7 @@ static int gpus_bring_up(void) {
 int weft_device_open(void) {
     if (weft_device.open)
         return 0;
-    int error = weft_job.far ? far_refuse() : gpus_bring_up();
+    int error = gpus_bring_up();
     if (error)
         return error;
     weft_device.open = true;

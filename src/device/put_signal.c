@@ -45,6 +45,8 @@ static int payload_put_then_signal(const struct weft_put_signal *put, int pe) {
 
 int weft_device_put_signal(const struct weft_put_signal *put, int pe) {
     struct weft_put_signal near = *put;
+    if (weft_is_far(pe))
+        return weft_device_far_put_signal(put, pe);
     near.dest = weft_device_near(put->dest, put->bytes, pe);
     near.sig_addr = weft_device_near(put->sig_addr, sizeof *put->sig_addr, pe);
     if (!near.sig_addr || (!near.dest && put->bytes != 0))

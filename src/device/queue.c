@@ -67,6 +67,12 @@ static union weft_cu_word_op ticket_next(uint32_t *ticket) {
                                    .flags = WEFT_CU_WRITE_ORDERED};
 }
 
+void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe) {
+    enum weft_direction direction = weft_device_direction(to, from, pe);
+    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_device.gpu->stream));
+    weft_device_note();
+}
+
 uint32_t weft_device_ticket(void) {
     uint32_t ticket;
     int error = WEFT_CU_SUCCESS;

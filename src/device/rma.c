@@ -6,12 +6,6 @@
  * buffer; large ones are left to the driver's own. */
 #include "device/device.h"
 
-void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe) {
-    enum weft_direction direction = weft_device_direction(to, from, pe);
-    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_device.gpu->stream));
-    weft_device_note();
-}
-
 /* By the staging buffer. False where there is none. */
 static bool copy_by_staging(const struct weft_transfer *t, int pe) {
     void *staging = weft_device_staging_take();
@@ -62,11 +56,15 @@ static int transfer(const struct weft_transfer *t, const void *symmetric, int pe
 }
 
 int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
+    if (weft_is_far(pe))
+        return weft_device_far_put(dest, source, bytes, pe, nbi);
     struct weft_transfer put = {weft_device_near(dest, bytes, pe), source, bytes, true};
     return transfer(&put, dest, pe, nbi);
 }
 
 int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
+    if (weft_is_far(pe))
+        return weft_device_far_get(dest, source, bytes, pe, nbi);
     struct weft_transfer get = {dest, weft_device_near(source, bytes, pe), bytes, false};
     return transfer(&get, source, pe, nbi);
 }
@@ -125,10 +123,14 @@ static int strided_transfer(void *dest, const void *source, const struct weft_st
 
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe) {
+    if (weft_is_far(pe))
+        return weft_device_far_put_strided(dest, source, shape, pe);
     return strided_transfer(dest, source, shape, pe, true);
 }
 
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe) {
+    if (weft_is_far(pe))
+        return weft_device_far_get_strided(dest, source, shape, pe);
     return strided_transfer(dest, source, shape, pe, false);
 }

@@ -42,7 +42,7 @@ struct task {
     const void *from;
     struct weft_gpu_slices slices;
     bool known; /* all numbers: to and from are the first elements then */
-    bool put, staged;
+    bool put, staged, far;
     size_t bytes; /* at most */
     enum weft_direction direction;
 };
@@ -53,12 +53,24 @@ static int copy_check(const struct weft_slice_copy *copy) {
     return error ? error : number_check("nelems", copy->nelems);
 }
 
+/* What a far PE has is named by its address here. */
+static int near_or_own(void **at, const char *argument, const void *p, size_t bytes, int pe) {
+    return weft_stream_near(at, argument, p, bytes, weft_is_far(pe) ? weft_job.pe : pe);
+}
+
+static int far_refuse(int pe) {
+    return weft_fail(-ENOTSUP,
+                     "argument pe is %d, which is far, and what goes there has to be known to the "
+                     "host: pass numbers that do not lie in memory",
+                     pe);
+}
+
 /* Where the array of the other PE lies. An empty one may lie anywhere. */
 static int array_find(void **at, const char *argument, const shmemx_slice_t *slice,
                       const struct weft_slice_copy *copy) {
     size_t bytes = array_bytes(slice->nelems, copy->elem_bytes);
     *at = slice->array;
-    return bytes == 0 ? 0 : weft_stream_near(at, argument, slice->array, bytes, copy->pe);
+    return bytes == 0 ? 0 : near_or_own(at, argument, slice->array, bytes, copy->pe);
 }
 
 static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
@@ -97,11 +109,14 @@ static int task_find(struct task *task, const struct weft_slice_copy *copy, bool
         .slices = {copy->dest->begin, copy->source->begin, copy->nelems, copy->dest->nelems,
                    copy->source->nelems, copy->elem_bytes, weft_job.pe},
         .put = put,
+        .far = weft_is_far(copy->pe),
         .staged = weft_device_stages(put ? copy->dest->array : copy->source->array, copy->pe),
         .bytes = copy_bytes_most(copy),
         .direction = weft_device_direction(to, from, copy->pe)};
     task->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
-    return task->known || task->bytes == 0 ? 0 : task_check_reach(task, copy->pe);
+    if (task->known || task->bytes == 0)
+        return 0;
+    return task->far ? far_refuse(copy->pe) : task_check_reach(task, copy->pe);
 }
 
 static int task_run(const struct task *task, const struct weft_slice_copy *copy) {
@@ -111,6 +126,8 @@ static int task_run(const struct task *task, const struct weft_slice_copy *copy)
         (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes,
         (const char *)task->from + (size_t)copy->source->begin.value * copy->elem_bytes,
         task->bytes, task->put};
+    if (task->far)
+        return task->bytes == 0 ? 0 : weft_stream_far_copy(&transfer, copy->pe, copy->stream);
     return weft_stream_transfer(&transfer, copy->pe, task->staged, copy->stream);
 }
 
@@ -149,6 +166,8 @@ static int host_word_check(bool add) {
 struct slice_signal {
     struct weft_gpu_signal32 give;
     const struct weft_gpu *agent;
+    bool far;
+    int pe;
 };
 
 static int signal32_find_agent(struct slice_signal *signal, int pe) {
@@ -163,6 +182,10 @@ static int signal32_find_agent(struct slice_signal *signal, int pe) {
 }
 
 static int signal32_give(const struct slice_signal *signal, weft_cu_stream stream) {
+    const struct weft_gpu_signal32 *s = &signal->give;
+    if (signal->far)
+        return weft_stream_far_signal32(s->word.words + s->word.index.value,
+                                        (int32_t)s->value.value, s->add, signal->pe, stream);
     return signal->agent ? weft_gpu_lane_signal32(signal->agent, &signal->give, stream)
                          : weft_gpu_signal32(&signal->give, stream);
 }
@@ -172,23 +195,27 @@ static int word32_find(struct weft_gpu_word32 *word, const shmemx_slice_t *words
     void *at;
     int error = slice_check("signals", words, 1);
     error = error ? error
-                  : weft_stream_near(&at, "signals", words->array,
-                                     array_bytes(words->nelems, sizeof(int32_t)), pe);
+                  : near_or_own(&at, "signals", words->array,
+                                array_bytes(words->nelems, sizeof(int32_t)), pe);
     if (error)
         return error;
     *word = (struct weft_gpu_word32){at, words->nelems, words->begin, weft_job.pe};
-    return weft_device_holds(words->array) ? 0 : host_word_check(add);
+    return weft_device_holds(words->array) || weft_is_far(pe) ? 0 : host_word_check(add);
 }
 
 static int signal32_find(struct slice_signal *found, const struct weft_slice_signal *signal) {
     int64_t value = number_known(signal->value);
     bool add = signal->op == WEFT_SIGNAL_ADD;
-    *found = (struct slice_signal){.give = {.value = signal->value, .add = add}};
+    *found = (struct slice_signal){.give = {.value = signal->value, .add = add},
+                                   .far = weft_is_far(signal->pe),
+                                   .pe = signal->pe};
     if (value != (int32_t)value)
         return weft_fail(-EINVAL, "argument signal is %lld: a signal has 32 bits",
                          (long long)value);
     int error = number_check("signal", signal->value);
     error = error ? error : word32_find(&found->give.word, signal->words, signal->pe, add);
+    if (error == 0 && found->far)
+        return found->give.word.index.at || found->give.value.at ? far_refuse(signal->pe) : 0;
     if (error || !weft_device_holds(signal->words->array) || weft_device_changes(signal->pe, add))
         return error;
     return signal32_find_agent(found, signal->pe);
@@ -205,7 +232,8 @@ int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream 
 static int signal32_announce(const struct slice_signal *signal, bool by_engine, bool device_word,
                              weft_cu_stream stream) {
     const struct weft_gpu_signal32 *s = &signal->give;
-    if (!signal->agent && by_engine && device_word && !s->add && !s->word.index.at && !s->value.at)
+    if (!signal->agent && !signal->far && by_engine && device_word && !s->add &&
+        !s->word.index.at && !s->value.at)
         return weft_gpu_write32(s->word.words + s->word.index.value, (int32_t)s->value.value,
                                 stream);
     return signal32_give(signal, stream);
@@ -223,7 +251,7 @@ int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
         return signal32_give(&found, copy->stream);
     bool by_engine =
         task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
-    if (!by_engine && !task.staged && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
+    if (!by_engine && !task.staged && !task.far && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
         weft_device_reaches(task.from) && weft_device_reaches(task.to))
         return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found.give,
                                          copy->stream);

@@ -9,6 +9,7 @@ static void space_team_ended(const struct weft_team *team) {
     bool finished = weft_device_turns_finish(team);
     weft_device_words_reset(team);
     weft_device_channels_end(team, finished);
+    weft_proxy_team_ended(team, finished);
     weft_device_turns_end(team);
 }
 
@@ -51,6 +52,7 @@ static const struct weft_memory_space space = {
     .device_team_address = weft_device_team_address,
     .route = &route,
     .share = &weft_device_share,
+    .letters = &weft_device_letters,
 };
 
 void weft_device_register(void) {

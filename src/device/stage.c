@@ -39,24 +39,28 @@ void weft_stage_copy(const struct weft_transfer *transfer, int pe) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-/* Where blocks lie side by side on their way. One call at a time: threads that stage at once would
- * share the same bus anyway. */
-enum { BUFFER_BYTES = 1 << 20 };
-
+/* One call at a time: threads that stage at once would share the same bus anyway. */
 static struct {
     pthread_mutex_t taken;
     char *at;
-    bool registered; /* kernels reach it */
+    bool registered;
 } buffer = {.taken = PTHREAD_MUTEX_INITIALIZER};
 
-static void buffer_take(void) {
+char *weft_stage_take(bool *registered) {
     pthread_mutex_lock(&buffer.taken);
-    if (buffer.at)
-        return;
-    buffer.at = aligned_alloc(weft_page_bytes(), BUFFER_BYTES);
-    if (!buffer.at)
-        weft_job_panic("no memory for copies through memory of the host");
-    buffer.registered = weft_gpu_register(buffer.at, BUFFER_BYTES) == 0;
+    if (!buffer.at) {
+        buffer.at = aligned_alloc(weft_page_bytes(), WEFT_STAGE_BYTES);
+        if (!buffer.at)
+            weft_job_panic("no memory for copies through memory of the host");
+        buffer.registered = weft_gpu_register(buffer.at, WEFT_STAGE_BYTES) == 0;
+    }
+    if (registered)
+        *registered = buffer.registered;
+    return buffer.at;
+}
+
+void weft_stage_give(void) {
+    pthread_mutex_unlock(&buffer.taken);
 }
 
 void weft_stage_close(void) {
@@ -107,11 +111,12 @@ void weft_stage_copy_strided(const struct weft_strided_copy *c, bool put, int pe
     const void *here = put ? c->source : c->dest;
     struct weft_packer theirs = {.agent = weft_device_must_agent(pe)},
                        own = {.processor = weft_gpu_memory_kind(here) != WEFT_MEMORY_DEVICE};
-    buffer_take();
-    bool packs = buffer.registered && c->bytes <= BUFFER_BYTES;
+    bool registered;
+    char *at = weft_stage_take(&registered);
+    bool packs = registered && c->bytes <= WEFT_STAGE_BYTES;
     if (packs)
-        weft_stage_copy_packed(c, buffer.at, BUFFER_BYTES, put ? own : theirs, put ? theirs : own);
-    pthread_mutex_unlock(&buffer.taken);
+        weft_stage_copy_packed(c, at, WEFT_STAGE_BYTES, put ? own : theirs, put ? theirs : own);
+    weft_stage_give();
     for (ptrdiff_t i = 0; !packs && i < (ptrdiff_t)c->nblocks; i++)
         weft_stage_copy(&(struct weft_transfer){c->dest + i * c->dest_step,
                                                 c->source + i * c->source_step, c->bytes, put},

@@ -16,8 +16,8 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
                          weft_job.npes - 1);
     if (weft_is_far(pe))
         return weft_fail(-ENOTSUP,
-                         "argument pe is %d, which is far, and GPUs reach near PEs alone: call "
-                         "from the host",
+                         "argument pe is %d, which is far, and what a GPU itself moves reaches "
+                         "near PEs alone: pass numbers that the host knows",
                          pe);
     return weft_fail(-EFAULT, "argument %s is %p: not symmetric over %zu bytes", argument, p,
                      bytes);
@@ -35,7 +35,9 @@ int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool stag
 }
 
 int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream) {
-    struct weft_transfer put = {.from = source, .bytes = bytes, .put = true};
+    struct weft_transfer put = {dest, source, bytes, true};
+    if (weft_is_far(pe))
+        return bytes == 0 ? 0 : weft_stream_far_copy(&put, pe, stream);
     int error = bytes == 0 ? 0 : weft_stream_near(&put.to, "dest", dest, bytes, pe);
     if (bytes == 0 || error)
         return error;
@@ -44,6 +46,10 @@ int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_c
 
 int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream) {
     void *from;
+    if (weft_is_far(pe))
+        return bytes == 0 ? 0
+                          : weft_stream_far_copy(
+                                &(struct weft_transfer){dest, source, bytes, false}, pe, stream);
     int error = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe);
     if (bytes == 0 || error)
         return error;
@@ -144,6 +150,10 @@ static int signal_announce(const struct signal *s, weft_cu_stream stream) {
 int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        weft_cu_stream stream) {
     struct signal s = {.value = signal, .op = op};
+    if (weft_is_far(pe))
+        return weft_stream_far_put_signal(
+            &(struct weft_put_signal){.sig_addr = sig_addr, .signal = signal, .op = op}, pe,
+            stream);
     int error = signal_find(&s, sig_addr, pe);
     return error ? error : signal_announce(&s, stream);
 }
@@ -158,6 +168,8 @@ static bool copy_is_small(const void *to, const void *source, size_t bytes, int 
 int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream) {
     struct signal s = {.value = put->signal, .op = put->op};
     struct weft_put_signal near = *put;
+    if (weft_is_far(pe))
+        return weft_stream_far_put_signal(put, pe, stream);
     int error = signal_find(&s, put->sig_addr, pe);
     if (error == 0 && put->bytes > 0)
         error = weft_stream_near(&near.dest, "dest", put->dest, put->bytes, pe);
@@ -204,13 +216,15 @@ static int host_join(weft_cu_stream stream) {
     return error;
 }
 
-/* A stream completes its own work in order. What a graph replays has no part in what the host does
- * meanwhile; and mostly the host has begun nothing, which costs no call of the driver to know. */
+/* A stream completes its own work in order; what has gone to far PEs waits to be acknowledged. What
+ * a graph replays has no part in what the host does meanwhile; and mostly the host has begun
+ * nothing, which costs no call of the driver to know. */
 int weft_stream_quiet(weft_cu_stream stream) {
     atomic_thread_fence(memory_order_seq_cst);
-    if (weft_device_drained() || weft_gpu_capturing(stream))
-        return 0;
-    return weft_cuda_check(host_join(stream), "cuStreamWaitEvent");
+    int error = 0;
+    if (!weft_device_drained() && !weft_gpu_capturing(stream))
+        error = weft_cuda_check(host_join(stream), "cuStreamWaitEvent");
+    return error || !weft_job.far ? error : weft_stream_far_quiet(stream);
 }
 
 int weft_stream_begin(const struct weft_team *team) {
@@ -219,8 +233,10 @@ int weft_stream_begin(const struct weft_team *team) {
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
         return weft_fail(-ENOTSUP, "a team of %d PEs: at most %d can meet on streams", team->npes,
                          WEFT_GPU_MEMBERS_MAX);
-    if (weft_device.open || weft_job.far || team->npes == weft_job.npes)
-        return weft_device_open();
+    if (weft_device.open || team->npes == weft_job.npes) {
+        int error = weft_device_open();
+        return error || !team->far ? error : weft_proxy_begin(team);
+    }
     return weft_fail(-ENODEV,
                      "the GPUs of this job are not up yet, and all PEs have to take part in that: "
                      "allocate memory of SHMEMX_SPACE_DEVICE, or call a collective of "
@@ -230,6 +246,8 @@ int weft_stream_begin(const struct weft_team *team) {
 int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream) {
     if (team->npes == 1)
         return 0;
+    if (team->far)
+        return weft_stream_far_sync(team, stream);
     struct weft_array words;
     int error = weft_device_words(&words, team);
     return error ? error

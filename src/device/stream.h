@@ -15,6 +15,14 @@ int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream);
 int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream);
 
+/* The same to far PEs (device/stream_far.c); the transfer's symmetric side is by its address here.
+ */
+int weft_stream_far_copy(const struct weft_transfer *transfer, int pe, weft_cu_stream stream);
+int weft_stream_far_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream);
+int weft_stream_far_signal32(int32_t *word, int32_t value, bool add, int pe, weft_cu_stream stream);
+int weft_stream_far_quiet(weft_cu_stream stream);
+int weft_stream_far_sync(const struct weft_team *team, weft_cu_stream stream);
+
 /* Behind it, what this PE's host calls and this stream have begun is complete (quiet) or ordered.
  */
 int weft_stream_quiet(weft_cu_stream stream);

@@ -27,6 +27,8 @@ static void agent_signal(uint64_t *word, uint64_t signal, bool add, int pe) {
 }
 
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
+    if (weft_is_far(pe))
+        return weft_far_route.signal(sig_addr, signal, op, pe);
     uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
     if (!word)
         return weft_near_error(sizeof *sig_addr, pe);
@@ -114,6 +116,8 @@ static void host_word_fetch(const struct weft_amo *amo) {
 
 int weft_device_amo(const struct weft_amo *amo, int pe) {
     struct weft_amo near = *amo;
+    if (weft_is_far(pe))
+        return weft_device_far_amo(amo, pe);
     near.dest = weft_device_near(amo->dest, amo->bytes, pe);
     if (!near.dest)
         return weft_near_error(amo->bytes, pe);

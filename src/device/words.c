@@ -29,20 +29,24 @@ static void *host_words_slot(uint32_t slot) {
 }
 
 static int host_words_make(void) {
-    struct weft_slots all = {
-        .step = 1, .count = (uint32_t)weft_job.npes, .mine = (uint32_t)weft_job.pe};
-    int error = weft_segment_alloc(&host_words, "weft-gpu-words", &all, SLOT_BYTES, SLOT_BYTES);
+    const struct weft_segment *near = &weft_windows.scratch;
+    struct weft_slots slots = {near->window.first, near->window.step, near->window.count,
+                               near->mine};
+    int error = weft_segment_alloc(&host_words, "weft-gpu-words", &slots, SLOT_BYTES, SLOT_BYTES);
     if (error == 0)
         error = weft_segment_grow(&host_words, WORDS_BYTES, WORDS_BYTES);
-    registered = calloc((size_t)weft_job.npes * WEFT_TEAMS_MAX, sizeof *registered);
+    registered = calloc((size_t)slots.count * WEFT_TEAMS_MAX, sizeof *registered);
     if (error == 0 && !registered)
         error = -ENOMEM;
     return error ? weft_fail(error, "no memory for words that GPUs meet with") : 0;
 }
 
 static int host_words_attach(const int *fds, void *unused) {
-    int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
+    int near[weft_device_near_count()];
     (void)unused;
+    for (int slot = 0; slot < weft_device_near_count(); slot++)
+        near[slot] = fds[weft_device_near_pe(slot)];
+    int error = weft_segment_attach(&host_words, near, SLOT_BYTES);
     if (error)
         return weft_fail(error, "words of another PE");
     for (uint32_t slot = 0; slot < host_words.window.count && error == 0; slot++)
@@ -83,9 +87,10 @@ static int area_register(uint32_t slot, int team) {
 
 /* --- In the memory of GPUs -------------------------------------------------------------------- */
 
-static void *world_word_at(const void *unused, int from, int pe) {
+static void *world_word_at(const void *unused, int from, int member) {
     (void)unused;
-    return &weft_device_world_words(pe)->arrived[from];
+    uint32_t slot = weft_window_slot(&weft_device.words.window, from);
+    return &weft_device_world_words(weft_device_near_pe(member))->arrived[slot];
 }
 
 static int world_agree(const void *unused, int own) {
@@ -94,9 +99,13 @@ static int world_agree(const void *unused, int own) {
 }
 
 static int pairs_try(void) {
+    int near[weft_device_near_count()];
+    for (int slot = 0; slot < weft_device_near_count(); slot++)
+        near[slot] = weft_device_near_pe(slot);
     struct weft_device_links links = {.gpu = weft_device.gpu,
-                                      .count = weft_job.npes,
-                                      .me = weft_job.pe,
+                                      .pes = near,
+                                      .count = weft_device_near_count(),
+                                      .me = (int)weft_device.words.mine,
                                       .staged = true,
                                       .word = world_word_at,
                                       .agree = world_agree};
@@ -110,10 +119,7 @@ static int pairs_try(void) {
 }
 
 int weft_device_words_open(void) {
-    weft_device.words =
-        (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
-    int error = weft_gpu_window_alloc(&weft_device.words, (uint32_t)weft_job.npes, WORDS_BYTES);
-    error = weft_device_agree(error);
+    int error = weft_device_agree(weft_device_window_alloc(&weft_device.words, WORDS_BYTES));
     if (error == 0)
         error = weft_device_extend(&weft_device.words, WORDS_BYTES);
     if (error == 0)
@@ -160,9 +166,10 @@ static int list_show(const struct weft_team *team) {
 static struct weft_array team_array(const struct weft_window *window, const void *p,
                                     const struct weft_team *team) {
     const struct weft_roster *roster = &team->roster;
-    uint32_t first = weft_window_slot(window, roster->pes ? 0 : roster->start);
-    return roster->pes ? weft_window_array(window, p, first, 1, team_words(team)->places)
-                       : weft_window_array(window, p, first, roster->stride, NULL);
+    if (roster->pes)
+        return weft_window_array(window, p, 0, 1, team_words(team)->places);
+    uint32_t first = weft_window_slot(window, roster->start);
+    return weft_window_array(window, p, first, weft_device_near_steps(roster->stride), NULL);
 }
 
 int weft_device_words(struct weft_array *words, const struct weft_team *team) {

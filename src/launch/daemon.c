@@ -15,11 +15,12 @@
 #include <weft/version.h>
 #include "base/machine.h"
 #include "boot/hub.h"
-#include "boot/stall.h"
+#include "boot/news.h"
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/forward.h"
 #include "launch/reap.h"
+#include "launch/relay.h"
 #include "launch/serve.h"
 #include "launch/spawn.h"
 #include "launch/uplink.h"
@@ -37,19 +38,19 @@ static struct {
     struct weft_run run;
     struct weft_uplink *front;
     struct weft_forward *forward;
-    struct weft_tree_news *told; /* of each PE of the job, */
-    uint32_t *stalls;            /* and the states of its waits, WEFT_STALLS each */
-    uint32_t round;              /* that comes next */
-    bool going;                  /* the PEs may start */
-    bool heard_cause;            /* the end has been told by the front */
-    int64_t over_ms;             /* since when all PEs here are over; 0: they are not */
+    struct weft_news *news;
+    uint32_t round;   /* that comes next */
+    bool going;       /* the PEs may start */
+    bool heard_cause; /* the end has been told by the front */
+    int64_t over_ms;  /* since when all PEs here are over; 0: they are not */
     bool done, bye;
 } job;
 
 /* --- Up --------------------------------------------------------------------------------------- */
 
 static void tell(enum weft_tree_kind kind, int pe, int value, const void *payload, size_t bytes) {
-    struct weft_frame frame = {.kind = kind, .bytes = (uint32_t)bytes, .pe = pe, .value = value};
+    struct weft_frame frame = {
+        .kind = kind, .bytes = (uint32_t)bytes, .pe = pe, .value = value, .host = job.start.host};
     weft_uplink_send(job.front, &frame, payload);
 }
 
@@ -71,6 +72,16 @@ static void tell_ending(struct weft_run *run) {
                                    .host = cause->pe >= 0 ? weft_boot_host(cause->pe) : -1};
     if (!job.heard_cause)
         tell(WEFT_TREE_CAUSE, -1, 0, &mine, sizeof mine);
+}
+
+static void tell_cut(struct weft_run *run, int pe, int host) {
+    struct weft_tree_cause cut = {.kind = WEFT_ABORT_CUT,
+                                  .pe = pe,
+                                  .pid = weft_run_pid(run, pe),
+                                  .detail = host,
+                                  .state = weft_run_state(run, pe),
+                                  .host = job.start.host};
+    tell(WEFT_TREE_CAUSE, -1, 0, &cut, sizeof cut);
 }
 
 /* Who has lost the front writes by itself. */
@@ -112,48 +123,9 @@ static void tell_gathered(void) {
     free(gathered.all);
 }
 
-static struct weft_tree_news news_of(int pe) {
-    struct weft_control_pe *entry = &job.run.control->pe[pe];
-    return (struct weft_tree_news){.pe = pe,
-                                   .pid = atomic_load(&entry->pid),
-                                   .state = atomic_load(&entry->state),
-                                   .departures = atomic_load(&entry->departures),
-                                   .exit_status = atomic_load(&entry->exit_status)};
-}
-
-/* A departure is written behind the status of the exit that it is for: a look may find the one and
- * not yet the other, and the next look tells of that. */
-static void tell_news(void) {
-    struct weft_tree_news news[job.run.npes];
-    size_t count = 0;
-    for (int pe = 0; pe < job.run.npes; pe++) {
-        if (!weft_run_has(&job.run, pe))
-            continue;
-        struct weft_tree_news now = news_of(pe);
-        if (memcmp(&now, &job.told[pe], sizeof now) == 0)
-            continue;
-        job.told[pe] = news[count++] = now;
-    }
-    if (count)
-        tell(WEFT_TREE_NEWS, -1, 0, news, count * sizeof *news);
-}
-
-static void tell_stall(int pe, int place) {
-    struct weft_stall *stall = &job.run.control->pe[pe].stall[place];
-    struct weft_stall_facts facts;
-    bool reported = atomic_load(&stall->reported) != 0;
-    uint32_t now = 2 * atomic_load(&stall->state) + reported;
-    if (now == job.stalls[pe * WEFT_STALLS + place])
-        return;
-    job.stalls[pe * WEFT_STALLS + place] = now;
-    bool shown = weft_stall_read(stall, &facts);
-    tell(WEFT_TREE_STALL, pe, place | reported << 8, &facts, shown ? sizeof facts : 0);
-}
-
-static void tell_stalls(void) {
-    for (int pe = 0; pe < job.run.npes; pe++)
-        for (int place = 0; weft_run_has(&job.run, pe) && place < WEFT_STALLS; place++)
-            tell_stall(pe, place);
+static void tell_news(void *owner, const struct weft_frame *frame, const void *payload) {
+    (void)owner;
+    tell((enum weft_tree_kind)frame->kind, frame->pe, frame->value, payload, frame->bytes);
 }
 
 static void tell_done(void) {
@@ -163,7 +135,7 @@ static void tell_done(void) {
                                   .first_pe = run->first_pe,
                                   .first_pid = weft_run_pid(run, run->first_pe),
                                   .failures = run->failures};
-    tell_news();
+    weft_news_tell(job.news);
     tell(WEFT_TREE_DONE, -1, 0, &done, sizeof done);
     job.done = true;
 }
@@ -189,31 +161,13 @@ static void hear_shared(const unsigned char *payload, size_t bytes) {
     job.round++;
 }
 
-/* Of PEs on other hosts: their entries are ours to write. */
-static void hear_news(const struct weft_tree_news *news, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (news[i].pe < 0 || news[i].pe >= job.run.npes || weft_run_has(&job.run, news[i].pe)) {
-            refuse("it has news of a PE that is none of another host");
-            return;
-        }
-        struct weft_control_pe *entry = &job.run.control->pe[news[i].pe];
-        atomic_store(&entry->pid, news[i].pid);
-        atomic_store(&entry->state, news[i].state);
-        atomic_store(&entry->exit_status, news[i].exit_status);
-        atomic_store(&entry->departures, news[i].departures);
-    }
-    weft_reap_judge_absent(&job.run); /* some may have joined */
-}
-
-static void hear_stall(const struct weft_frame *frame, const struct weft_stall_facts *facts) {
-    int pe = frame->pe, place = frame->value & 0xff;
-    if (pe < 0 || pe >= job.run.npes || weft_run_has(&job.run, pe) || place >= WEFT_STALLS ||
-        (frame->bytes && frame->bytes != sizeof *facts)) {
-        refuse("it tells of a wait of a PE that is none of another host");
-        return;
-    }
-    weft_stall_write(&job.run.control->pe[pe].stall[place], frame->bytes ? facts : NULL,
-                     frame->value >> 8 & 1);
+/* Some PE that is waited for may have joined. */
+static void hear_news(const struct weft_frame *frame, const void *payload) {
+    const char *objection = weft_news_hear(job.news, frame, payload);
+    if (objection)
+        refuse(objection);
+    else
+        weft_reap_judge_absent(&job.run);
 }
 
 /* How the culprit died may be known later than that it did. */
@@ -253,10 +207,9 @@ static void hear_signal(int signal, bool by_terminal) {
         refuse("it has sent a signal that is none");
         return;
     }
-    if (signal == SIGTSTP)
-        weft_uplink_excuse(job.front);
+    bool group = by_terminal || signal == SIGCONT; /* a shell continues the whole job, too */
     for (int pe = 0; pe < job.run.npes; pe++)
-        weft_run_signal(&job.run, pe, signal);
+        (group ? weft_run_signal_group : weft_run_signal)(&job.run, pe, signal);
     if (weft_catch_is_deadly(signal))
         weft_end_signaled(&job.run, signal, by_terminal);
 }
@@ -272,10 +225,8 @@ static void hear(const struct weft_frame *frame, const void *payload) {
         hear_shared(payload, frame->bytes);
         break;
     case WEFT_TREE_NEWS:
-        hear_news(payload, frame->bytes / sizeof(struct weft_tree_news));
-        break;
     case WEFT_TREE_STALL:
-        hear_stall(frame, payload);
+        hear_news(frame, payload);
         break;
     case WEFT_TREE_INPUT:
         hear_input(payload, frame->bytes);
@@ -343,17 +294,16 @@ static int hosts_learn(struct weft_host *host, struct weft_hosts_given *given) {
 }
 
 static int pes_start(void) {
-    static const struct weft_run_above above = {tell_ending, tell_line};
+    static const struct weft_run_above above = {tell_ending, tell_cut, tell_line};
     static const struct weft_forward_above streams = {tell_output, tell_taken, NULL};
     struct weft_host host[job.start.nhosts];
     struct weft_hosts_given given;
     struct weft_run *run = &job.run;
     int npes = job.start.options.npes;
-    job.told = calloc((size_t)npes, sizeof *job.told);
-    job.stalls = calloc((size_t)npes * WEFT_STALLS, sizeof *job.stalls);
-    int error = job.told && job.stalls ? hosts_learn(host, &given) : -ENOMEM;
+    int error = hosts_learn(host, &given);
     error = error ? error : weft_serve_open(run, &job.start.options, &given);
     error = error ? error : weft_forward_open(&job.forward, npes, &streams);
+    error = error ? error : weft_news_open(&job.news, run->control, npes, tell_news, NULL);
     if (error) {
         fprintf(stderr, "oshrun: host %s cannot start: %s\n", job.start.name[job.start.host],
                 strerror(-error));
@@ -361,8 +311,6 @@ static int pes_start(void) {
     }
     run->above = &above;
     run->forward = job.forward;
-    for (int pe = 0; pe < npes; pe++)
-        job.told[pe].pe = pe;
     error = weft_spawn_all(run);
     weft_forward_start(job.forward);
     weft_shortage_note(&run->before);
@@ -399,8 +347,7 @@ static void turn(void) {
     hear_all();
     weft_forward_serve(job.forward, polls + WEFT_UPLINK_POLLS);
     tell_gathered();
-    tell_news();
-    tell_stalls();
+    weft_news_tell(job.news);
     if (weft_uplink_lost(job.front) && !job.bye && !job.done)
         front_mourn();
 }
@@ -444,6 +391,8 @@ static void parting_await(void) {
 
 int weft_daemon_main(void) {
     int error = weft_start_read(STDIN_FILENO, &job.start);
+    if (error == 0 && job.start.below > 1)
+        return weft_relay_main(&job.start);
     error = error ? error : weft_uplink_open(&job.front, &job.start);
     if (error)
         return STATUS_SYSTEM;

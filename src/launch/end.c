@@ -242,6 +242,7 @@ int weft_end_status(const struct weft_run *run) {
         return STATUS_TIMEOUT;
     case WEFT_ABORT_HOST:
     case WEFT_ABORT_FRONT:
+    case WEFT_ABORT_CUT:
         return STATUS_NO_BETTER;
     default:
         return culprit_status(run);

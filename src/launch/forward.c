@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "boot/hosts.h"
-#include "launch/tree.h"
+#include "boot/tree.h"
+
+enum { HOSTS_A_RELAY = 32 }; /* whose output it has to keep while the front takes none */
 
 struct forward_stream {
     int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
@@ -17,7 +19,7 @@ struct forward_stream {
 
 struct weft_forward {
     struct weft_forward_above above;
-    size_t under_way; /* of the output: sent, and not taken */
+    size_t under_way, output_max; /* of the output: sent, and not taken; and as much as may be */
     struct {
         int source, feed; /* what is written to `feed` comes out of `source`, PE 0's; -1: closed */
         bool ends;
@@ -55,6 +57,7 @@ int weft_forward_open(struct weft_forward **opened, int npes,
     if (!forward)
         return -ENOMEM;
     forward->above = *above;
+    forward->output_max = WEFT_TREE_OUTPUT_MAX / (1 + weft_boot_nhosts() / HOSTS_A_RELAY);
     int error = input_open(forward);
     for (int i = 0; error == 0 && i < 2 * npes; i++) {
         struct forward_stream *stream = &forward->stream[forward->nstreams];
@@ -94,7 +97,7 @@ int weft_forward_count(const struct weft_forward *forward) {
 
 /* The last one is the input's: a feed whose reader has gone says so by itself. */
 void weft_forward_polls(const struct weft_forward *forward, struct pollfd *polls) {
-    bool room = forward->under_way < WEFT_TREE_OUTPUT_MAX;
+    bool room = forward->under_way < forward->output_max;
     bool waiting = forward->input.begin < forward->input.end || forward->input.ends;
     for (int i = 0; i < forward->nstreams; i++)
         polls[i] = (struct pollfd){.fd = room ? forward->stream[i].source : -1, .events = POLLIN};
@@ -107,8 +110,8 @@ void weft_forward_polls(const struct weft_forward *forward, struct pollfd *polls
 /* Whether there was something. */
 static bool stream_read(struct weft_forward *forward, struct forward_stream *stream) {
     char piece[WEFT_TREE_PIECE_MAX];
-    size_t room = WEFT_TREE_OUTPUT_MAX - forward->under_way;
-    if (stream->source < 0 || forward->under_way >= WEFT_TREE_OUTPUT_MAX)
+    size_t room = forward->output_max - forward->under_way;
+    if (stream->source < 0 || forward->under_way >= forward->output_max)
         return false;
     ssize_t count = read(stream->source, piece, room < sizeof piece ? room : sizeof piece);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
@@ -136,7 +139,7 @@ bool weft_forward_finish(struct weft_forward *forward) {
     for (int i = 0; i < forward->nstreams; i++) {
         while (stream_read(forward, &forward->stream[i]))
             continue;
-        all &= forward->under_way < WEFT_TREE_OUTPUT_MAX;
+        all &= forward->under_way < forward->output_max;
     }
     return all;
 }

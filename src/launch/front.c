@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of the front. A host is judged by its silence only while this process itself has come
- * by all the time: after a stop what has come is read first. */
+/* The loop of the front. */
 #include "launch/front.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/machine.h"
 
-enum {
-    SIGNALED_MS = 2000,
-    STATUS_SYSTEM = 71,
-    STATUS_NOT_FOUND = 127,
-    STATUS_OF_SSH = 255,
-    NS_PER_MS = 1000000
-};
+enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71, NS_PER_MS = 1000000, FAN_OUT_MAX = 1024 };
 
-/* Places in the array for poll; three of each host follow. */
-enum { POLL_SIGNALS, POLL_DOOR, POLL_WRITER, POLL_INPUT, POLL_HOSTS };
-enum { POLL_FRAMES, POLL_SAYS, POLL_FEED, POLLS_A_HOST };
+/* Places in the array for poll; those of the branch follow. */
+enum { POLL_SIGNALS, POLL_WRITER, POLL_INPUT, POLL_BRANCH };
 
 static int64_t now_ms(void) {
     return (int64_t)(weft_clock_ns() / NS_PER_MS);
@@ -69,34 +60,6 @@ static void writer_serve(struct weft_front *front) {
 
 /* --- Signals --------------------------------------------------------------------------------- */
 
-/* The start of a host is over before it has answered. */
-static void start_judge(struct weft_front *front, int host) {
-    const struct weft_remote *remote = &front->host[host].remote;
-    int status =
-        WIFSIGNALED(remote->wait) ? 128 + WTERMSIG(remote->wait) : WEXITSTATUS(remote->wait);
-    if (remote->here)
-        weft_front_refuse(front, host, "its oshrun has ended with status %d", status);
-    else if (status == STATUS_NOT_FOUND)
-        weft_front_refuse(front, host,
-                          "%s is not there, or '%s' is not here (Weft is to lie at the same place "
-                          "on all hosts)",
-                          weft_remote_program(), weft_env.ssh);
-    else if (status == STATUS_OF_SSH)
-        weft_front_refuse(front, host, "'%s %s' cannot reach it", weft_env.ssh, remote->name);
-    else
-        weft_front_refuse(front, host, "'%s %s %s --daemon' has ended with status %d", weft_env.ssh,
-                          remote->name, weft_remote_program(), status);
-}
-
-static void children_reap(struct weft_front *front) {
-    for (int host = 0; host < front->nhosts; host++) {
-        struct weft_front_host *it = &front->host[host];
-        bool ran = it->remote.process > 0;
-        if (ran && weft_remote_reap(&it->remote) && it->state == WEFT_HOST_STARTED)
-            start_judge(front, host);
-    }
-}
-
 /* Nobody runs yet whom the signal could be for. */
 static void start_signaled(struct weft_front *front, int signal) {
     front->cause = (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = signal};
@@ -120,7 +83,7 @@ static void signal_serve(struct weft_front *front, int signal, bool from_termina
     if (weft_catch_is_deadly(signal))
         deadly_note(front, signal, from_terminal);
     if (signal == SIGCHLD)
-        children_reap(front);
+        weft_branch_reap(&front->branch);
     else
         weft_front_send_all(
             front, -1,
@@ -139,47 +102,25 @@ static void signals_serve(struct weft_front *front) {
 
 /* --- Time ------------------------------------------------------------------------------------ */
 
-static void beats_send(struct weft_front *front, uint64_t now_ns) {
-    if (now_ns < front->beat_ns + (uint64_t)WEFT_TREE_BEAT_MS * NS_PER_MS)
-        return;
-    front->beat_ns = now_ns;
-    weft_front_send_all(front, -1, (struct weft_frame){.kind = WEFT_TREE_BEAT}, NULL);
-}
-
-static void silence_judge(struct weft_front *front, uint64_t now_ns) {
-    if (now_ns > front->turn_ns + front->silence_ns / 2)
-        front->listening_ns = now_ns; /* this process was stopped, or got no processor */
-    front->turn_ns = now_ns;
-    for (int host = 0; host < front->nhosts; host++) {
-        const struct weft_front_host *it = &front->host[host];
-        if (!it->frames)
-            continue;
-        uint64_t heard = weft_frames_heard_ns(it->frames);
-        heard = heard > front->listening_ns ? heard : front->listening_ns;
-        char why[64];
-        snprintf(why, sizeof why, "nothing was heard of it for %g s",
-                 (double)front->silence_ns / 1e9);
-        if (now_ns > heard + front->silence_ns)
-            weft_front_lose(front, host, why);
-    }
-}
-
 static void start_is_late(struct weft_front *front) {
-    for (int host = 0; host < front->nhosts; host++)
-        if (front->host[host].state == WEFT_HOST_STARTED) {
-            weft_front_refuse(front, host,
-                              "it has not called back within %g s (WEFT_START_TIMEOUT); it has to "
-                              "reach port %d of this host",
-                              weft_env.start_timeout, weft_door_port(front->door));
-            return;
-        }
+    int host = 0;
+    while (front->host[host].state != WEFT_HOST_STARTED)
+        host++;
+    const struct weft_branch_child *child = &front->branch.child[front->host[host].child];
+    if (child->came)
+        weft_front_refuse(front, host,
+                          "it has not called host %s back within %g s (WEFT_START_TIMEOUT)",
+                          child->name, weft_env.start_timeout);
+    else
+        weft_front_refuse(front, host,
+                          "it has not called back within %g s (WEFT_START_TIMEOUT); it has to "
+                          "reach port %d of this host",
+                          weft_env.start_timeout, weft_door_port(front->branch.door));
 }
 
 static void time_serve(struct weft_front *front) {
-    uint64_t now_ns = weft_clock_ns();
     int64_t now = now_ms();
-    beats_send(front, now_ns);
-    silence_judge(front, now_ns);
+    weft_branch_turn(&front->branch);
     if (front->phase == WEFT_FRONT_STARTING && now >= front->phase_ends_ms)
         start_is_late(front);
     if (front->signal_ends_ms && now >= front->signal_ends_ms)
@@ -201,43 +142,17 @@ static void time_serve(struct weft_front *front) {
 
 static void polls_fill(const struct weft_front *front, struct pollfd *polls) {
     polls[POLL_SIGNALS] = (struct pollfd){.fd = front->caught.signals, .events = POLLIN};
-    polls[POLL_DOOR] = (struct pollfd){.fd = front->door ? weft_door_descriptor(front->door) : -1,
-                                       .events = POLLIN};
     polls[POLL_WRITER] =
         (struct pollfd){.fd = weft_writer_descriptor(front->writer), .events = POLLIN};
     polls[POLL_INPUT] =
         (struct pollfd){.fd = input_may_be_read(front) ? STDIN_FILENO : -1, .events = POLLIN};
-    for (int host = 0; host < front->nhosts; host++) {
-        const struct weft_front_host *it = &front->host[host];
-        struct pollfd *own = &polls[POLL_HOSTS + host * POLLS_A_HOST];
-        bool feeding = it->remote.fed < it->remote.bytes;
-        own[POLL_FRAMES] = (struct pollfd){.fd = -1};
-        if (it->frames)
-            own[POLL_FRAMES] = (struct pollfd){.fd = weft_frames_socket(it->frames),
-                                               .events = weft_frames_events(it->frames)};
-        own[POLL_SAYS] = (struct pollfd){.fd = it->remote.says, .events = POLLIN};
-        own[POLL_FEED] = (struct pollfd){.fd = feeding ? it->remote.input : -1, .events = POLLOUT};
-    }
+    weft_branch_polls(&front->branch, &polls[POLL_BRANCH]);
 }
 
-/* Frames of hosts that have just come in are looked for, too: they may lie behind the handshake. */
 static void polls_serve(struct weft_front *front, const struct pollfd *polls) {
     if (polls[POLL_SIGNALS].revents)
         signals_serve(front);
-    for (int host = 0; host < front->nhosts; host++) {
-        const struct pollfd *own = &polls[POLL_HOSTS + host * POLLS_A_HOST];
-        if (own[POLL_SAYS].revents)
-            weft_remote_hear(&front->host[host].remote);
-        if (own[POLL_FEED].revents)
-            weft_remote_feed(&front->host[host].remote);
-    }
-    if (front->door && polls[POLL_DOOR].revents)
-        weft_door_turn(front->door);
-    for (int host = 0; host < front->nhosts; host++) {
-        const struct pollfd *own = &polls[POLL_HOSTS + host * POLLS_A_HOST];
-        if (own[POLL_FRAMES].revents || own[POLL_FRAMES].fd < 0)
-            weft_front_hear(front, host, own[POLL_FRAMES].revents);
-    }
+    weft_branch_serve(&front->branch, &polls[POLL_BRANCH]);
     if (polls[POLL_WRITER].revents)
         writer_serve(front);
     if (polls[POLL_INPUT].revents)
@@ -252,7 +167,7 @@ static bool front_is_over(const struct weft_front *front) {
 }
 
 static void front_watch(struct weft_front *front) {
-    nfds_t count = POLL_HOSTS + (nfds_t)front->nhosts * POLLS_A_HOST;
+    nfds_t count = POLL_BRANCH + (nfds_t)weft_branch_count(&front->branch);
     struct pollfd polls[count];
     while (!front_is_over(front)) {
         polls_fill(front, polls);
@@ -274,8 +189,6 @@ static int hosts_make(struct weft_front *front) {
         struct weft_front_host *host = &front->host[i];
         const struct weft_listed_host *listed = &list->host[i];
         host->name = front->name[i] = listed->shown;
-        host->remote = (struct weft_remote){
-            .name = listed->name, .here = listed->here, .input = -1, .says = -1};
         snprintf(names[i].name, sizeof names[i].name, "%s", listed->shown);
     }
     for (int pe = front->npes - 1; pe >= 0; pe--) {
@@ -298,9 +211,7 @@ static int front_open(struct weft_front *front, const struct weft_options *optio
                                  .host_of = options->hosts.of,
                                  .cause_host = -1,
                                  .first_host = -1};
-    front->silence_ns = (uint64_t)(weft_env.host_timeout * 1e9);
     front->phase_ends_ms = now_ms() + (int64_t)(weft_env.start_timeout * 1000);
-    front->turn_ns = front->listening_ns = weft_clock_ns();
     if (options->timeout_s)
         front->time_is_up_ms = now_ms() + (int64_t)options->timeout_s * 1000;
     weft_machine_raise_descriptors();
@@ -343,6 +254,29 @@ static void signal_die(const struct weft_front *front) {
     raise(SIGINT);
 }
 
+/* More hosts than may be below one node are seen to by relays on some of them. */
+static int branch_start(struct weft_front *front) {
+    const struct weft_host_list *list = &front->options->hosts;
+    size_t fan_out = weft_env.fan_out;
+    struct weft_branch_host *host = calloc((size_t)list->count, sizeof *host);
+    struct weft_branch_plan plan = {.host = host, .nhosts = list->count, .count = list->count};
+    plan.fan_out = fan_out < 1 ? 1 : fan_out > FAN_OUT_MAX ? FAN_OUT_MAX : (int)fan_out;
+    for (int i = 0; host && i < list->count; i++)
+        host[i] = (struct weft_branch_host){.name = list->host[i].shown,
+                                            .called = list->host[i].here ? list->host[i].shown
+                                                                         : list->host[i].name,
+                                            .here = list->host[i].here};
+    front->branch = (struct weft_branch){.above = &weft_front_above, .owner = front};
+    int error = host ? weft_branch_open(&front->branch, &plan) : -ENOMEM;
+    if (error)
+        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
+    for (int i = 0; error == 0 && i < list->count; i++)
+        front->host[i].child = weft_branch_child_of(&front->branch, i);
+    error = error ? error : weft_front_start(front, &plan);
+    free(host);
+    return error;
+}
+
 int weft_front_main(const struct weft_options *options) {
     static struct weft_front front; /* the writer may still look at it while the process ends */
     if (weft_env_read() != 0)
@@ -351,7 +285,7 @@ int weft_front_main(const struct weft_options *options) {
         return STATUS_SYSTEM;
     if (options->verbose)
         hosts_show(&front);
-    if (weft_front_start(&front) == 0)
+    if (branch_start(&front) == 0)
         front_watch(&front);
     else
         front.status = STATUS_SYSTEM;

@@ -10,18 +10,13 @@
 
 #include <stdarg.h>
 #include "boot/control.h"
-#include "boot/door.h"
-#include "boot/frames.h"
-#include "launch/options.h"
-#include "launch/remote.h"
-#include "launch/tree.h"
+#include "launch/branch.h"
 #include "launch/writer.h"
 
 struct weft_front_host {
-    struct weft_remote remote;
     const char *name; /* for messages */
     int npes, first_pe;
-    struct weft_frames *frames; /* NULL: it has not come, or has gone */
+    int child; /* of the branch, by which it is reached */
     enum {
         WEFT_HOST_STARTED,
         WEFT_HOST_ANSWERED, /* with its HELLO */
@@ -47,17 +42,12 @@ struct weft_front {
     const int32_t *host_of; /* of each PE */
     struct weft_front_host *host;
     const char **name; /* of each host */
-    unsigned char secret[WEFT_TLS_KEY_BYTES];
-    struct weft_door *door; /* while hosts have not answered */
+    struct weft_branch branch;
     struct weft_writer *writer;
 
     enum weft_front_phase phase;
     int64_t phase_ends_ms; /* STARTING, ENDING */
     int64_t time_is_up_ms; /* --timeout; 0: none */
-    uint64_t silence_ns;   /* a host that is silent for so long is lost */
-    uint64_t turn_ns;      /* when the loop last came by, */
-    uint64_t listening_ns; /* and since when it has come by all the time */
-    uint64_t beat_ns;      /* the last beat that was sent */
 
     struct weft_tree_round round; /* of the exchange that is under way: */
     unsigned char *shares;        /* what came of it */
@@ -81,10 +71,10 @@ struct weft_front {
 int weft_front_main(const struct weft_options *options);
 
 /* front_start.c. 0 or -errno, said. */
-int weft_front_start(struct weft_front *front);
+int weft_front_start(struct weft_front *front, const struct weft_branch_plan *plan);
 
-/* front_hear.c: takes all that has come from a host. */
-void weft_front_hear(struct weft_front *front, int host, short revents);
+/* front_hear.c: of the branch. */
+extern const struct weft_branch_above weft_front_above;
 
 /* Sends one frame to a host, or to all but one (-1: to all). A host that takes none is lost by its
  * silence. */
@@ -100,8 +90,8 @@ void weft_front_refuse(struct weft_front *front, int host, const char *format, .
 /* Begins the end, of which only the first cause counts; `host` has said it, -1: the front does. */
 void weft_front_end(struct weft_front *front, struct weft_cause cause, int host);
 
-/* The host is silent, or its connection has ended: why. */
-void weft_front_lose(struct weft_front *front, int host, const char *why);
+/* A run of hosts is silent, or the connection to the first of them has ended: why. */
+void weft_front_lose(struct weft_front *front, int first, int count, const char *why);
 
 /* Ends what is left on all hosts, and returns oshrun's exit status. */
 int weft_front_finish(struct weft_front *front);

@@ -15,7 +15,7 @@ enum {
     OUTPUT_PATIENCE_MS = 1000,
     OUTPUT_LOOK_MS = 50,
     PROCESSES_MS = 2000, /* for ssh to go, behind the daemon */
-    LOST_MS = 200,       /* where it may never notice, and where no PE has run */
+    UNSTARTED_MS = 200,  /* where no PE has run */
     STATUS_SYSTEM = 71,
     STATUS_TIMEOUT = 124,
 };
@@ -28,7 +28,7 @@ void weft_front_refuse(struct weft_front *front, int host, const char *format, .
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    weft_remote_hear(&front->host[host].remote); /* its own words first */
+    weft_remote_hear(&front->branch.child[front->host[host].child].remote); /* its words first */
     fprintf(stderr, "oshrun: cannot start on host %s: %s\n", front->host[host].name, text);
     front->host[host].state = WEFT_HOST_LOST;
     front->status = STATUS_SYSTEM;
@@ -74,51 +74,40 @@ static void end_begin(struct weft_front *front, struct weft_cause cause, int hos
     front->phase_ends_ms = now_ms() + ENDING_MS;
 }
 
+/* How the culprit died is known later than that it did. */
+static void cause_learn(struct weft_front *front, const struct weft_cause *cause) {
+    bool more = front->cause.kind == WEFT_ABORT_DIED && cause->kind == WEFT_ABORT_DIED &&
+                front->cause.pe == cause->pe && front->cause.detail == 0 && cause->detail != 0;
+    front->cause.detail = more ? cause->detail : front->cause.detail;
+    if (more)
+        cause_send(front);
+}
+
 void weft_front_end(struct weft_front *front, struct weft_cause cause, int host) {
-    end_begin(front, cause, host, "");
+    if (front->phase == WEFT_FRONT_ENDING && host == front->cause_host)
+        cause_learn(front, &cause);
+    else
+        end_begin(front, cause, host, "");
 }
 
-void weft_front_lose(struct weft_front *front, int host, const char *why) {
-    struct weft_front_host *it = &front->host[host];
-    bool was_done = it->state == WEFT_HOST_DONE;
-    weft_frames_close(it->frames);
-    it->frames = NULL;
-    if (was_done)
-        return;
-    if (front->phase == WEFT_FRONT_STARTING) {
-        weft_front_refuse(front, host, "%s", why);
+void weft_front_lose(struct weft_front *front, int first, int count, const char *why) {
+    int lost = -1;
+    for (int host = first + count - 1; host >= first; host--)
+        if (front->host[host].state < WEFT_HOST_DONE)
+            lost = host;
+    if (lost >= 0 && front->phase == WEFT_FRONT_STARTING) {
+        weft_front_refuse(front, lost, "%s", why);
         return;
     }
-    it->state = WEFT_HOST_LOST;
-    if (front->phase != WEFT_FRONT_RUNNING)
+    for (int host = first; host < first + count; host++)
+        if (front->host[host].state < WEFT_HOST_DONE)
+            front->host[host].state = WEFT_HOST_LOST;
+    if (lost < 0 || front->phase != WEFT_FRONT_RUNNING)
         return;
-    char words[128];
+    char words[320];
     snprintf(words, sizeof words, " (%s)", why);
-    end_begin(front, (struct weft_cause){.kind = WEFT_ABORT_HOST, .pe = -1, .detail = host}, -1,
+    end_begin(front, (struct weft_cause){.kind = WEFT_ABORT_HOST, .pe = -1, .detail = lost}, -1,
               words);
-}
-
-/* Daemons go when their input ends, and ssh behind them. */
-static void remotes_end(struct weft_front *front, bool started) {
-    int64_t begin = now_ms();
-    for (int host = 0; host < front->nhosts; host++) {
-        weft_frames_close(front->host[host].frames);
-        front->host[host].frames = NULL;
-        weft_remote_leave(&front->host[host].remote);
-    }
-    for (int host = 0; host < front->nhosts; host++) {
-        struct weft_front_host *it = &front->host[host];
-        bool lost = !started || (it->state == WEFT_HOST_LOST && !it->remote.here);
-        while (!weft_remote_reap(&it->remote) &&
-               now_ms() < begin + (lost ? LOST_MS : PROCESSES_MS)) {
-            if (started) /* else all but the one that was named would say how it was left */
-                weft_remote_hear(&it->remote);
-            weft_clock_sleep_ms(2);
-        }
-        weft_remote_kill(&it->remote);
-        if (started)
-            weft_remote_hear(&it->remote);
-    }
 }
 
 /* As weft_end_tell_status, over all hosts. */
@@ -144,6 +133,8 @@ static int cause_status(const struct weft_front *front) {
         return 128 + (front->cause.detail & 0x7f);
     if (front->cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         return front->cause.detail & 0xff; /* which may be 0 */
+    if (front->cause.kind == WEFT_ABORT_LEFT && front->cause.detail & 0xff)
+        return front->cause.detail & 0xff;
     int status = host >= 0 && front->host[host].state == WEFT_HOST_DONE
                      ? front->host[host].done.status & 0xff
                      : 0;
@@ -166,16 +157,15 @@ static int output_finish(struct weft_front *front, bool ended) {
 }
 
 int weft_front_finish(struct weft_front *front) {
-    bool ended = front->cause.kind != WEFT_ABORT_NONE || front->status, started = !front->door;
-    weft_door_close(front->door);
-    front->door = NULL;
+    bool ended = front->cause.kind != WEFT_ABORT_NONE || front->status;
+    bool started = !front->branch.door;
+    weft_branch_shut(&front->branch);
     int error = output_finish(front, ended);
-    remotes_end(front, started);
+    weft_branch_close(&front->branch, started ? PROCESSES_MS : UNSTARTED_MS, started);
     bool lost = front->cause_host >= 0 && front->host[front->cause_host].state != WEFT_HOST_DONE;
     if (lost)
         cause_tell(front, "");
     status_tell(front);
-    explicit_bzero(front->secret, sizeof front->secret);
     int status =
         front->first_host < 0 ? 0 : front->host[front->first_host].done.first_status & 0xff;
     if (front->status)

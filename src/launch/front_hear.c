@@ -6,27 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weft/version.h>
+#include "base/clock.h"
+#include "base/log.h"
 #include "launch/front.h"
+
+enum { CUT_BEATS = 3 }; /* of another host may be missing when it is said to be cut off */
+#define BEAT_NS (WEFT_TREE_BEAT_MS * UINT64_C(1000000))
 
 void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
                      const void *payload) {
-    struct weft_front_host *it = &front->host[host];
-    int error = it->frames ? weft_frames_send(it->frames, &frame, payload) : 0;
-    if (error == -ENOBUFS || error == -EMSGSIZE || error == -ENOMEM) /* else the next look tells */
-        weft_front_lose(front, host, "it takes no more");
+    frame.host = host;
+    weft_branch_send(&front->branch, front->host[host].child, &frame, payload);
 }
 
 void weft_front_send_all(struct weft_front *front, int but, struct weft_frame frame,
                          const void *payload) {
-    for (int host = 0; host < front->nhosts; host++)
-        if (host != but)
-            weft_front_send(front, host, frame, payload);
+    frame.host = but < 0 ? WEFT_TREE_ALL : WEFT_TREE_ALL_BUT(but);
+    weft_branch_route(&front->branch, &frame, payload);
 }
 
 static void all_answered(struct weft_front *front) {
-    weft_door_close(front->door);
-    front->door = NULL;
-    explicit_bzero(front->secret, sizeof front->secret);
+    weft_branch_shut(&front->branch);
     front->phase = WEFT_FRONT_RUNNING;
     front->phase_ends_ms = 0;
     weft_front_send_all(front, -1, (struct weft_frame){.kind = WEFT_TREE_GO}, NULL);
@@ -172,22 +172,87 @@ static bool taken_hear(struct weft_front *front, int host, const struct weft_fra
     return true;
 }
 
+/* Of a host that does not beat either, the beats tell more: it comes back or is lost, and a PE that
+ * still cannot reach it says so again. */
+static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause) {
+    if (cause.detail < 0 || cause.detail >= front->nhosts || cause.detail == from)
+        return false;
+    const struct weft_front_host *other = &front->host[cause.detail];
+    const struct weft_frames *frames = front->branch.child[other->child].frames;
+    if (frames && other->state != WEFT_HOST_LOST &&
+        weft_clock_ns() - weft_frames_heard_ns(frames) < CUT_BEATS * BEAT_NS)
+        weft_front_end(front, cause, -1);
+    return true;
+}
+
+/* Whether the daemon of a host may know that: how its own PEs end, which PE of the job has left
+ * them, that it was signaled. */
+static bool cause_is_of(const struct weft_front *front, int host,
+                        const struct weft_tree_cause *cause) {
+    bool of_pe = cause->pe >= 0 && cause->pe < front->npes;
+    switch (cause->kind) {
+    case WEFT_ABORT_DIED:
+    case WEFT_ABORT_EXITED:
+    case WEFT_ABORT_GLOBAL_EXIT:
+    case WEFT_ABORT_ERROR:
+    case WEFT_ABORT_EXECED:
+    case WEFT_ABORT_CUT:
+        return of_pe && front->host_of[cause->pe] == host;
+    case WEFT_ABORT_LEFT:
+        return of_pe;
+    default:
+        return cause->kind == WEFT_ABORT_LAUNCHER && cause->pe == -1;
+    }
+}
+
 static bool cause_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
     struct weft_tree_cause told;
     if (!frame_fits(frame, sizeof told))
         return false;
     memcpy(&told, payload, sizeof told);
-    if (told.kind == WEFT_ABORT_NONE || told.kind >= WEFT_ABORT_KINDS || told.pe < -1 ||
-        told.pe >= front->npes)
+    if (!cause_is_of(front, host, &told))
         return false;
     struct weft_cause cause = {.kind = (enum weft_end_kind)told.kind,
                                .pe = told.pe,
                                .pid = told.pid,
                                .detail = told.detail,
                                .state = (enum weft_pe_state)told.state};
-    weft_front_end(front, cause, host);
+    if (cause.kind == WEFT_ABORT_CUT)
+        return cut_hear(front, host, cause);
+    bool of_others = front->host_of[cause.pe < 0 ? 0 : cause.pe] != host; /* then we say it */
+    weft_front_end(front, cause, cause.kind == WEFT_ABORT_LEFT && of_others ? -1 : host);
     return true;
+}
+
+static bool host_is_other(const struct weft_front *front, int host, const char *name) {
+    for (int other = 0; other < front->nhosts; other++)
+        if (other != host && strcmp(front->name[other], name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the line speaks as oshrun does, and of no other host, as in "on b" or "host b". */
+static bool line_is_own(const struct weft_front *front, int host, const char *line) {
+    char text[WEFT_TREE_LINE_MAX + 1], *rest = text, *word;
+    bool own = strncmp(line, "oshrun: ", 8) == 0, named = false;
+    snprintf(text, sizeof text, "%s", line);
+    while (own && (word = strsep(&rest, " ,:;()'\""))) {
+        own = !named || !host_is_other(front, host, word);
+        named = strcmp(word, "on") == 0 || strcmp(word, "host") == 0;
+    }
+    return own;
+}
+
+static void line_write(const struct weft_front *front, int host, const void *bytes, size_t count) {
+    char text[WEFT_TREE_LINE_MAX + 1];
+    memcpy(text, bytes, count);
+    text[count] = '\0';
+    weft_log_make_printable(text, count + 1);
+    if (line_is_own(front, host, text))
+        fprintf(stderr, "%s\n", text);
+    else
+        fprintf(stderr, "oshrun: %s: %s\n", front->name[host], text);
 }
 
 /* The line of a cause that was not taken would name a culprit that is none. */
@@ -198,7 +263,7 @@ static bool line_hear(struct weft_front *front, int host, const struct weft_fram
     bool wanted = frame->value != 1 || front->cause_host == host;
     front->told = front->told || (wanted && frame->value == 1);
     if (wanted)
-        fprintf(stderr, "%.*s\n", (int)frame->bytes, (const char *)payload);
+        line_write(front, host, payload, frame->bytes);
     return true;
 }
 
@@ -220,7 +285,7 @@ static bool done_hear(struct weft_front *front, int host, const struct weft_fram
 static bool frame_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
     bool started = front->host[host].state != WEFT_HOST_STARTED;
-    if (!started && frame->kind != WEFT_TREE_HELLO && frame->kind != WEFT_TREE_BEAT)
+    if (!started && frame->kind != WEFT_TREE_HELLO)
         return false;
     switch (frame->kind) {
     case WEFT_TREE_HELLO:
@@ -242,26 +307,35 @@ static bool frame_hear(struct weft_front *front, int host, const struct weft_fra
     case WEFT_TREE_DONE:
         return done_hear(front, host, frame, payload);
     default:
-        return frame->kind == WEFT_TREE_BEAT;
+        return false;
     }
 }
 
-void weft_front_hear(struct weft_front *front, int host, short revents) {
-    struct weft_front_host *it = &front->host[host];
-    struct weft_frame frame;
-    const void *payload;
-    char why[80] = "its connection has ended";
-    int one = 0;
-    if (!it->frames)
-        return;
-    weft_frames_serve(it->frames, revents);
-    while (it->frames && (one = weft_frames_next(it->frames, &frame, &payload)) == 1)
-        if (!frame_hear(front, host, &frame, payload)) {
-            snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,
-                     frame.bytes);
-            one = -EPROTO;
-            break;
-        }
-    if (it->frames && one < 0)
-        weft_front_lose(front, host, why);
+/* A relay has lost hosts below it. */
+static bool lost_hear(struct weft_front *front, int child, const struct weft_frame *frame,
+                      const void *payload) {
+    const struct weft_branch_child *it = &front->branch.child[child];
+    char why[256];
+    if (frame->value < 1 || frame->value > it->first + it->count - frame->host)
+        return false;
+    snprintf(why, sizeof why, "%.*s", (int)frame->bytes, (const char *)payload);
+    weft_log_make_printable(why, sizeof why);
+    weft_front_lose(front, frame->host, frame->value, why);
+    return true;
 }
+
+static bool child_hear(void *owner, int child, const struct weft_frame *frame,
+                       const void *payload) {
+    struct weft_front *front = owner;
+    if (frame->kind == WEFT_TREE_LOST)
+        return front->branch.child[child].count > 1 && lost_hear(front, child, frame, payload);
+    return frame_hear(front, frame->host, frame, payload);
+}
+
+static void child_lose(void *owner, int child, const char *why) {
+    struct weft_front *front = owner;
+    const struct weft_branch_child *it = &front->branch.child[child];
+    weft_front_lose(front, it->first, it->count, why);
+}
+
+const struct weft_branch_above weft_front_above = {child_hear, child_lose};

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/machine.h"
+#include "boot/tree.h"
 #include "boot/wire.h"
-#include "launch/tree.h"
 
 enum { NAME_BYTES = WEFT_TREE_NAME_BYTES };
 
@@ -254,13 +254,6 @@ static void idle_hosts_strike(struct weft_options *options) {
     hosts->count = kept;
 }
 
-static int hosts_check(const struct weft_options *options) {
-    if (options->hosts.count > WEFT_TREE_HOSTS_MAX)
-        return weft_options_error("%d hosts are too many: there may be %d", options->hosts.count,
-                                  WEFT_TREE_HOSTS_MAX);
-    return -1;
-}
-
 /* On this host alone. */
 static int pes_check(const struct weft_options *options) {
     int npes = options->npes, cores = weft_machine_cores();
@@ -286,7 +279,6 @@ int weft_hosts_place(struct weft_options *options) {
     if (status < 0) {
         pes_deal(options, limit);
         idle_hosts_strike(options);
-        status = hosts_check(options);
     }
     free(limit);
     if (status < 0 && hosts_are_this(hosts)) {

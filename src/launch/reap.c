@@ -118,6 +118,10 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
     case WEFT_HUB_BLAMED:
         job_end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status);
         break;
+    case WEFT_HUB_CUT: /* whether the other host lives, is known above */
+        if (run->above)
+            run->above->cut(run, pe, report.culprit);
+        break;
     case WEFT_HUB_LOST:
         if (weft_run_is_in(run, pe))
             job_end_by(run, pe, WEFT_ABORT_DIED, 0);

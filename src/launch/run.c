@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include "base/clock.h"
-#include "launch/tree.h"
+#include "boot/tree.h"
 
 int weft_run_status(int wait) {
     return WIFSIGNALED(wait) ? 128 + WTERMSIG(wait) : WEXITSTATUS(wait);
@@ -61,6 +61,12 @@ void weft_run_signal(const struct weft_run *run, int pe, int signal) {
         kill(it->self, signal);
     else if (!it->reaped)
         kill(it->child, signal);
+}
+
+void weft_run_signal_group(const struct weft_run *run, int pe, int signal) {
+    const struct weft_run_pe *it = &run->pe[pe];
+    if (!weft_run_has(run, pe) || it->reaped || kill(-it->child, signal) < 0)
+        weft_run_signal(run, pe, signal);
 }
 
 int64_t weft_run_now_ms(void) {

@@ -45,6 +45,7 @@ enum weft_phase {
 struct weft_run_above {
     void (*ending)(struct weft_run *run); /* the job ends because of run->cause, or now it is known
                                              how the culprit died */
+    void (*cut)(struct weft_run *run, int pe, int host); /* the PE cannot reach that host */
     void (*line)(struct weft_run *run, bool of_cause, const char *line); /* for the person */
 };
 
@@ -108,6 +109,9 @@ pid_t weft_run_pid(const struct weft_run *run, int pe);
 
 /* Sends to the process that is this PE, if it still runs. */
 void weft_run_signal(const struct weft_run *run, int pe, int signal);
+
+/* Sends to all that it has started, too, as a terminal does: where PEs have groups of their own. */
+void weft_run_signal_group(const struct weft_run *run, int pe, int signal);
 
 int64_t weft_run_now_ms(void);
 

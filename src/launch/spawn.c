@@ -109,6 +109,8 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != birth->launcher)
         _exit(STATUS_NOT_RUN); /* it died before the line above */
+    if (run->above)
+        setpgid(0, 0); /* in a group of its own, whose parent is not of it, Ctrl-Z stops it */
     if (birth->processors)
         sched_setaffinity(0, sizeof *birth->processors, birth->processors);
     child_set_streams(run, birth);

@@ -87,6 +87,13 @@ static void start_put(FILE *text, const struct weft_start *start) {
         item_put(text, "address", start->address[i]);
     number_put(text, "port", start->port);
     number_put(text, "silence", start->silence_ms);
+    number_put(text, "front", start->by_front);
+    number_put(text, "below", start->below);
+    number_put(text, "fanout", start->fan_out);
+    for (int i = 0; start->below > 1 && i < start->below; i++)
+        item_put(text, "called", start->called[i]);
+    if (start->below > 1)
+        item_put(text, "ssh", start->ssh);
     number_put(text, "verbose", options->verbose);
     binding_put(text, &options->binding);
     if (options->output_folder)
@@ -164,18 +171,46 @@ static int take_host(start_t *start, char *value) {
     return number_read(value, 0, INT_MAX, &start->host);
 }
 
-static int take_name(start_t *start, char *value) {
-    if (!*value || strlen(value) >= WEFT_TREE_NAME_BYTES)
+/* One more name of a host. */
+static int name_take(const char ***names, int *count, const char *value) {
+    if (!*value || *value == '-' || strlen(value) >= WEFT_TREE_NAME_BYTES)
         return -EINVAL;
     for (const char *at = value; *at; at++)
         if (*at <= ' ' || *at > '~')
             return -EINVAL;
-    const char **names = array_grow(start->name, start->nhosts, sizeof *names);
-    if (!names)
+    const char **longer = array_grow(*names, *count, sizeof *longer);
+    if (!longer)
         return -ENOMEM;
-    start->name = names;
-    start->name[start->nhosts++] = value;
+    *names = longer;
+    longer[(*count)++] = value;
     return 0;
+}
+
+static int take_name(start_t *start, char *value) {
+    return name_take(&start->name, &start->nhosts, value);
+}
+
+static int take_called(start_t *start, char *value) {
+    return name_take(&start->called, &start->ncalled, value);
+}
+
+static int take_ssh(start_t *start, char *value) {
+    start->ssh = value;
+    return *value ? 0 : -EINVAL;
+}
+
+static int take_front(start_t *start, char *value) {
+    int by_front, error = number_read(value, 0, 1, &by_front);
+    start->by_front = by_front == 1;
+    return error;
+}
+
+static int take_below(start_t *start, char *value) {
+    return number_read(value, 1, WEFT_WIRE_PES_MAX, &start->below);
+}
+
+static int take_fan_out(start_t *start, char *value) {
+    return number_read(value, 1, WEFT_WIRE_PES_MAX, &start->fan_out);
 }
 
 static int take_placement(start_t *start, char *value) {
@@ -308,23 +343,17 @@ static const struct row {
     int least, most;
     item_take *take;
 } rows[] = {
-    {"version", 1, 1, take_version},
-    {"key", 1, 1, take_key},
-    {"host", 1, 1, take_host},
-    {"name", 1, 0, take_name},
-    {"pes", 1, 1, take_placement},
-    {"address", 1, 0, take_address},
-    {"port", 1, 1, take_port},
-    {"silence", 1, 1, take_silence},
-    {"verbose", 0, 1, take_verbose},
-    {"binding", 1, 1, take_binding},
-    {"processors", 0, 1, take_processors},
-    {"output", 0, 1, take_output},
-    {"program", 1, 0, take_program},
-    {"folder", 1, 0, take_folder},
-    {"argument", 1, 0, take_argument},
-    {"set", 0, 0, take_variable},
-    {"keep", 0, 0, take_kept},
+    {"version", 1, 1, take_version}, {"key", 1, 1, take_key},
+    {"host", 1, 1, take_host},       {"name", 1, 0, take_name},
+    {"pes", 1, 1, take_placement},   {"address", 1, 0, take_address},
+    {"port", 1, 1, take_port},       {"silence", 1, 1, take_silence},
+    {"front", 1, 1, take_front},     {"below", 1, 1, take_below},
+    {"fanout", 1, 1, take_fan_out},  {"called", 0, 0, take_called},
+    {"ssh", 0, 1, take_ssh},         {"verbose", 0, 1, take_verbose},
+    {"binding", 1, 1, take_binding}, {"processors", 0, 1, take_processors},
+    {"output", 0, 1, take_output},   {"program", 1, 0, take_program},
+    {"folder", 1, 0, take_folder},   {"argument", 1, 0, take_argument},
+    {"set", 0, 0, take_variable},    {"keep", 0, 0, take_kept},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -379,6 +408,11 @@ static int start_check(const start_t *start, const char **why) {
     int npes = 0;
     if (start->host >= start->nhosts)
         return complain(why, -EINVAL, "%s", "there is no such host");
+    if (start->below > start->nhosts - start->host)
+        return complain(why, -EINVAL, "%s", "there are fewer hosts than it is to see to");
+    if (start->ncalled != (start->below > 1 ? start->below : 0) ||
+        (start->below > 1) != (start->ssh != NULL))
+        return complain(why, -EINVAL, "%s", "the hosts below it have no names to be called by");
     for (int pe = 0; pe < options->npes; pe++)
         if (start->host_of[pe] >= start->nhosts)
             return complain(why, -EINVAL, "%s", "a PE is on a host that is not there");

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "boot/tls.h"
+#include "boot/tree.h"
 #include "launch/options.h"
-#include "launch/tree.h"
 
 enum {
     WEFT_START_ADDRESSES_MAX = 32,
@@ -33,8 +33,14 @@ struct weft_start {
     int naddresses;
     const char *address[WEFT_START_ADDRESSES_MAX]; /* of the front, numeric; the best first */
     int port;
-    int nwords;     /* of the last program, while it is read */
-    int silence_ms; /* a side that has said nothing for so long is dead (WEFT_HOST_TIMEOUT) */
+    int nwords, ncalled; /* of the last program, and names, while they are read */
+    int silence_ms;      /* a side that has said nothing for so long is dead (WEFT_HOST_TIMEOUT) */
+    bool by_front;       /* the other side is the front itself, which a terminal may stop */
+
+    int below;       /* hosts from `host` on are the reader's: one has a daemon, several a relay, */
+    int fan_out;     /* which starts so many others itself, */
+    const char *ssh; /* by this command, */
+    const char **called; /* under these names */
 
     /* Programs with all PEs of the job, each with an absolute folder; the environment, of which
      * what the front passes on comes first; binding and output folder. Tags, time-out and hosts

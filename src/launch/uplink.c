@@ -3,14 +3,16 @@
  * most: a daemon that was stopped itself first reads what has come meanwhile. */
 #include "launch/uplink.h"
 #include <errno.h>
-#include <ifaddrs.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "boot/address.h"
 #include "boot/door.h"
 #include "boot/hosts.h"
 
@@ -28,7 +30,7 @@ struct weft_uplink {
     struct weft_frames *frames;
     char network[WEFT_NETWORK_BYTES];
     const char *lost;
-    bool excused; /* the front is stopped */
+    bool patient; /* with a front that is stopped */
     uint64_t beat_ns, turn_ns, heard_ns;
     uint64_t silence_ns, silence_ns_max;
 };
@@ -94,41 +96,6 @@ static int addresses_try(const struct weft_start *start, struct weft_tls **tls) 
     return error;
 }
 
-static bool address_is(const struct sockaddr *a, const struct sockaddr_storage *b) {
-    if (!a || a->sa_family != b->ss_family)
-        return false;
-    if (a->sa_family == AF_INET)
-        return memcmp(&((const struct sockaddr_in *)a)->sin_addr,
-                      &((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr)) == 0;
-    return a->sa_family == AF_INET6 &&
-           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-                  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
-}
-
-/* IPv4 within IPv6, as a socket of both has it, to IPv4. */
-static void address_unmap(struct sockaddr_storage *address) {
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    if (address->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-        return;
-    memcpy(&four.sin_addr, &six->sin6_addr.s6_addr[12], sizeof four.sin_addr);
-    memcpy(address, &four, sizeof four);
-}
-
-static void network_find(int socket, char network[WEFT_NETWORK_BYTES]) {
-    struct sockaddr_storage own = {0};
-    socklen_t bytes = sizeof own;
-    struct ifaddrs *list = NULL;
-    network[0] = '\0';
-    if (getsockname(socket, (struct sockaddr *)&own, &bytes) < 0 || getifaddrs(&list) < 0)
-        return;
-    address_unmap(&own);
-    for (const struct ifaddrs *at = list; at && !network[0]; at = at->ifa_next)
-        if (address_is(at->ifa_addr, &own))
-            snprintf(network, WEFT_NETWORK_BYTES, "%s", at->ifa_name);
-    freeifaddrs(list);
-}
-
 int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start) {
     struct weft_tls *tls = NULL;
     int error = weft_tls_load();
@@ -138,13 +105,14 @@ int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start
     struct weft_uplink *uplink = calloc(1, sizeof *uplink);
     if (!uplink)
         return -ENOMEM; /* the daemon ends, and its connection with it */
-    network_find(weft_tls_socket(tls), uplink->network);
+    weft_address_interface(weft_tls_socket(tls), uplink->network, sizeof uplink->network);
     error = weft_frames_open(&uplink->frames, tls);
     if (error) {
         fprintf(stderr, "oshrun: no memory for a connection\n");
         free(uplink);
         return error;
     }
+    uplink->patient = start->by_front;
     uplink->silence_ns_max = (uint64_t)start->silence_ms * NS_PER_MS;
     uplink->turn_ns = uplink->beat_ns = weft_clock_ns();
     *opened = uplink;
@@ -158,6 +126,19 @@ void weft_uplink_close(struct weft_uplink *uplink) {
 
 const char *weft_uplink_network(const struct weft_uplink *uplink) {
     return uplink->network;
+}
+
+const char *weft_uplink_address(const struct weft_uplink *uplink) {
+    static char text[INET6_ADDRSTRLEN];
+    struct sockaddr_storage own = {0};
+    socklen_t bytes = sizeof own;
+    if (getsockname(weft_frames_socket(uplink->frames), (struct sockaddr *)&own, &bytes) < 0)
+        return NULL;
+    weft_address_unmap(&own);
+    return getnameinfo((struct sockaddr *)&own, bytes, text, sizeof text, NULL, 0,
+                       NI_NUMERICHOST) == 0
+               ? text
+               : NULL;
 }
 
 /* --- Speaking --------------------------------------------------------------------------------- */
@@ -221,14 +202,25 @@ void weft_uplink_turn(struct weft_uplink *uplink, const struct pollfd polls[WEFT
 
 /* --- Hearing ---------------------------------------------------------------------------------- */
 
+/* Whether the kernel over there has acknowledged our beats, though the process may be stopped.
+ * Where it has no more room for them it answers questions for room, which come ever more rarely. */
+static bool is_acknowledged(const struct weft_uplink *uplink) {
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    if (getsockopt(weft_frames_socket(uplink->frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
+        return false;
+    return info.tcpi_last_ack_recv < uplink->silence_ns_max / NS_PER_MS ||
+           (info.tcpi_unacked == 0 && info.tcpi_probes < 2);
+}
+
 static void silence_judge(struct weft_uplink *uplink) {
     uint64_t heard_ns = weft_frames_heard_ns(uplink->frames);
     if (heard_ns != uplink->heard_ns) {
         uplink->heard_ns = heard_ns;
         uplink->silence_ns = 0;
-        uplink->excused = false;
     }
-    if (uplink->silence_ns > uplink->silence_ns_max && !uplink->excused)
+    if (uplink->silence_ns > uplink->silence_ns_max &&
+        !(uplink->patient && is_acknowledged(uplink)))
         lose(uplink, "it does not answer (WEFT_HOST_TIMEOUT)");
 }
 
@@ -241,12 +233,6 @@ bool weft_uplink_next(struct weft_uplink *uplink, struct weft_frame *frame, cons
         lose_by(uplink, some);
     silence_judge(uplink);
     return false;
-}
-
-void weft_uplink_excuse(struct weft_uplink *uplink) {
-    uplink->excused = true;
-    uplink->heard_ns =
-        weft_frames_heard_ns(uplink->frames); /* these were its words, no sign of life */
 }
 
 void weft_uplink_refuse(struct weft_uplink *uplink, const char *why) {

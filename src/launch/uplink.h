@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A daemon's connection to its front: frames (boot/frames.h) over TLS, beats both ways, and the
  * daemon's standard input, whose end is the front's, too. The front is lost when one of them ends,
- * or when it has been silent for as long as the start text says; nothing is sent any more then. */
+ * or when it has been silent for as long as the start text says and its host does not acknowledge
+ * what it is sent either: a front that is stopped is waited for. Nothing is sent any more then. */
 #ifndef WEFT_LAUNCH_UPLINK_H
 #define WEFT_LAUNCH_UPLINK_H
 
@@ -20,6 +21,9 @@ void weft_uplink_close(struct weft_uplink *uplink);
 /* The name of the interface by which this host speaks to the front; "": not known. */
 const char *weft_uplink_network(const struct weft_uplink *uplink);
 
+/* The address that it has there, numeric; NULL: not known. */
+const char *weft_uplink_address(const struct weft_uplink *uplink);
+
 void weft_uplink_send(struct weft_uplink *uplink, const struct weft_frame *frame,
                       const void *payload);
 
@@ -34,9 +38,6 @@ void weft_uplink_turn(struct weft_uplink *uplink, const struct pollfd polls[WEFT
 /* The next frame but beats; false: there is none. *payload lives until the next call. Take all of
  * them in each turn, before asking whether the front is lost. */
 bool weft_uplink_next(struct weft_uplink *uplink, struct weft_frame *frame, const void **payload);
-
-/* The front stops itself (SIGTSTP): its silence means nothing until it is heard again. */
-void weft_uplink_excuse(struct weft_uplink *uplink);
 
 /* What the front has sent makes no sense, and it is lost for that. */
 void weft_uplink_refuse(struct weft_uplink *uplink, const char *why);

@@ -7,6 +7,7 @@
 #ifndef WEFT_OPS_MATMUL_H
 #define WEFT_OPS_MATMUL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weft.h>
@@ -18,6 +19,17 @@
  * multiplies this type; -ENOMEM, -EOVERFLOW; each with text. */
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
                 const weft_matrix *c);
+
+/* Rows that a part of a product has at least if it is made by itself for the sake of time: fewer
+ * may have other bits than in the whole (oneDNN: below 256, measured), and 8-bit factors are
+ * widened anew for each. Where a part ends inside of a product it ends at a multiple of the grain.
+ * A CBLAS, which multiplies f64, takes the last rows of a product in its own way: these are not
+ * cut. */
+enum { WEFT_MATMUL_GRAIN = 64 };
+static inline size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled) {
+    enum { LEAST = 256, SCALED_LEAST = 1024 };
+    return dtype == WEFT_F64 ? SIZE_MAX : scaled ? SCALED_LEAST : LEAST;
+}
 
 /* The second factor of several products, packed once for all of them where a library can do that,
  * and otherwise for each product. */

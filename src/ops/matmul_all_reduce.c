@@ -5,9 +5,9 @@
  * longer side of c: by columns every product packs a again, by rows b, and the longer side belongs
  * to the larger of them. A small c is reduced by every member for itself. */
 #include <weft.h>
-#include "coll/shown.h"
 #include "coll/split.h"
 #include "ops/check.h"
+#include "ops/far_rows.h"
 #include "ops/partials.h"
 
 enum { SMALL_BYTES = 16 << 10 };
@@ -26,12 +26,18 @@ static bool is_small(const weft_matrix *c) {
     return c->rows * c->cols * weft_element_bytes(c->dtype) <= SMALL_BYTES;
 }
 
+static bool cuts_columns(const struct weft_partials *p, const weft_matrix *c) {
+    return c->cols >= c->rows && !weft_partials_by_rows(p);
+}
+
 /* A member's piece of a band of `cols` columns. */
-static struct weft_piece piece_of(const weft_matrix *c, size_t cols, int member, int npes) {
+static struct weft_piece piece_of(const struct weft_partials *p, const weft_matrix *c, size_t cols,
+                                  int member) {
     struct weft_piece piece = {0, c->rows, 0, cols};
     if (is_small(c))
         return piece;
-    bool by_cols = c->cols >= c->rows;
+    int npes = p->meeting->team->npes;
+    bool by_cols = cuts_columns(p, c);
     size_t split = by_cols ? cols : c->rows, begin = weft_split_begin(split, 1, member, npes);
     size_t nelems = weft_split_begin(split, 1, member + 1, npes) - begin;
     if (by_cols)
@@ -57,17 +63,55 @@ static struct weft_shown reduced_piece(const struct weft_partials *p, const weft
     return weft_shown_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
 }
 
+/* A reduced piece, to its place in c. */
+static weft_matrix place_in(const weft_matrix *c, size_t col, const struct weft_piece *piece) {
+    return weft_matrix_part(c, piece->row, piece->rows, col + piece->col, piece->cols);
+}
+
+/* Those of far members come once for all near ones, through the room of the products, which all
+ * have reduced. False: there is no room. */
+static bool collect_far(const struct weft_partials *p, const weft_matrix *c, size_t col,
+                        const struct weft_piece *pieces) {
+    enum { ROOM_BYTES = 8 << 20, ALIGNMENT = 64 };
+    struct weft_team *team = p->meeting->team;
+    struct weft_shown shown[team->npes];
+    size_t rooms_at[team->npes], most = 0, room = p->free_at / 2 / ALIGNMENT * ALIGNMENT;
+    for (int member = 0; member < team->npes; member++) {
+        shown[member] = reduced_piece(p, c, col, &pieces[member], member);
+        rooms_at[member] = 0;
+        most = pieces[member].cols > most ? pieces[member].cols : most;
+    }
+    if (most * weft_element_bytes(c->dtype) > room)
+        return false;
+    struct weft_far_rows far = {.team = team,
+                                .shown = shown,
+                                .rows_least = 1,
+                                .rooms_at = rooms_at,
+                                .room_bytes = room < ROOM_BYTES ? room : ROOM_BYTES};
+    struct weft_far_part part;
+    weft_matrix rows;
+    weft_far_rows_begin(&far);
+    while (weft_far_rows_take(&far, true, &part, &rows)) {
+        weft_matrix piece = place_in(c, col, &pieces[part.member]);
+        weft_matrix dest = weft_matrix_rows(&piece, part.row, part.rows);
+        weft_elements_copy(&dest, &rows);
+        weft_far_rows_let_go(&far);
+    }
+    return true;
+}
+
 /* After the barrier all pieces of the band are reduced. */
 static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, size_t col,
                            const struct weft_piece *pieces) {
     struct weft_team *team = p->meeting->team;
     weft_sync_barrier(team);
+    bool far_are_here = team->far && collect_far(p, c, col, pieces);
     for (int distance = 0; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        const struct weft_piece *piece = &pieces[member];
-        struct weft_shown source = reduced_piece(p, c, col, piece, member);
-        weft_matrix dest =
-            weft_matrix_part(c, piece->row, piece->rows, col + piece->col, piece->cols);
+        if (far_are_here && weft_team_member_is_far(team, member))
+            continue;
+        struct weft_shown source = reduced_piece(p, c, col, &pieces[member], member);
+        weft_matrix dest = place_in(c, col, &pieces[member]);
         weft_shown_copy(&dest, &source, team);
     }
     weft_shown_complete(team);
@@ -75,9 +119,12 @@ static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, 
 
 /* Whether the product is made at once. */
 static bool reduces_at_once(const struct weft_partials *p, const weft_matrix *c) {
-    bool by_cols = c->cols >= c->rows;
+    bool by_cols = cuts_columns(p, c);
     size_t split = by_cols ? c->cols : c->rows, other = by_cols ? c->rows : c->cols;
-    return is_small(c) || weft_partials_at_once((size_t)p->meeting->team->npes, split, other);
+    if (is_small(c))
+        return true;
+    return !weft_partials_by_rows(p) &&
+           weft_partials_at_once((size_t)p->meeting->team->npes, split, other);
 }
 
 static int run_band(const struct weft_partials *p, const weft_matrix *c, enum weft_product how,
@@ -85,7 +132,7 @@ static int run_band(const struct weft_partials *p, const weft_matrix *c, enum we
     int me = p->meeting->team->my_pe, npes = p->meeting->team->npes;
     struct weft_piece pieces[npes];
     for (int member = 0; member < npes; member++)
-        pieces[member] = piece_of(c, cols, member, npes);
+        pieces[member] = piece_of(p, c, cols, member);
     bool direct = is_small(c) || npes == 1;
     weft_matrix dest =
         direct ? weft_matrix_cols(c, col, cols) : reduced_piece(p, c, col, &pieces[me], me).at;
@@ -122,7 +169,7 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
         how = weft_partials_begin(&partials, reduces_at_once(&partials, c));
     }
     weft_meeting_post(&meeting);
-    error = weft_meeting_agree(&meeting);
+    error = weft_partials_agree(&meeting);
     if (!error)
         error = run_all_bands(&partials, c, how);
     return weft_meeting_close(&meeting, error);

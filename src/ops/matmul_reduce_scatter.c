@@ -39,10 +39,11 @@ static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum we
     return weft_meeting_settle(p->meeting, error);
 }
 
-/* Pieces of 8-bit factors are never made on their own: each would widen b again. */
+/* Small pieces of 8-bit factors are never made on their own: each would widen b again. */
 static bool scatters_at_once(const struct weft_partials *p) {
     size_t npes = (size_t)p->meeting->team->npes;
-    return p->scales || weft_partials_at_once(npes, p->a->rows, p->b->cols);
+    return !weft_partials_by_rows(p) &&
+           (p->scales || weft_partials_at_once(npes, p->a->rows, p->b->cols));
 }
 
 static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard) {
@@ -54,7 +55,7 @@ static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_sha
         how = weft_partials_begin(p, scatters_at_once(p));
     }
     weft_meeting_post(meeting);
-    int error = weft_meeting_agree(meeting);
+    int error = weft_partials_agree(meeting);
     struct weft_piece pieces[meeting->team->npes];
     if (!error)
         error = assign_rows(meeting, pieces);

@@ -5,8 +5,7 @@
 #include "ops/partials.h"
 #include <errno.h>
 #include <string.h>
-#include "coll/shown.h"
-#include "ops/check.h"
+#include "ops/far_copies.h"
 #include "ops/matmul.h"
 
 /* The type that products are kept and added in. */
@@ -14,38 +13,9 @@ static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
 }
 
-bool weft_partials_check(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
-    struct weft_meeting *meeting = p->meeting;
-    const weft_matrix *a = p->a, *b = p->b;
-    struct weft_right right = {b, c, c_name, -1};
-    if (!weft_check_left(meeting, "a", a, p->scales) ||
-        !weft_check_right(meeting, a->dtype, p->scales, &right) ||
-        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
-        !weft_check_equal(meeting, c_name, -1, "cols", c->cols, "b->cols", b->cols) ||
-        !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype, p->scales))
-        return false;
-    meeting->mine.facts[WEFT_FACT_DTYPE] = (uint64_t)c->dtype;
-    meeting->mine.facts[WEFT_FACT_OP] = (uint64_t)p->op;
-    meeting->mine.facts[WEFT_FACT_ROWS] = a->rows;
-    meeting->mine.facts[WEFT_FACT_COLS] = b->cols;
-    memcpy(meeting->mine.data, &a->cols, sizeof a->cols);
-    meeting->data_bytes = sizeof a->cols;
-    return true;
-}
-
-/* The largest K of all members; each has its own. */
-static size_t deepest_of(const struct weft_meeting *meeting) {
-    size_t most = 0;
-    for (int member = 0; member < meeting->team->npes; member++) {
-        size_t depth;
-        memcpy(&depth, weft_meeting_offer(meeting, member)->data, sizeof depth);
-        most = depth > most ? depth : most;
-    }
-    return most;
-}
-
 void weft_partials_plan(struct weft_partials *p, size_t more) {
     size_t rows = p->a->rows, cols = p->b->cols, element = weft_element_bytes(sum_dtype(p)) + more;
+    p->rows_least = weft_matmul_rows_least(p->a->dtype, p->scales != NULL);
     p->band_cols = cols;
     p->free_at = 0;
     if (weft_meeting_refused(p->meeting) || p->meeting->team->npes == 1 || rows == 0 || cols == 0)
@@ -60,10 +30,18 @@ void weft_partials_plan(struct weft_partials *p, size_t more) {
     p->free_at = p->band_cols * rows * weft_element_bytes(sum_dtype(p));
 }
 
+enum { FEW_ELEMENTS = 16 << 10 };
+
 bool weft_partials_at_once(size_t npieces, size_t split, size_t other) {
-    enum { ENOUGH = 1024, FEW_ELEMENTS = 16 << 10 };
+    enum { ENOUGH = 1024 };
     return split * other <= FEW_ELEMENTS ||
            (split / npieces < ENOUGH && (npieces - 1) * other > split);
+}
+
+bool weft_partials_by_rows(const struct weft_partials *p) {
+    size_t npes = (size_t)p->meeting->team->npes, rows = p->a->rows;
+    return p->meeting->team->far && rows / npes >= p->rows_least &&
+           rows * p->b->cols > FEW_ELEMENTS;
 }
 
 /* A member's product of the band. */
@@ -112,20 +90,35 @@ struct work {
     const struct weft_partials *partials;
     size_t col, cols;
     const struct weft_piece *pieces;
-    const weft_matrix *dest;   /* of the own piece */
-    weft_matrix own;           /* the own product of the own piece */
-    size_t turns, rows;        /* of every piece in a turn; fewer or none where it ends */
+    const weft_matrix *dest; /* of the own piece */
+    weft_matrix own;         /* the own product of the own piece */
+    size_t turns;
+    size_t rows;               /* of every piece in a turn; 0: as many as make turns even */
+    size_t made, reduced;      /* turns that are over */
+    size_t folded;             /* of which far members have been told the sums of this host */
+    bool folds;                /* such sums go there, instead of products */
     uint32_t begin;            /* of the progress words */
     struct weft_factor factor; /* the band's columns of b */
+
+    size_t brought; /* turns of which far members' products come: at most two are not reduced */
+    struct weft_far_copies far;
+    struct weft_shown *sources[2]; /* of these turns: what members have made, where it is here */
 };
+
+/* How many of the rows of a piece are made before a turn. */
+static size_t rows_before(const struct work *w, size_t rows, size_t turn) {
+    size_t before = w->rows ? turn * w->rows : w->turns ? rows * turn / w->turns : 0;
+    if (!w->rows && turn < w->turns && before > WEFT_MATMUL_GRAIN)
+        before -= before % WEFT_MATMUL_GRAIN;
+    return before < rows ? before : rows;
+}
 
 /* The part of a member's piece that is made in a turn. */
 static struct weft_piece part_of(const struct work *w, int member, size_t turn) {
     struct weft_piece part = w->pieces[member];
-    size_t before = turn * w->rows < part.rows ? turn * w->rows : part.rows;
-    size_t left = part.rows - before;
+    size_t before = rows_before(w, part.rows, turn), end = rows_before(w, part.rows, turn + 1);
     part.row += before;
-    part.rows = left < w->rows ? left : w->rows;
+    part.rows = end - before;
     return part;
 }
 
@@ -136,18 +129,52 @@ static weft_matrix own_part(const struct work *w, const weft_matrix *whole, size
     return weft_matrix_rows(whole, part.row - w->pieces[me].row, part.rows);
 }
 
-/* A turn's part of the own piece of the sum, over the members in team order. */
-static void reduce_turn(const struct work *w, size_t turn) {
+/* Whether what a member makes is one of the sources of an owner's piece: where hosts fold before,
+ * each has a member for that, one for one owner, and the others of a host for others. */
+static bool gives_source(const struct work *w, int member, int owner) {
+    const struct weft_levels *levels = w->partials->meeting->team->levels;
+    if (!w->folds || levels->hosts[member] == levels->hosts[owner])
+        return true;
+    int host = levels->hosts[member],
+        rank = levels->places[owner] % weft_levels_count(levels, host);
+    return weft_levels_rank(levels, member) == rank;
+}
+
+/* What the members have made of a turn's part of the own piece; of far ones it begins to come. */
+static void bring_turn(struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
-    struct weft_shown sources[team->npes];
+    struct weft_shown *sources = w->sources[turn % 2];
     for (int member = 0; member < team->npes; member++) {
         struct weft_shown product = product_of(w->partials, member, w->cols);
         sources[member] = weft_shown_part(&product, part.row, part.rows, part.col, part.cols);
     }
+    for (int member = 0; member < team->npes; member++)
+        if (!gives_source(w, member, team->my_pe))
+            sources[member].at.rows = 0;
     sources[team->my_pe].at = own_part(w, &w->own, turn);
-    weft_matrix dest = own_part(w, w->dest, turn);
-    weft_shown_reduce(&dest, sources, team, w->partials->op);
+    weft_far_copies_bring(&w->far, (int)(turn % 2), sources);
+}
+
+/* A turn's part of the own piece of the sum, over the members in team order: all of it is here. */
+static void reduce_turn(const struct work *w, size_t turn) {
+    const struct weft_team *team = w->partials->meeting->team;
+    weft_matrix dest = own_part(w, w->dest, turn), sources[team->npes];
+    int nsources = 0;
+    for (int member = 0; member < team->npes; member++)
+        if (gives_source(w, member, team->my_pe))
+            sources[nsources++] = w->sources[turn % 2][member].at;
+    weft_elements_reduce_sums(&dest, sources, nsources, w->partials->op, team->npes);
+}
+
+/* What all have made before. */
+static void reduce_rest(struct work *w) {
+    for (; w->reduced < w->turns; w->reduced++) {
+        for (; w->brought < w->turns && w->brought < w->reduced + 2; w->brought++)
+            bring_turn(w, w->brought);
+        weft_far_copies_await(&w->far, (int)(w->reduced % 2));
+        reduce_turn(w, w->reduced);
+    }
 }
 
 /* The whole band in one product. */
@@ -174,10 +201,26 @@ static size_t rows_of_turn(const struct work *w, size_t cols) {
     enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 9 << 16, ROWS_MIN = 64, ROWS_STEP = 32 };
     size_t row_bytes = cols * weft_element_bytes(w->own.dtype);
     if (row_bytes == 0 || cols < w->cols || w->partials->b->dtype != w->own.dtype ||
-        deepest_of(w->partials->meeting) * row_bytes > B_BYTES)
+        weft_partials_deepest(w->partials->meeting) * row_bytes > B_BYTES)
         return 0;
     size_t rows = PRODUCT_BYTES / row_bytes / ROWS_STEP * ROWS_STEP;
     return rows > ROWS_MIN ? rows : ROWS_MIN;
+}
+
+/* Where members are far: so many turns that what comes of one is hidden by the products of the
+ * next, but for a part of all; and products of no fewer rows than give the same bits as those of
+ * whole pieces. */
+static size_t even_turns(const struct work *w) {
+    const struct weft_meeting *meeting = w->partials->meeting;
+    enum { TURNS_MAX = 8 };
+    size_t turns = TURNS_MAX, least = w->partials->rows_least;
+    least += least < SIZE_MAX ? WEFT_MATMUL_GRAIN : 0; /* turns end at a multiple of it */
+    for (int member = 0; member < meeting->team->npes; member++) {
+        size_t rows = w->pieces[member].rows;
+        if (rows > 0 && rows / least < turns)
+            turns = rows / least;
+    }
+    return turns > 1 ? turns : 1;
 }
 
 static void plan_turns(struct work *w) {
@@ -188,11 +231,12 @@ static void plan_turns(struct work *w) {
         cols = w->pieces[member].cols > cols ? w->pieces[member].cols : cols;
     }
     w->rows = rows_of_turn(w, cols);
-    w->rows = w->rows ? w->rows : rows;
-    w->turns = rows ? (rows + w->rows - 1) / w->rows : 0;
+    if (!w->rows && !team->far)
+        w->rows = rows;
+    w->turns = rows == 0 ? 0 : w->rows ? (rows + w->rows - 1) / w->rows : even_turns(w);
     w->begin = weft_progress_begin(team, (uint32_t)w->turns * (uint32_t)(team->npes - 1));
     weft_matrix b = weft_matrix_cols(w->partials->b, w->col, w->cols);
-    if (w->turns > 1)
+    if (w->turns > 1 && w->rows)
         w->factor = weft_matmul_pack(&b, w->rows);
 }
 
@@ -207,12 +251,18 @@ static uint32_t step_of_peer(const struct work *w, size_t turn, int distance) {
     return step_of(w, turn, w->partials->meeting->team->npes - distance);
 }
 
-/* Whether all peers have made their parts of a turn. */
-static bool peers_have_made(const struct work *w, size_t turn) {
+/* What a peer's progress is when its part of a turn for this member is made, or folded. */
+static uint32_t step_awaited(const struct work *w, size_t turn, int distance, bool far) {
+    return far && w->folds ? w->begin + (uint32_t)turn + 1 : step_of_peer(w, turn, distance);
+}
+
+/* Whether all peers that are far, or near, have made their parts of a turn. */
+static bool peers_have_made(const struct work *w, size_t turn, bool far) {
     struct weft_team *team = w->partials->meeting->team;
     for (int distance = 1; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        if (!weft_progress_reached(team, member, step_of_peer(w, turn, distance)))
+        if (weft_team_member_is_far(team, member) == far && gives_source(w, member, team->my_pe) &&
+            !weft_progress_reached(team, member, step_awaited(w, turn, distance, far)))
             return false;
     }
     return true;
@@ -220,9 +270,56 @@ static bool peers_have_made(const struct work *w, size_t turn) {
 
 static void await_peers(const struct work *w, size_t turn) {
     struct weft_team *team = w->partials->meeting->team;
-    for (int distance = 1; distance < team->npes; distance++)
-        weft_progress_wait(team, weft_team_member_after(team, distance),
-                           step_of_peer(w, turn, distance));
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
+        bool far = weft_team_member_is_far(team, member);
+        if (gives_source(w, member, team->my_pe))
+            weft_progress_wait(team, member, step_awaited(w, turn, distance, far));
+    }
+}
+
+/* --- Sums of a host, with WEFT_BITS=any ------------------------------------------------------- */
+
+/* Whether all near ones have made a whole turn. */
+static bool near_have_made(const struct work *w, size_t turn, bool wait) {
+    struct weft_team *team = w->partials->meeting->team;
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
+        uint32_t step = step_of(w, turn, team->npes - 1);
+        if (weft_team_member_is_far(team, member))
+            continue;
+        if (wait)
+            weft_progress_wait(team, member, step);
+        else if (!weft_progress_reached(team, member, step))
+            return false;
+    }
+    return true;
+}
+
+/* The near members' parts of a turn for a far owner, into the own one. */
+static void fold_part(const struct work *w, size_t turn, int owner) {
+    const struct weft_team *team = w->partials->meeting->team;
+    const struct weft_levels *levels = team->levels;
+    struct weft_piece part = part_of(w, owner, turn);
+    weft_matrix sources[levels->near], dest;
+    for (int i = 0; i < levels->near; i++) {
+        int member = levels->members[levels->begins[levels->leader] + i];
+        weft_matrix product = product_of(w->partials, member, w->cols).at;
+        sources[i] = cut_piece(&product, &part);
+        if (member == team->my_pe)
+            dest = sources[i];
+    }
+    weft_elements_reduce(&dest, sources, levels->near, WEFT_SUM);
+}
+
+static void fold_turns(struct work *w, bool wait) {
+    struct weft_team *team = w->partials->meeting->team;
+    while (w->folds && w->folded < w->made && near_have_made(w, w->folded, wait)) {
+        for (int owner = 0; owner < team->npes; owner++)
+            if (weft_team_member_is_far(team, owner) && gives_source(w, team->my_pe, owner))
+                fold_part(w, w->folded, owner);
+        weft_progress_set_far(team, w->begin + (uint32_t)++w->folded);
+    }
 }
 
 /* All share the packed b, if there is one. */
@@ -234,8 +331,22 @@ static int multiply_part(const struct work *w, const struct weft_piece *part,
     return weft_matmul_by(&a, &w->factor, dest);
 }
 
+/* What far members have made comes here, and what all have is reduced. */
+static void reduce_ready(struct work *w) {
+    for (;;) {
+        while (w->brought < w->turns && w->brought < w->reduced + 2 &&
+               peers_have_made(w, w->brought, true))
+            bring_turn(w, w->brought++);
+        if (w->reduced == w->made || w->reduced == w->brought ||
+            !peers_have_made(w, w->reduced, false) ||
+            !weft_far_copies_here(&w->far, (int)(w->reduced % 2)))
+            return;
+        reduce_turn(w, w->reduced++);
+    }
+}
+
 /* A part that fails counts as made: nobody waits for it in vain. */
-static int multiply_turn(const struct work *w, size_t turn) {
+static int multiply_turn(struct work *w, size_t turn) {
     struct weft_meeting *meeting = w->partials->meeting;
     int me = meeting->team->my_pe, error = 0;
     weft_matrix product = own_product(w->partials, w->cols);
@@ -246,7 +357,10 @@ static int multiply_turn(const struct work *w, size_t turn) {
         int failed = multiply_part(w, &part, &dest);
         error = error ? error : failed;
         if (member != me)
-            weft_progress_set(meeting->team, step_of(w, turn, distance));
+            (w->folds ? weft_progress_set_near : weft_progress_set)(meeting->team,
+                                                                    step_of(w, turn, distance));
+        if (member != me && meeting->team->far)
+            reduce_ready(w);
     }
     return error;
 }
@@ -254,20 +368,60 @@ static int multiply_turn(const struct work *w, size_t turn) {
 /* What all peers have made is reduced while the own product is hot. A member that is ahead of the
  * others goes on, and reduces the rest at the end. */
 static int take_turns(struct work *w) {
-    size_t reduced = 0;
     int error = 0;
-    w->own = w->dest->dtype == w->own.dtype ? *w->dest : w->own;
-    plan_turns(w);
     for (size_t turn = 0; turn < w->turns; turn++) {
         int failed = multiply_turn(w, turn);
         error = error ? error : failed;
-        for (; reduced <= turn && peers_have_made(w, reduced); reduced++)
-            reduce_turn(w, reduced);
+        w->made = turn + 1;
+        fold_turns(w, false);
+        reduce_ready(w);
     }
-    for (; reduced < w->turns; reduced++) {
-        await_peers(w, reduced);
-        reduce_turn(w, reduced);
+    fold_turns(w, true);
+    while (w->reduced < w->turns) {
+        await_peers(w, w->reduced);
+        reduce_ready(w);
+        weft_far_copies_await(&w->far, (int)(w->reduced % 2));
+        reduce_ready(w);
     }
+    return error;
+}
+
+/* Bytes of the largest part of the own piece. */
+static size_t largest_part(const struct work *w) {
+    size_t most = 0;
+    for (size_t turn = 0; turn < w->turns; turn++) {
+        struct weft_piece part = part_of(w, w->partials->meeting->team->my_pe, turn);
+        size_t bytes = part.rows * part.cols * weft_element_bytes(w->own.dtype);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* A band whose product is made at once is reduced in parts where some of it comes from far. */
+static void plan_rest(struct work *w) {
+    enum { PARTS = 8, ROWS_LEAST = 16 };
+    const struct weft_team *team = w->partials->meeting->team;
+    size_t rows = w->pieces[team->my_pe].rows, parts = team->far ? rows / ROWS_LEAST : 1;
+    w->turns = parts < 1 ? 1 : parts > PARTS ? PARTS : parts;
+}
+
+static int run_work(struct work *w, enum weft_product how) {
+    const struct weft_team *team = w->partials->meeting->team;
+    int error = 0;
+    if (how == WEFT_PRODUCT_IN_PIECES) {
+        w->own = w->dest->dtype == w->own.dtype ? *w->dest : w->own;
+        w->folds = team->far && weft_partials_any_bits(w->partials->meeting);
+        plan_turns(w);
+    } else {
+        error = how == WEFT_PRODUCT_AT_ONCE ? multiply_at_once(w) : 0;
+        plan_rest(w);
+    }
+    weft_far_copies_open(&w->far, team, team->far ? largest_part(w) : 0);
+    if (how == WEFT_PRODUCT_IN_PIECES)
+        error = take_turns(w);
+    else
+        reduce_rest(w);
+    weft_far_copies_close(&w->far);
     return error;
 }
 
@@ -283,11 +437,9 @@ int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
                         .cols = cols,
                         .pieces = pieces,
                         .dest = dest,
-                        .own = cut_piece(&product, &pieces[team->my_pe]),
-                        .rows = p->a->rows};
-    if (how == WEFT_PRODUCT_IN_PIECES)
-        return take_turns(&work);
-    int error = how == WEFT_PRODUCT_AT_ONCE ? multiply_at_once(&work) : 0;
-    reduce_turn(&work, 0);
-    return error;
+                        .own = cut_piece(&product, &pieces[team->my_pe])};
+    struct weft_shown sources[2 * team->npes];
+    work.sources[0] = sources;
+    work.sources[1] = sources + team->npes;
+    return run_work(&work, how);
 }

@@ -22,8 +22,9 @@ struct weft_partials {
     const weft_matrix *a, *b;
     const struct weft_scales *scales; /* NULL: the products are not scaled */
     weft_op op;
-    size_t band_cols; /* the same on all members */
-    size_t free_at;   /* where the workspace is not taken by a band's product */
+    size_t band_cols;  /* the same on all members */
+    size_t free_at;    /* where the workspace is not taken by a band's product */
+    size_t rows_least; /* of a product that is made for the sake of time alone */
 };
 
 /* Facts of an offer; the operator's own comes last. */
@@ -33,6 +34,12 @@ enum { WEFT_FACT_DTYPE, WEFT_FACT_OP, WEFT_FACT_ROWS, WEFT_FACT_COLS, WEFT_FACT_
  * refuses, or shows the facts. */
 bool weft_partials_check(const struct weft_partials *partials, const char *c_name,
                          const weft_matrix *c);
+
+/* The agreement of the meeting, also on WEFT_BITS. Behind it: the largest K of all members, of whom
+ * each has its own, and whether far members are to be sent sums of a host. */
+int weft_partials_agree(struct weft_meeting *meeting);
+size_t weft_partials_deepest(const struct weft_meeting *meeting);
+bool weft_partials_any_bits(const struct weft_meeting *meeting);
 
 /* Decides on the bands. Local, and before the meeting: the results follow from facts that must be
  * the same on all members. Refuses where not even a column fits, or without workspace for the
@@ -57,8 +64,12 @@ int weft_partials_band(const struct weft_partials *partials, size_t col, size_t 
                        const struct weft_piece *pieces, enum weft_product how,
                        const weft_matrix *dest);
 
-/* Whether `npieces` pieces along a side of `split` elements, the other side being `other`, had
- * better be made in one product. */
+/* Whether pieces had better be made by rows, each on its own, because far members wait for theirs
+ * while the others are made; the same on all members. */
+bool weft_partials_by_rows(const struct weft_partials *partials);
+
+/* Else: whether `npieces` pieces along a side of `split` elements, the other side being `other`,
+ * had better be made in one product. */
 bool weft_partials_at_once(size_t npieces, size_t split, size_t other);
 
 #endif

@@ -39,35 +39,35 @@ enum { ENGINES = sizeof engines / sizeof engines[0], NOT_READ_YET = -1 };
 
 static _Atomic int engine_in_use = NOT_READ_YET;
 
-static enum weft_engine setting_read(void) {
+static enum weft_copy_engine setting_read(void) {
     for (int i = 0; i < ENGINES; i++)
         if (strcmp(weft_env.engine, engines[i]) == 0)
-            return (enum weft_engine)i;
+            return (enum weft_copy_engine)i;
     weft_log("SHMEMX_ENGINE is '%s': it should be auto, sm or copy, and auto is used",
              weft_env.engine);
     return WEFT_ENGINE_AUTO;
 }
 
-void weft_engine_set(enum weft_engine engine) {
+void weft_engine_set(enum weft_copy_engine engine) {
     atomic_store_explicit(&engine_in_use, (int)engine, memory_order_relaxed);
 }
 
-enum weft_engine weft_engine_get(void) {
+enum weft_copy_engine weft_engine_get(void) {
     int engine = atomic_load_explicit(&engine_in_use, memory_order_relaxed);
     if (engine != NOT_READ_YET)
-        return (enum weft_engine)engine;
-    enum weft_engine setting = setting_read();
+        return (enum weft_copy_engine)engine;
+    enum weft_copy_engine setting = setting_read();
     if (atomic_compare_exchange_strong(&engine_in_use, &engine, (int)setting))
         return setting;
-    return (enum weft_engine)engine; /* another thread has been quicker */
+    return (enum weft_copy_engine)engine; /* another thread has been quicker */
 }
 
-const char *weft_engine_name(enum weft_engine engine) {
+const char *weft_engine_name(enum weft_copy_engine engine) {
     return engines[engine];
 }
 
-enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes) {
-    enum weft_engine engine = weft_engine_get();
+enum weft_copy_engine weft_engine_choose(enum weft_direction direction, size_t bytes) {
+    enum weft_copy_engine engine = weft_engine_get();
     if (engine != WEFT_ENGINE_AUTO)
         return engine;
     return bytes <= table[direction].sm_bytes_max ? WEFT_ENGINE_SM : WEFT_ENGINE_COPY;
@@ -130,8 +130,8 @@ static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stre
 
 /* The host waits for its own copies one by one, and a kernel's launch costs it more (10.5 us) than
  * a copy engine's start (8). */
-static enum weft_engine engine_choose(enum weft_direction direction, size_t bytes,
-                                      weft_cu_stream stream) {
+static enum weft_copy_engine engine_choose(enum weft_direction direction, size_t bytes,
+                                           weft_cu_stream stream) {
     if (weft_engine_get() == WEFT_ENGINE_AUTO && weft_gpu_is_own_stream(stream))
         return WEFT_ENGINE_COPY;
     return weft_engine_choose(direction, bytes);

@@ -10,7 +10,7 @@
 #include "weft/addr.h"
 #include "transport/gpu.h"
 
-enum weft_engine { WEFT_ENGINE_AUTO, WEFT_ENGINE_SM, WEFT_ENGINE_COPY };
+enum weft_copy_engine { WEFT_ENGINE_AUTO, WEFT_ENGINE_SM, WEFT_ENGINE_COPY };
 
 enum weft_direction {
     WEFT_WITHIN,    /* from and to this GPU */
@@ -23,12 +23,12 @@ enum weft_direction {
 };
 
 /* Sets the engine that calls use from now on; SHMEMX_ENGINE sets it at the start. */
-void weft_engine_set(enum weft_engine engine);
-enum weft_engine weft_engine_get(void);
-const char *weft_engine_name(enum weft_engine engine);
+void weft_engine_set(enum weft_copy_engine engine);
+enum weft_copy_engine weft_engine_get(void);
+const char *weft_engine_name(enum weft_copy_engine engine);
 
 /* The engine for a copy. */
-enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes);
+enum weft_copy_engine weft_engine_choose(enum weft_direction direction, size_t bytes);
 
 /* A line of the table as a person reads it: "to peer   SM up to 2 MiB, then a copy engine". */
 void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction);

@@ -141,7 +141,7 @@ _Noreturn static void job_fail(enum weft_gpu_fault fault, uint32_t detail) {
                  "a capture, and launches of graphs, one behind the other (team slot %u)",
                  detail);
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
-    _exit(WEFT_STATUS_ERROR);
+    weft_boot_exit(WEFT_STATUS_ERROR);
 }
 
 /* As shmem_global_exit. This process ends with its next call, or when its GPU has stopped. */

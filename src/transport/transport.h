@@ -19,7 +19,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define WEFT_ENGINE_VERSION       2
+struct sockaddr_storage;
+
+#define WEFT_ENGINE_VERSION       3
 #define WEFT_ENGINE_SYMBOL        "weft_engine"
 #define WEFT_ENGINE_ADDRESS_BYTES 448
 #define WEFT_ENGINE_LETTER_MIN    8192 /* bytes that the longest letter has at least */
@@ -108,6 +110,10 @@ struct weft_engine {
     /* Gives everything back, the end and its links. It bids nobody farewell, because peers may be
      * dead; core has seen to it that nothing is under way that anybody still wants. */
     void (*abandon)(struct weft_engine_end *end);
+
+    /* The IP address at which letters of other hosts arrive: core probes the way there when letters
+     * are not acknowledged for long. 0, or -errno: there is none. The slot may be NULL, too. */
+    int (*where)(struct weft_engine_end *end, struct sockaddr_storage *address);
 };
 
 #endif

@@ -20,6 +20,7 @@ enum {
     LETTER_BYTES = 65024, /* what TCP of UCX sends and receives at once, less the heads */
     LETTER_ID = 1,        /* of the active message */
     KEPT_MAX = 16,        /* parcels of a link that UCX keeps */
+    FREE_MAX = 16,        /* parcels of the end that wait for letters */
     MARK_EVERY_NS = 50 * 1000 * 1000,
 };
 
@@ -48,6 +49,7 @@ struct weft_engine_end {
     struct timespec marked; /* when connections were looked for */
     struct weft_engine_link *links;
     struct parcel *free;
+    unsigned nfree;
     unsigned moved; /* in this progress: letters delivered, and parcels that are free again */
     _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char aligned[LETTER_BYTES]; /* one that came askew */
 };
@@ -222,12 +224,19 @@ static struct parcel *parcel_take(struct weft_engine_end *end) {
     if (!parcel)
         return malloc(sizeof *parcel);
     end->free = parcel->next;
+    end->nfree--;
     return parcel;
 }
 
+/* A burst to many PEs leaves more than will be needed again. */
 static void parcel_give_back(struct weft_engine_end *end, struct parcel *parcel) {
+    if (end->nfree >= FREE_MAX) {
+        free(parcel);
+        return;
+    }
     parcel->next = end->free;
     end->free = parcel;
+    end->nfree++;
 }
 
 /* UCX keeps it no more. */
@@ -324,6 +333,10 @@ static void engine_describe(struct weft_engine_end *end, char *text, size_t byte
              error ? reason : ucx.ucp_get_version_string());
 }
 
+static int engine_where(struct weft_engine_end *end, struct sockaddr_storage *address) {
+    return ucx_network_address(&end->network, address);
+}
+
 __attribute__((visibility("default"))) const struct weft_engine weft_engine = {
     .version = WEFT_ENGINE_VERSION,
     .name = "ucx",
@@ -338,4 +351,5 @@ __attribute__((visibility("default"))) const struct weft_engine weft_engine = {
     .threads = engine_threads,
     .describe = engine_describe,
     .abandon = end_free,
+    .where = engine_where,
 };

@@ -161,6 +161,23 @@ int ucx_network_choose(const struct weft_engine_options *options, struct ucx_net
     return network->tcp ? network_check(options, network) : 0;
 }
 
+int ucx_network_address(const struct ucx_network *network, struct sockaddr_storage *address) {
+    struct ifaddrs *all;
+    if (!network->tcp)
+        return -ENODEV;
+    if (getifaddrs(&all) != 0)
+        return -errno;
+    const struct ifaddrs *one = all;
+    while (one && !is_listened_on(network, all, one))
+        one = one->ifa_next;
+    if (one)
+        memcpy(address, one->ifa_addr,
+               one->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                   : sizeof(struct sockaddr_in6));
+    freeifaddrs(all);
+    return one ? 0 : -ENODEV;
+}
+
 void ucx_network_describe(const struct ucx_network *network, char *text, size_t bytes) {
     snprintf(text, bytes, "transports %s on %s%s", network->transports, network->devices,
              network->tcp ? "; TCP is neither encrypted nor authenticated" : "");

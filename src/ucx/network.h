@@ -21,6 +21,9 @@ struct ucx_network {
 int ucx_network_choose(const struct weft_engine_options *options, struct ucx_network *network,
                        struct ucx_settings *settings);
 
+/* The first address by which TCP of the choice is reached. 0 or -errno. */
+int ucx_network_address(const struct ucx_network *network, struct sockaddr_storage *address);
+
 /* What was chosen, for a person. */
 void ucx_network_describe(const struct ucx_network *network, char *text, size_t bytes);
 

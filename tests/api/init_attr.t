@@ -78,7 +78,7 @@ def unique_id():
 
 @case("by a gathering of the script's, at 2 to 4 PEs")
 def gathering():
-    size = 48  # of one contribution; a script that does not know it would frame its messages
+    size = 136  # of one contribution; a script that does not know it would frame its messages
     for npes in (2, 3, 4):
         processes = start("gather", npes)
         everything = b"".join(process.stdout.read(size) for process in processes)

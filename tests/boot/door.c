@@ -40,7 +40,8 @@ static void take(void *owner, struct weft_tls *tls) {
 
 /* Lines go to a file from here on. */
 static void door_open(void) {
-    struct weft_door_options options = {PLACES, key_of, take, job_key};
+    struct weft_door_options options = {
+        .places = PLACES, .key_of = key_of, .take = take, .owner = job_key};
     EXPECT(ftruncate(lines_fd, 0) == 0 && lseek(lines_fd, 0, SEEK_SET) == 0, "%d", errno);
     dup2(lines_fd, STDERR_FILENO);
     int error = weft_door_open(&door, &options);

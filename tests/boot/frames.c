@@ -75,7 +75,7 @@ static void all_sizes(void) {
     frames_pair(&a, &b);
     EXPECT(strcmp(weft_frames_peer(b), "h1") == 0, "peer");
     for (int i = 0; i < SIZES; i++) { /* all at once: what does not fit waits */
-        struct weft_frame sent = {(uint32_t)i + 1, sizes[i], -i, i * i};
+        struct weft_frame sent = {(uint32_t)i + 1, sizes[i], -i, i * i, i, 0};
         EXPECT(weft_frames_send(a, &sent, payload) == 0, "%d", i);
     }
     EXPECT(weft_frames_queued(a) > WEFT_FRAME_BYTES_MAX, "%zu", weft_frames_queued(a));
@@ -161,12 +161,12 @@ static void last_words(void) {
 
 /* An end, or silence, after each byte of two frames. */
 static void cut(void) {
-    struct weft_frame sent[2][4] = {{{.kind = 1, .bytes = 11}}, {{.kind = 2, .bytes = 3}}};
-    unsigned char bytes[32 + 24];
+    struct weft_frame sent[2][2] = {{{.kind = 1, .bytes = 11}}, {{.kind = 2, .bytes = 3}}};
+    unsigned char bytes[40 + 32];
     struct weft_frame frame;
     const void *got;
-    memcpy(bytes, sent[0], 32);
-    memcpy(bytes + 32, sent[1], 24);
+    memcpy(bytes, sent[0], 40);
+    memcpy(bytes + 40, sent[1], 32);
     int before = entries_of("/proc/self/fd");
     for (size_t until = 0; until <= sizeof bytes; until++) {
         struct weft_tls *one, *other;
@@ -181,7 +181,7 @@ static void cut(void) {
             EXPECT(news == 0, "%d after %zu bytes", news, i);
         }
         weft_tls_close(one);
-        EXPECT(count == (until >= 32) + (until >= 56), "%d frames in %zu bytes", count, until);
+        EXPECT(count == (until >= 40) + (until >= 72), "%d frames in %zu bytes", count, until);
         EXPECT(weft_frames_next(frames, &frame, &got) == -EPIPE, "end after %zu", until);
         weft_frames_close(frames);
     }
@@ -248,7 +248,7 @@ static void random_bytes(int count) {
             pair_open(&one, &other);
             EXPECT(weft_frames_open(&frames, other) == 0, "open");
         }
-        frame = (struct weft_frame){random_number(20), lengths[random_number(7)], 0, 0};
+        frame = (struct weft_frame){random_number(20), lengths[random_number(7)], 0, 0, 0, 0};
         size_t bytes = 1 + random_number(random_number(4) ? 64 : sizeof piece - 1);
         if (random_number(2))
             memcpy(piece, &frame, bytes < sizeof frame ? bytes : sizeof frame);

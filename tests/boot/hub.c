@@ -124,7 +124,7 @@ static void send_random(int pe) {
                                      UINT32_MAX};
     int fds[20] = {0}, nfds = (int)random_number(20);
     struct weft_wire_header header = {
-        .kind = random_number(WEFT_WIRE_BLAME + 2), /* and one that is none */
+        .kind = random_number(WEFT_WIRE_CUT + 2), /* and one that is none */
         .bytes = sizes[random_number(6)],
         .nfds = random_number(4) ? (uint32_t)nfds : random_number(99),
         .status = (int)random_number(500)};

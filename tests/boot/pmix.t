@@ -35,8 +35,8 @@ static uint32_t number(uint32_t right) {
 }
 static int status(void) { return draw(16) ? 0 : draw(2) ? -(int)draw(200) : (int)draw(1000); }
 static char *text(void) {
-    static const size_t sizes[] = {0, 1, 79, 80, 81, 255, 256, 300, 1 << 20};
-    size_t size = draw(4) ? 80 : sizes[draw(9)];
+    static const size_t sizes[] = {0, 1, 239, 240, 241, 255, 256, 300, 1 << 20};
+    size_t size = draw(4) ? 240 : sizes[draw(9)];
     const char *digits = draw(4) ? "0123456789abcdef" : "%s%n\n\t \xff" "0az-ABCDEF";
     char *made = calloc(1, size + 1);
     for (size_t i = 0; i < size; i++)

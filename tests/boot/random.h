@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers at random, the same in every run. */
+/* Numbers at random, the same in every run; WEFT_TEST_SEED makes them others. */
 #ifndef TESTS_BOOT_RANDOM_H
 #define TESTS_BOOT_RANDOM_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 static inline uint32_t random_number(uint32_t below) {
-    static uint64_t state = 88172645463325252u;
+    static uint64_t state;
+    const char *seed = state ? NULL : getenv("WEFT_TEST_SEED");
+    if (!state)
+        state = 88172645463325252u + (seed ? strtoull(seed, NULL, 0) : 0);
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;

@@ -55,7 +55,9 @@ def no_ids():
     for wrong in (bytes(len(right)), lots.randbytes(len(right)), b"\xff" * len(right), right[1:] + b"x"):
         end(begin(wrong, 0, 2), 9, "uniqueid is not of shmemx_get_uniqueid, or did not arrive whole")
     elsewhere = right[:host] + lots.randbytes(HOST_BYTES) + right[host + HOST_BYTES:]
-    end(begin(elsewhere, 1, 2), 9, "PE 0 runs on another host")
+    end(begin(elsewhere, 0, 2), 9, "PE 0 has to run on the host where the unique id was made")
+    unreachable = elsewhere[:host + HOST_BYTES] + bytes(len(right) - host - HOST_BYTES)
+    end(begin(unreachable, 1, 2), 9, "has no address there that others could call")
     for pe, npes in ((2, 2), (-1, 2), (0, 0), (0, -1), (1, 100000), (2**31 - 1, 2**31 - 1)):
         end(begin(right, pe, npes), 9, "is no place in a job of 1 to 4096 PEs")
 

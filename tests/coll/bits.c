@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: reductions and scans have the bits of one fold in the order of the members, wherever
  * these are: of teams, also turned round, of active sets and of tensor calls, out of place and in
- * place, of sizes on both sides of every change of method. PEs: 1 2 3 4 */
-#include <math.h>
+ * place, of sizes on both sides of every change of method. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft.h>
 #include "coll/elements.h"
 #include "coll/fold.h"
+#include "coll/values.h"
 #include "tap.h"
 
 enum { NELEMS = 70000, ELEM_MAX = 16 };
@@ -23,19 +23,6 @@ struct members {
     shmem_team_t team;
     int start, stride, npes, me;
 };
-
-/* Of very different sizes, so that each order has other bits. */
-static double value_of(int pe, size_t i) {
-    uint64_t x = ((uint64_t)pe + 1) * 0x9e3779b97f4a7c15u + i * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 31) * 0x94d049bb133111ebu;
-    double fraction = 0.5 + (double)(x >> 40) / (1 << 25);
-    return ldexp(x & 1 ? -fraction : fraction, (int)(x >> 4 & 15) - 8);
-}
-
-#define FILL(T)                            \
-    for (size_t i = 0; i < nelems; i++)    \
-        ((T *)at)[i] = (T)value_of(pe, i); \
-    break
 
 static void fill(char *at, enum weft_number number, int pe, size_t nelems) {
     switch (number) {
@@ -69,16 +56,6 @@ static void fill_all(const struct members *m, enum weft_number number, size_t ne
     for (int member = 0; member < m->npes; member++)
         fill(all[member], number, m->start + member * m->stride, nelems);
     fill(source, number, shmem_my_pe(), nelems);
-}
-
-/* Of long doubles only what is part of the number. */
-static bool same(enum weft_number number, const char *a, const char *b, size_t bytes) {
-    if (number != WEFT_NUMBER_LONGDOUBLE)
-        return memcmp(a, b, bytes) == 0;
-    for (size_t i = 0; i < bytes / sizeof(long double); i++)
-        if (((const long double *)a)[i] != ((const long double *)b)[i])
-            return false;
-    return true;
 }
 
 #define CHECK(CALL, OP, T, N)                                                                    \

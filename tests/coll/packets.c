@@ -73,6 +73,8 @@ static void set_epochs(struct weft_team *team, uint32_t epoch) {
     atomic_store(&team->words->packets_read.value, epoch);
     for (int i = 0; i < WEFT_PACKETS; i++)
         atomic_store(&team->words->packets[i].posted.value, epoch);
+    for (int i = team->npes; team->far && i < (1 + WEFT_PACKETS) * team->npes; i++)
+        atomic_store(&team->receive->words[i].value, epoch);
     weft_sync_barrier(team);
 }
 

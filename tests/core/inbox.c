@@ -5,7 +5,7 @@
 #include "core/team.h"
 #include "tap.h"
 
-enum { PE = 70, SLOT_BYTES_MIN = 64 << 10 };
+enum { PE = 35, SLOT_BYTES_MIN = 64 << 10 };
 
 static int open_teams(int npes, size_t slot_bytes) {
     struct weft_segment *scratch = &weft_windows.scratch;
@@ -29,9 +29,12 @@ static void close_teams(void) {
 static void check_entries(const struct weft_team *team) {
     char *slot = (char *)team->words, *end = slot + weft_team_slot_bytes();
     char *workspace = weft_team_workspace_of(team, team->my_pe);
-    char *first = (char *)weft_team_inbox(team, 0);
+    char *first = (char *)team->receive - WEFT_PACKETS * team->receive_bytes;
+    char *words_end = (char *)&team->receive->words[team->npes * (1 + WEFT_PACKETS)];
     EXPECT(workspace + weft_team_workspace_capacity() == first, "%td bytes between",
            first - workspace - (ptrdiff_t)weft_team_workspace_capacity());
+    EXPECT(words_end == (char *)weft_team_inbox(team, 0), "%td bytes in front of the inbox",
+           (char *)weft_team_inbox(team, 0) - words_end);
     for (int member = 0; member < team->npes; member++) {
         struct weft_inbox *entry = weft_team_inbox(team, member);
         EXPECT((uintptr_t)entry % 64 == 0, "member %d: %p", member, (void *)entry);
@@ -51,12 +54,12 @@ int main(void) {
     const struct weft_team *shared = weft_team_find(SHMEM_TEAM_SHARED);
     EXPECT(!shared->far && !shared->inbox && shared->npes == 1, "%d share memory", shared->npes);
     close_teams();
-    tap_case("the smallest slots have room for the inboxes of 72 PEs");
-    EXPECT(open_teams(72, SLOT_BYTES_MIN) == 0, "no teams of 72 PEs");
+    tap_case("the smallest slots have room for the inboxes of 36 PEs");
+    EXPECT(open_teams(36, SLOT_BYTES_MIN) == 0, "no teams of 36 PEs");
     check_entries(weft_team_find(SHMEM_TEAM_WORLD));
     close_teams();
-    tap_case("and not for those of 96");
-    EXPECT(open_teams(96, SLOT_BYTES_MIN) < 0, "teams of 96 PEs");
+    tap_case("and not for those of 48");
+    EXPECT(open_teams(48, SLOT_BYTES_MIN) < 0, "teams of 48 PEs");
     close_teams();
     return tap_finish();
 }

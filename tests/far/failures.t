@@ -17,10 +17,10 @@ from harness import BUILD, ENGINE, ROOT, Result, case, far, main, start  # noqa:
 STATUS = 71  # of a job that a PE ends with an error
 
 
-def fail(engine=ENGINE, settings=""):
+def fail(engine=ENGINE, settings="", scene=("put", 5)):
     """What PEs say whose engine is that."""
     words = [*far("each", settings, engine), *(["env", "-u", "WEFT_ENGINE"] if engine is None else [])]
-    result = Result(start("-n", 2, *words, BUILD / "tests/far/scenes", "put", 5), seconds_max=30)
+    result = Result(start("-n", 2, *words, BUILD / "tests/far/scenes", *scene), seconds_max=30)
     assert result.status == STATUS, f"status {result.status}: {result.err}"
     check_remains(result, settings or engine)
     return re.findall(r"^weft: PE (\d) \(pid \d+\): (.*)$", result.err, re.M)
@@ -52,7 +52,7 @@ def missing():
 def other_libraries():
     expect(fail(engine="libm.so.6"), "libm.so.6", "no engine", "weft_engine")
     with tempfile.TemporaryDirectory(prefix="weft-engine-") as folder:
-        expect(fail(engine=made_engine(folder, ".version = 9")), "version 9", "version 2")
+        expect(fail(engine=made_engine(folder, ".version = 9")), "version 9", "version 3")
         expect(fail(engine=made_engine(folder, '.version = WEFT_ENGINE_VERSION, .name = "hollow", .letter_bytes = 8192')),
                "lacks functions")
 
@@ -67,6 +67,12 @@ def closed():
 def dead_links():
     expect(fail(settings="pe=1,fail_connect=111"), "PE 0 cannot be reached", os.strerror(111), "'fake'")
     expect(fail(settings="pe=0,fail_letter=32"), "PE 1 cannot be reached", os.strerror(32), "'fake'")
+
+
+@case("a signal handler calls while its thread is at the letters, which would wait for itself for ever")
+def handlers():
+    for scene in "handler_put", "handler_wait":
+        expect(fail(scene=(scene, 1000000)), "by a signal handler within a call to a far PE", "set a flag")
 
 
 main()

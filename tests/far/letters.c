@@ -59,16 +59,27 @@ static const struct weft_engine engine = {
 
 /* --- Who knows what letters say: an index, and whether there is an answer ------------------- */
 
-static uint32_t applied, answered, out_of_order;
+static uint32_t applied, completed, answered, out_of_order;
 static bool answers;
+static uint64_t slow; /* what letters begin takes its time, as drawn from this; 0: nothing does */
 
-static void apply(int from, const void *text, size_t bytes) {
+static bool apply(int from, const void *text, size_t bytes) {
     uint32_t index;
     EXPECT(bytes == sizeof index && from == PEER, "%zu bytes from PE %d", bytes, from);
+    if (slow && draw(&slow) % 3 == 0)
+        return false;
     memcpy(&index, text, sizeof index);
     out_of_order += index != applied++;
     if (answers)
         weft_letter_answer(from, &(struct iovec){&index, sizeof index}, 1);
+    return true;
+}
+
+static bool settled(int from) {
+    (void)from;
+    if (!slow || draw(&slow) % 3 == 0)
+        completed = applied;
+    return completed == applied;
 }
 
 static void take_answer(int from, const struct weft_letter_request *request, const void *text,
@@ -86,7 +97,7 @@ static const void *address(int pe, size_t *bytes) {
     return "";
 }
 
-static const struct weft_letter_user user = {apply, take_answer, address};
+static const struct weft_letter_user user = {apply, settled, take_answer, address, NULL};
 
 static void begin(uint32_t first) {
     weft_links_free();
@@ -95,7 +106,8 @@ static void begin(uint32_t first) {
                                      .end = (struct weft_engine_end *)(void *)sent,
                                      .user = &user,
                                      .of = calloc((size_t)shmem_n_pes(), sizeof(void *))};
-    nsent = applied = answered = out_of_order = 0;
+    nsent = applied = completed = answered = out_of_order = 0;
+    slow = 0;
     refused_from = UINT32_MAX;
     answers = false;
 }
@@ -127,8 +139,8 @@ static void expect_told(uint32_t at_least) {
         return;
     }
     uint32_t told = sent[(nsent - 1) % SENT_MAX].heard - weft_letter_first + 1;
-    EXPECT(told <= applied && told >= at_least, "%u letters are acknowledged, %u applied", told,
-           applied);
+    EXPECT(told <= completed && told >= at_least, "%u letters are acknowledged, %u applied", told,
+           completed);
 }
 
 /* The peer keeps to the limit, and the engine delivers what is under way in an order drawn. */
@@ -403,6 +415,38 @@ static void check_bundles_apply(void) {
     EXPECT(!weft_links.failure[0], "%s", weft_links.failure);
 }
 
+/* What a letter begins is not there at once: it comes again, and those behind it wait. */
+static void check_slow(uint64_t seed) {
+    begin(UINT32_MAX - 100);
+    slow = seed * 2 + 1;
+    for (uint32_t i = 0; i < 400; i++) {
+        uint32_t index = i ^ 1; /* each second one comes early */
+        arrive_numbered(index, SORT_LETTER, heard_nothing());
+        expect_told(0);
+        if (draw(&seed) % 2)
+            weft_links_go_on();
+    }
+    for (int looks = 0; looks < 100000 && atomic_load(&weft_links_put_off) > 0; looks++)
+        weft_links_go_on();
+    EXPECT(out_of_order == 0 && completed == 400, "%u applied, %u of them out of order", completed,
+           out_of_order);
+    arrive((struct head){weft_letter_first + 399, heard_nothing(), PEER, SORT_CONTROL, 1, {0}}, 0);
+    expect_told(400);
+}
+
+static void check_slow_bundles(uint64_t seed) {
+    begin(UINT32_MAX - 1);
+    slow = seed * 2 + 1;
+    arrive_bundle(64, 0);
+    for (int looks = 0; looks < 100000 && atomic_load(&weft_links_put_off) > 0; looks++) {
+        expect_told(0);
+        weft_links_go_on();
+    }
+    EXPECT(out_of_order == 0 && completed == 64, "%u applied, %u out of order", completed,
+           out_of_order);
+    EXPECT(!weft_links.failure[0], "%s", weft_links.failure);
+}
+
 static void check_all(void) {
     static const uint32_t firsts[] = {0, 1, UINT32_MAX - 511, UINT32_MAX, INT32_MAX - 5};
     enum { FIRSTS = sizeof firsts / sizeof *firsts };
@@ -427,6 +471,11 @@ static void check_all(void) {
     check_expected_quiets();
     tap_case("what is in a bundle is applied in order");
     check_bundles_apply();
+    tap_case("what takes its time holds up what is behind it, and no acknowledgment comes before");
+    for (int i = 0; i < rounds(20); i++) {
+        check_slow((uint64_t)i);
+        check_slow_bundles((uint64_t)i);
+    }
     tap_case("heads that make no sense are refused");
     check_nonsense();
     weft_links_free();

@@ -22,16 +22,18 @@ sys.path.insert(0, str(ROOT / "tests"))
 import mutation  # noqa: E402
 import tap  # noqa: E402
 
-LINK, BUNDLE, APPLY, LETTER = (f"src/core/{name}.c" for name in ("link", "bundle", "far_apply", "letter"))
+LINK, ARRIVE, BUNDLE, APPLY, LETTER = (
+    f"src/core/{name}.c" for name in ("link", "arrive", "bundle", "far_apply", "letter"))
+GPU = "src/device/letters.c"
 MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
 # What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
 # once, and what stands there then. The short form tries those of letters by themselves, which cost least.
 MUTATIONS = [
-    ("letters are applied as they come", "far/letters", 2, NEAR, "", LINK,
+    ("letters are applied as they come", "far/letters", 2, NEAR, "", ARRIVE,
      [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
-      (r"link->applied = applying->number;", "link->applied++;")]),
+      (r"link->applying = head->number;", "link->applying = link->applied + 1;")]),
     ("letters are acknowledged before they are applied", "far/letters", 2, NEAR, "", LINK,
      [(r"head->heard = link->applied;",
        "head->heard = weft_epoch_reached(link->wanted, link->applied) ? link->wanted : link->applied;"),
@@ -58,9 +60,9 @@ MUTATIONS = [
      [(r"weft_clock_ns\(\) - link->bundle_ns < YOUNG_NS", "true")]),
     ("lengths in a bundle are taken on trust", "far/letters", 2, NEAR, "", BUNDLE,
      [(r"part\.bytes > \*left \|\| weft_bundle_part_bytes\(part\.bytes\) > \*left", "false")]),
-    ("letters to far PEs are applied as they come", "far/order", 2, "each", REORDERED, LINK,
+    ("letters to far PEs are applied as they come", "far/order", 2, "each", REORDERED, ARRIVE,
      [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
-      (r"link->applied = applying->number;", "link->applied++;")]),
+      (r"link->applying = head->number;", "link->applying = link->applied + 1;")]),
     ("letters to far PEs are acknowledged before they are applied", "far/quiet", 3, "list:0,1,1", LATE, LINK,
      [(r"head->heard = link->applied;",
        "head->heard = weft_epoch_reached(link->wanted, link->applied) ? link->wanted : link->applied;"),
@@ -72,29 +74,46 @@ MUTATIONS = [
     ("a quiet does not wait for answers", "far/rma", 2, "each", REORDERED, LETTER,
      [(r"&&\s+weft_epoch_reached\(link->answered, [\w>-]*answered\)", "")]),
     ("the word of a put is set before its data", "far/order", 2, "each", "", APPLY,
-     [(r"(if \(to\)\s+blocks_store\(to, 0, reader->left, 1, reader->at\);)(\s+)"
-       r"(word_apply\(text->detail, at, word.value\);)(\s+return true)", r"\3\2if (reader->left) usleep(300);\2\1\4"),
+     [(r"(if \(!at \|\| \(reader->left && !put_apply\(reader, text\)\)\)\s+return false;)",
+       r"if (at && !in_space) word_apply(text->detail, at, word.value); if (reader->left) usleep(300);\n\1"),
       (r"#include <string.h>\n", "#include <string.h>\n#include <unistd.h>\n")]),
     ("nothing limits what is under way to a far PE", "far/limits", 2, "each", "limit=1600000,ring=8388608,slow_read_us=5",
      LINK, [(r"link->sent - acknowledged >= WEFT_LINK_LETTERS ", "false "),
-            (r"\(under_way && under_way \+ bytes > WEFT_LINK_BYTES\)", "false"), (r"ahead >= WEFT_LINK_RING", "false")]),
+            (r"\(under_way && under_way \+ bytes > WEFT_LINK_BYTES\)", "false")]),
     ("far atomics are no atomics", "far/words", 4, "list:0,0,1,0", "", APPLY,
      [(r"= weft_amo_apply\(op, bytes, word, amo.value, amo.cond\);",
        "= op == WEFT_AMO_ADD && bytes == 8 ? *(volatile uint64_t *)word : weft_amo_apply(op, bytes, word, amo.value, amo.cond);"
        " if (op == WEFT_AMO_ADD && bytes == 8) *(volatile uint64_t *)word = before + amo.value;")]),
     ("offsets are taken on trust", "far/texts", 2, NEAR, "", APPLY, [(r"!weft_window_fits\(now, lowest, bytes\)", "false")]),
+    ("a carrier has slots without end", "far/texts", 2, NEAR, "", APPLY, [(r"place->slot < window->count", "true")]),
     ("a place is not looked at where a word is", "far/texts", 2, NEAR, "", APPLY,
      [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
-    ("collectives do not wait for what they pull and push", "coll/bits", 3, "each", LATE, MOVE,
+    ("collectives do not wait for what they pull and push", "coll/bits", 4, "cyclic:2", LATE, MOVE,
      [(r"weft_far_quiet\(\);", "")]),
     ("what members show is used before it is here", "coll/bits", 3, "each", LATE, SHOWN,
      [(r"if \(team->far\)\s+weft_far_quiet\(\);", "")]),
     ("sizes of an active set are used before they are here", "api/active_set", 3, "each", LATE, ACTIVE,
      [(r"if \(group->far\)\s+weft_far_quiet\(\);", "")]),
+    ("what takes its time counts as applied at once", "far/letters", 2, NEAR, "", ARRIVE,
+     [(r" \|\| !weft_links.user->settled\(link->pe\)", "")]),
+    ("a letter that comes again is applied from its beginning on", "far/letters", 2, NEAR, "", ARRIVE,
+     [(r"memmove\(text, text \+ bytes - left, left\);\s+kept->bytes = sizeof head \+ left;", "")]),
+    ("letters to memory of GPUs are acknowledged early", "gpu/far", 3, "each", REORDERED, ARRIVE,
+     [(r" \|\| !weft_links.user->settled\(link->pe\)", "")]),
+    ("a word of the host is set before data in memory of a GPU are there", "gpu/far", 2, "each", "", APPLY,
+     [(r"!is_in_space\(place\) && !weft_far_settled\(reader->from\)", "false")]),
+    ("a word in memory of a GPU does not wait for its data", "gpu/far", 2, "each", "", GPU,
+     [(r"error = op == WEFT_SIGNAL_SET \? write_word\(word, signal, sizeof signal\)",
+       "error = op == WEFT_SIGNAL_SET ? weft_gpu_signal(word, signal, false, weft_device.gpu->stream)")]),
+    ("answers from memory of a GPU are not waited for", "gpu/far", 2, "each", "", GPU,
+     [(r"int error = letters_settle\(from\);", "int error = 0;")]),
+    ("a share of the ring is used again at once", "gpu/far", 3, "each", "", GPU,
+     [(r"oldest->held \|\| reach_ticket\(oldest->ticket\) != 0", "false"),
+      (r"RING_BYTES = 4 << 20", "RING_BYTES = 20 << 10")]),
     ("lists of parts are not brought", "coll/alltoallv", 3, "each", "", LISTS, [(r"    bring_lists\(&c\);\n", "")]),
 ]
 FIRST = {"far/letters", "far/texts"}
-INNER = {*FIRST, "coll/bits", "coll/alltoallv"}  # tests that have the library's objects in them
+INNER = {*FIRST, "coll/bits", "coll/alltoallv", "gpu/far"}  # tests that have the library's objects in them
 SHORT = {name for name, test, *_ in MUTATIONS if test in FIRST}
 
 
@@ -128,6 +147,9 @@ def run(command, npes, placement, settings, seed):
     """None if the test passes, or what was seen first."""
     engine = (BUILD / "tests/far/libweft_fake_engine.so").resolve()
     env = dict(os.environ, WEFT_HANG_SECONDS=HANG_SECONDS)
+    if "far" == pathlib.Path(str(command[0])).name:  # the one of GPUs, on the pretended driver
+        env.update(LD_LIBRARY_PATH=str((BUILD / "tests/gpu/driver").resolve()), GPU_REQUIRED="1",
+                   WEFT_FAKE_DELAY_US="300", WEFT_FAKE_WEAK="1", WEFT_FAKE_SEED=str(seed))
     if placement != NEAR:
         env.update(FAKE_ENGINE=f"seed={seed};{settings}", WEFT_ENGINE=str(engine), WEFT_PRETEND_HOSTS=placement)
     env.pop("WEFT_TEST_LONG", None)  # the short form of the test says it

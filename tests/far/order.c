@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: who sees a flag, a signal or a counter sees what was put before it: behind a fence,
- * with a signal, from one word to the next, for all sizes from a byte to 1 MiB. PEs: 2 3
+ * with a signal, from one word to the next, for all sizes from a byte to 1 MiB. PEs: 2 3 4
  * Far: each
  * Far: each seed=7,reorder=16,delay_us=50
- * Far: cyclic:2 seed=3,reorder=32,refuse=10 */
+ * Far: cyclic:2 seed=3,reorder=32,refuse=10
+ * Far: cyclic:2 seed=5,reorder=16,delay_us=30 WEFT_CARRIERS=host */
 #include <string.h>
 #include "far.h"
 

@@ -6,8 +6,10 @@
  *
  * SCENE is a name of the table below. Each PE prints "pid PE PID" at first. Ends with 0 where
  * nobody dies. For deaths.t; no test of its own. PEs: none */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "far.h"
 
@@ -46,7 +48,7 @@ static void fence(void) {
     shmem_fence();
 }
 
-static void signal(void) {
+static void put_signal(void) {
     shmem_long_put_signal(many, source, 1000, &signal_word, (uint64_t)turn, SHMEM_SIGNAL_SET, to);
     shmem_signal_wait_until(&signal_word, SHMEM_CMP_GE, (uint64_t)turn);
 }
@@ -83,14 +85,55 @@ static void idle(void) {
         usleep(1000);
 }
 
+static void put_to_peer(int number) {
+    (void)number;
+    shmem_long_p(&word, turn, to);
+}
+
+static void wait_for_peer(int number) {
+    (void)number;
+    shmem_long_wait_until(&word, SHMEM_CMP_GT, shmem_long_g(&word, me));
+}
+
+/* PE 0 is broken into at all moments, also while it is in a call. */
+static void interrupted(void (*handler)(int)) {
+    struct itimerval often = {{0, 50}, {0, 50}};
+    if (me == 0 && turn == 1) {
+        sigaction(SIGALRM, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART},
+                  NULL);
+        setitimer(ITIMER_REAL, &often, NULL);
+    }
+    shmem_long_put(many, source, NELEMS, to);
+    shmem_long_p(&word, turn, to);
+}
+
+static void handler_put(void) {
+    interrupted(put_to_peer);
+}
+
+static void handler_wait(void) {
+    interrupted(wait_for_peer);
+}
+
 static const struct scene {
     const char *name;
     void (*run)(void);
 } scenes[] = {
-    {"put", put},     {"flood", flood},     {"get", get},       {"fetch_add", fetch_add},
-    {"quiet", quiet}, {"fence", fence},     {"signal", signal}, {"barrier", barrier},
-    {"locks", locks}, {"malloc", allocate}, {"reduce", reduce}, {"teams", teams},
+    {"put", put},
+    {"flood", flood},
+    {"get", get},
+    {"fetch_add", fetch_add},
+    {"quiet", quiet},
+    {"fence", fence},
+    {"signal", put_signal},
+    {"barrier", barrier},
+    {"locks", locks},
+    {"malloc", allocate},
+    {"reduce", reduce},
+    {"teams", teams},
     {"idle", idle},
+    {"handler_put", handler_put},
+    {"handler_wait", handler_wait},
 };
 
 int main(int argc, char **argv) {

@@ -81,7 +81,7 @@ static void refuse_kinds(void) {
 static void refuse_places(void) {
     struct letter letter = letter_of(WEFT_FAR_PUT);
     letter.text.place.window = WEFT_FAR_WINDOWS;
-    expect_refusal(&letter, HEAD + 8, "window 3");
+    expect_refusal(&letter, HEAD + 8, "window 4");
     letter = letter_of(WEFT_FAR_PUT);
     letter.text.place.slot++;
     expect_refusal(&letter, HEAD + 8, "slot 1");
@@ -93,10 +93,29 @@ static void refuse_places(void) {
     }
     for (uint32_t window = WEFT_FAR_STATICS; window <= WEFT_FAR_SCRATCH; window++) {
         letter = letter_of(WEFT_FAR_PUT);
-        letter.text.place = (struct weft_far_place){window, weft_far_segment(window)->mine,
-                                                    weft_far_segment_bytes(window) - 7};
+        letter.text.place = (struct weft_far_place){window, weft_windows.scratch.mine,
+                                                    weft_far_window_bytes(window) - 7};
         expect_refusal(&letter, HEAD + 8, "8 bytes at offset");
     }
+}
+
+/* The other PE's slot is this one's affair only where it carries. */
+static void apply_for_another(void) {
+    struct letter letter = letter_of(WEFT_FAR_PUT);
+    uint64_t *theirs = shmem_ptr(object, PEER);
+    memset(letter.data, 0x77, 8);
+    letter.text.place.slot = PEER;
+    weft_far_serve(true);
+    EXPECT(apply(&letter, HEAD + 8)[0] == '\0', "it is refused");
+    EXPECT(*theirs == UINT64_C(0x7777777777777777), "PE 1 has %lx", (unsigned long)*theirs);
+    letter.text.place.slot = PEER + 1;
+    expect_refusal(&letter, HEAD + 8, "slot 2");
+    letter.text.place.slot = UINT32_MAX;
+    expect_refusal(&letter, HEAD + 8, "slot 4294967295");
+    letter.text.place.slot = PEER;
+    letter.text.place.offset = heap_bytes() - 7;
+    expect_refusal(&letter, HEAD + 8, "8 bytes at offset");
+    weft_far_serve(false);
 }
 
 static void refuse_words(void) {
@@ -185,7 +204,7 @@ static void apply_random(int count) {
         if (draw(&state) % 4 == 0)
             letter.text.place.offset = odd_number(&state);
         if (draw(&state) % 8 == 0)
-            letter.text.place.window = 3 + (uint32_t)draw(&state) % 100;
+            letter.text.place.window = WEFT_FAR_WINDOWS + (uint32_t)draw(&state) % 100;
         letter.word = (struct weft_far_word){place_of(object + draw(&state) % 64 * 4), i};
         if (letter.text.kind == WEFT_FAR_PUT_BLOCKS)
             letter.blocks = (struct weft_far_blocks){(int64_t)odd_number(&state),
@@ -202,6 +221,8 @@ static void check_all(void) {
     refuse_kinds();
     tap_case("windows, slots and places");
     refuse_places();
+    tap_case("what another PE has");
+    apply_for_another();
     tap_case("words");
     refuse_words();
     tap_case("blocks");

@@ -2,7 +2,8 @@
 /* Description: threads of a PE put, get, fetch, wait and complete at once, each with its peer's
  * thread of the same number, while the letters of all go by the same links. PEs: 2 3
  * Far: each
- * Far: cyclic:2 seed=5,reorder=16,delay_us=20,refuse=5 */
+ * Far: cyclic:2 seed=5,reorder=16,delay_us=20,refuse=5
+ * Far: cyclic:2 seed=6,reorder=16 WEFT_CARRIERS=host */
 #include <pthread.h>
 #include <string.h>
 #include "far.h"

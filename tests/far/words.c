@@ -4,7 +4,8 @@
  * once, what is swapped is never lost. PEs: 4
  * Far: each
  * Far: cyclic:2 reorder=16,delay_us=20,seed=11
- * Far: list:0,0,1,0 refuse=10 */
+ * Far: list:0,0,1,0 refuse=10
+ * Far: cyclic:2 seed=9,reorder=16 WEFT_CARRIERS=host */
 #include <string.h>
 #include "far.h"
 

@@ -2,7 +2,8 @@
 /* Description: shmem_init after shmem_finalize, and GPU memory again: what was not freed before is
  * gone, new memory is zero, and puts, atomics and barriers on streams of WORLD and of a team begin
  * anew. One PE's GPU is small: what that one lacks no PE gets, and the rest is there all the same.
- * PEs: 1 2 3, also staged */
+ * PEs: 1 2 3, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "on_stream.h"
 
 enum { ROUNDS = 3, SMALL_MB = 24 };

@@ -2,7 +2,8 @@
 /* Description: atomics of every type and operation on words of GPU memory, blocking and not, with
  * the word before fetched into the stack, the host heap, GPU memory or nowhere, against a model;
  * words of the host fetched into GPU memory; then all PEs at once on the same words, where only
- * atomicity makes tickets and sums come out right. PEs: 1 2 3 4, also staged */
+ * atomicity makes tickets and sums come out right. PEs: 1 2 3 4, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "random/random/routines.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the first calls that need the GPU are made by many threads of a PE at once, while
- * its symmetric heap grows: each puts on a stream of its own. PEs: 1 2 */
+ * its symmetric heap grows: each puts on a stream of its own. PEs: 1 2
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/gpu.h"
 #include <pthread.h>
 #include <shmemx.h>

@@ -2,7 +2,8 @@
 /* Description: collectives of the host on GPU memory: broadcast, collect, fcollect, alltoall and
  * alltoalls of every type, reductions and scans of every type and operation, in place and not, on
  * teams of all shapes and on active sets, with dest and source in every mix of device heap, host
- * heap and statics; sizes of one element to some hundred kilobytes. PEs: 1 2 3 4, also staged */
+ * heap and statics; sizes of one element to some hundred kilobytes. PEs: 1 2 3 4, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "conformance/groups.h"
 #include "random/random/coll_routines.h"

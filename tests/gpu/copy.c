@@ -42,7 +42,7 @@ static void copy_once(char *to, const char *from, size_t bytes, enum weft_direct
     gpu_expect_poison(to + to_offset + bytes, MARGIN, "behind a copy");
 }
 
-static void copies(enum weft_engine engine, const char *name) {
+static void copies(enum weft_copy_engine engine, const char *name) {
     char *peer = weft_device_near(lent, AREA, next);
     const struct {
         const char *what;

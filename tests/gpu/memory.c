@@ -2,12 +2,14 @@
 /* Description: allocation in either space: alignment, zeros, disjoint objects, what realloc keeps,
  * freed memory that is given out again or goes back, growth by extents, addresses for the host and
  * for the GPU, NULL with text on every PE where nothing can be given; tensor calls refuse GPU
- * memory. PEs: 1 2 3 4 */
+ * memory. PEs: 1 2 3 4
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/gpu.h"
 #include <shmemx.h>
 #include <stdint.h>
 #include <weft.h>
 #include "device/device.h"
+#include "reach.h"
 
 static int me, npes;
 static long word;
@@ -95,7 +97,11 @@ static void addresses(void) {
     EXPECT(shmem_addr_accessible(p, (me + 1) % npes) && !shmem_addr_accessible(p, npes),
            "accessible");
     char *theirs = shmemx_ptr(SHMEMX_SPACE_DEVICE, p, (me + 1) % npes);
-    gpu_write(theirs, gpu_data(256, 40 + (uint64_t)me), 256);
+    EXPECT((theirs != NULL) == reach_is_near((me + 1) % npes), "a peer's: %p", (void *)theirs);
+    if (theirs)
+        gpu_write(theirs, gpu_data(256, 40 + (uint64_t)me), 256);
+    else
+        shmem_putmem(p, gpu_data(256, 40 + (uint64_t)me), 256, (me + 1) % npes);
     shmem_barrier_all();
     gpu_expect(p, gpu_data(256, 40 + (uint64_t)((me + npes - 1) % npes)), 256, "a peer's store");
     shmem_barrier_all();

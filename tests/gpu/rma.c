@@ -3,7 +3,8 @@
  * peers', contiguous, strided with steps of either sign, block-strided, blocking and not, with the
  * device heap, the host heap, statics, malloc's memory, the stack and CUDA memory of the program's
  * own on the other side. Random shapes and data; what arrives is compared, byte by byte and with
- * everything around it, with a model. PEs: 1 2 3 4, also staged */
+ * everything around it, with a model. PEs: 1 2 3 4, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "random/random/routines.h"
 

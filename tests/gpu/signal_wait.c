@@ -2,7 +2,8 @@
 /* Description: signals and waits where GPU memory is involved: puts that announce themselves with
  * payload, source and signal in every mix of memory, set and added, blocking and not; every way to
  * wait for and to test words of GPU memory, of every type, with vectors, status and indices; fence
- * between non-blocking puts and the flag that tells of them. PEs: 1 2 3 4, also staged */
+ * between non-blocking puts and the flag that tells of them. PEs: 1 2 3 4, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "random/random/routines.h"
 

@@ -344,6 +344,23 @@ static void graph(void) {
                weft_last_error());                                                       \
     } while (0)
 
+static void refuse_host_stream(const shmemx_slice_t *to, const shmemx_slice_t *from,
+                               const shmemx_slice_t *one) {
+    const char *no_stream = "_on_stream: argument stream is SHMEMX_STREAM_HOST";
+    REFUSED(EINVAL, no_stream,
+            put_slice_on_stream(to, from, value_of(1), 4, next, SHMEMX_STREAM_HOST));
+    REFUSED(EINVAL, no_stream,
+            get_slice_on_stream(to, from, value_of(1), 4, next, SHMEMX_STREAM_HOST));
+    REFUSED(EINVAL, no_stream,
+            put_slice_signal_on_stream(to, from, value_of(1), 4, one, value_of(1), SHMEM_SIGNAL_SET,
+                                       next, SHMEMX_STREAM_HOST));
+    REFUSED(
+        EINVAL, no_stream,
+        int32_signal_op_on_stream(one, value_of(1), SHMEM_SIGNAL_SET, next, SHMEMX_STREAM_HOST));
+    REFUSED(EINVAL, no_stream,
+            int32_signal_wait_until_on_stream(one, SHMEM_CMP_EQ, value_of(1), SHMEMX_STREAM_HOST));
+}
+
 static void refusals(void) {
     tap_case("what cannot be is refused, and nothing is enqueued");
     int64_t *private_memory = calloc(1, sizeof *private_memory);
@@ -386,19 +403,7 @@ static void refusals(void) {
     REFUSED(EFAULT, "signals",
             int32_signal_op_on_stream(&own, value_of(1), SHMEM_SIGNAL_SET, next, stream));
     REFUSED(EINVAL, "cmp is 99", int32_signal_wait_until_on_stream(&one, 99, value_of(1), stream));
-    const char *no_stream = "_on_stream: argument stream is SHMEMX_STREAM_HOST";
-    REFUSED(EINVAL, no_stream,
-            put_slice_on_stream(&to, &from, value_of(1), 4, next, SHMEMX_STREAM_HOST));
-    REFUSED(EINVAL, no_stream,
-            get_slice_on_stream(&to, &from, value_of(1), 4, next, SHMEMX_STREAM_HOST));
-    REFUSED(EINVAL, no_stream,
-            put_slice_signal_on_stream(&to, &from, value_of(1), 4, &one, value_of(1),
-                                       SHMEM_SIGNAL_SET, next, SHMEMX_STREAM_HOST));
-    REFUSED(
-        EINVAL, no_stream,
-        int32_signal_op_on_stream(&one, value_of(1), SHMEM_SIGNAL_SET, next, SHMEMX_STREAM_HOST));
-    REFUSED(EINVAL, no_stream,
-            int32_signal_wait_until_on_stream(&one, SHMEM_CMP_EQ, value_of(1), SHMEMX_STREAM_HOST));
+    refuse_host_stream(&to, &from, &one);
     settle();
     gpu_expect_poison(dest, ROOM, "dest");
     expect_words(0, 0, 0, "refusals");

@@ -3,7 +3,7 @@
  * the last PEs and on a list. Broadcast, fcollect and all-to-all by either engine; every reduction
  * of every type, and reduce-scatter, by one kernel, with the same bits as the host's; in place; in
  * device and host memory; at odd sizes and offsets. PEs: 1 2 3 4, also staged
- */
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include <math.h>
 #include "on_stream.h"

@@ -3,7 +3,7 @@
  * every second, in place and at odd sizes and offsets, has the bits that it has by the host's
  * threads; moves of narrow and wide types; capture into a graph; and wrong arguments, which are the
  * error of the member that passes them and leave nothing behind. PEs: 1 2 3 4, also staged
- */
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include "gpu/graph.h"
 #include "gpu/on_stream.h"

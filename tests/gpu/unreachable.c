@@ -43,10 +43,10 @@ static void expect_nothing(void) {
 int main(void) {
     setenv("WEFT_FAKE_NO_PEER", "0-1", 1);
     shmem_init();
-    setenv("CUDA_VISIBLE_DEVICES", shmem_my_pe() == 0 ? "0" : "1", 1);
-    gpu_start();
     if (!getenv("GPU_REQUIRED"))
         gpu_skip("the GPUs of this machine may reach each other's memory");
+    setenv("CUDA_VISIBLE_DEVICES", shmem_my_pe() == 0 ? "0" : "1", 1);
+    gpu_start();
     tap_case("a PE alone");
     weft_cu_graph_exec exec = graph_capture(gpu_stream, put);
     expect_put(NULL, 1);

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE, a daemon, the front, a cable or a whole host fails while PEs are in some call: every survivor names the
-culprit, is gone soon behind the limit, and nothing is left anywhere. Who only stops, or is slow, is waited for.
-WEFT_TEST_LONG tries every failure in every call.
+"""A PE, a daemon, the front, a cable, a path between two hosts or a whole host fails while PEs are in some call: every
+survivor names the culprit, is gone soon behind the limit, and nothing is left anywhere. Who only stops is waited for.
+
+    deaths.t                every failure, each in one kind of call
+    deaths.t EVENT KIND     one of them, which are listed below
+
+Each has hosts of its own, and some run side by side where there are processors. WEFT_TEST_LONG tries every failure in
+every call, twice, or as often as WEFT_TEST_ROUNDS says.
 """
-import contextlib
 import os
 import random
 import re
@@ -16,157 +20,267 @@ import time
 import rig
 import verbs
 
-LONG = bool(os.environ.get("WEFT_TEST_LONG"))
-KINDS = ["init", "put", "barrier", "wait", "malloc", "collective", "finalize"]
-rig.enter(8 if LONG else 3)
-sys.path.insert(0, str(rig.HERE.parent / "launch"))
-from harness import BUILD, ENVIRONMENT, OSHRUN, case, main, patience, wait_until  # noqa: E402
+sys.path[0:0] = [str(rig.HERE.parent / "launch"), str(rig.HERE.parent)]
+import tap  # noqa: E402
 
-PHASES = str(BUILD / "tests/hosts/phases")
-SILENCE = min(patience(1.0), 3.0)  # WEFT_HOST_TIMEOUT: where all wait for a processor, beats do, too
-SOON = 1.0  # behind a death, or behind that limit
-random.seed(os.environ.get("WEFT_TEST_SEED"))
+PAUSING = ["init", "wait", "compute", "finalize"]  # in which the last PE keeps the others waiting
+KINDS = ["put", "barrier", "lock", "malloc", "collective", "operator", *PAUSING]
 
 
-def ours(host):
-    """What runs there, but for what the rig has there itself."""
-    return [(pid, line) for pid, line in verbs.processes(host) if "oshrun" in line or "phases" in line]
-
+# --- One job on two hosts: PEs 0 and 1 on h0, and 2 on h1 ---------------------------------------------------------------
 
 class Job:
-    """PEs 0 on h0 and 1 on another host, in calls of a kind."""
-    def __init__(self, kind, other="h1", placement=None):
-        self.other = other
+    def __init__(self, kind):
         settings = dict(ENVIRONMENT, WEFT_SSH="fakessh", WEFT_HOST_TIMEOUT=str(SILENCE))
-        self.process = subprocess.Popen([OSHRUN, "--hosts", placement or f"h0,{other}", PHASES, kind], text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings)
-        self.pids = {}
-        while len(self.pids) < 2:
+        self.kind, self.inside = kind, {}
+        self.process = subprocess.Popen([OSHRUN, "--hosts", "h0:2,h1", PHASES, kind], text=True, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings)
+        while len(self.inside) < 3:
             line = self.process.stdout.readline()
             assert line, self.process.stderr.read()
-            self.pids[int(line.split()[1])] = int(line.split()[2])
+            self.inside[int(line.split()[1])] = int(line.split()[2])
+        found = {(host, inner_of(pid)): pid for host in HOSTS for pid, _ in verbs.processes(host)}
+        self.pids = {pe: found[HOSTS[pe // 2], pid] for pe, pid in self.inside.items()}
         time.sleep(random.random() * 0.2)
-        self.begin = time.monotonic()
 
-    def end(self, status, limit):
-        """What it has said."""
+    def daemon(self, host):
+        return next(pid for pid, line in verbs.processes(host) if "--daemon" in line and "sh -c" not in line)
+
+    def go_on(self):
+        """The last PE, which may have paused."""
+        if self.kind in PAUSING:
+            os.kill(self.pids[2], signal.SIGUSR1)
+
+    def gone(self, pes, begin, limit):
+        """In that time."""
+        wait_until(lambda: all(gone(self.pids[pe]) for pe in pes), limit, f"PEs {pes} are gone")
+        if STRICT:
+            seconds = time.monotonic() - begin
+            assert seconds < limit, f"PEs {pes} are gone after {seconds} s, which was to be {limit}"
+
+    def end(self, status, begin, limit):
+        """oshrun ends with it, and nothing of the job is left anywhere."""
         try:
             self.err = self.process.communicate(timeout=patience(20))[1]
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError(f"not over: {self.process.communicate()[1]}") from None
-        seconds = time.monotonic() - self.begin
+        seconds = time.monotonic() - begin
         assert self.process.returncode == status, f"status {self.process.returncode}, not {status}: {self.err}"
         assert seconds < patience(limit), f"took {seconds} s: {self.err}"
 
-    def expect(self, culprit, status, limit):
-        """oshrun and every survivor name the culprit, and say nothing else; nothing is left on hosts that run."""
-        self.end(status, limit)
+    def named(self, culprit, survivors):
+        """oshrun and every survivor name the culprit, and say nothing else."""
         named = re.findall(rf"^oshrun: {culprit}.*; ending the job$", self.err, re.M)
         assert len(named) == 1, f"oshrun does not name '{culprit}' once: {self.err}"
-        lines = re.findall(r"^weft: PE 0 \(pid \d+ on h0\): (.*)$", self.err, re.M)
-        assert lines and all(re.search(rf"{culprit}.*; leaving$", line) for line in lines), f"PE 0: {self.err}"
-
-    def expect_nothing_left(self, *hosts, limit=SILENCE + SOON):
-        for host in hosts or ("h0", self.other):
-            wait_until(lambda: not ours(host), limit, f"nothing runs on {host}")
-
-
-def each(kinds):
-    """All of the kinds, or one of them."""
-    return kinds if LONG else [random.choice(kinds)]
+        for pe in survivors:
+            lines = re.findall(rf"^weft: PE {pe} \(pid \d+ on h\d\): (.*)$", self.err, re.M)
+            assert len(lines) == 1 and re.search(rf"(^|: ){culprit}.*; leaving$", lines[0]), f"PE {pe}: {self.err}"
+        known = rf"{culprit}|^oshrun: (h1: Killed$|host h1 has lost the launcher )"  # of a shell, and of a daemon
+        strays = [line for line in self.err.splitlines() if not re.search(known, line)]
+        assert not strays, strays
 
 
-@case("a PE is killed")
-def pe():
-    for kind in each(KINDS):
-        job = Job(kind)
-        subprocess.run(["on", "h1", "kill", "-9", str(job.pids[1])])
-        job.expect(rf"PE 1 \(pid {job.pids[1]} on h1\)", 137, 2 * SOON)
-        job.expect_nothing_left()
+def inner_of(pid):
+    """The number of a process on its own host."""
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[-1]) for line in status if line.startswith("NSpid:"))
 
 
-@case("a PE exits while others wait for it")
-def exits():
+def sockets(host):
+    """Those that some process of a host has, but for the rig's."""
+    found = []
+    for name in "tcp", "tcp6", "udp", "udp6":
+        with open(f"/proc/{verbs.pid_of(host)}/net/{name}") as table:
+            rows = [line.split() for line in table][1:]
+        found += [row[1:4] for row in rows if row[9] != "0" and int(row[1].rpartition(":")[2], 16) != 22]
+    return found
+
+
+def nothing_left(limit, hosts):
+    wait_until(lambda: not leftovers(), limit, f"nothing runs any more: {leftovers()}")
+    for host in hosts:
+        wait_until(lambda host=host: not sockets(host), 1, f"sockets of {host}: {sockets(host)}")
+        for folder in "dev/shm", "tmp":
+            left = os.listdir(f"/proc/{verbs.pid_of(host)}/root/{folder}")
+            assert not left, f"/{folder} of {host}: {left}"
+
+
+# --- What happens to it ----------------------------------------------------------------------------------------------
+
+AWAY = r"host h1 \(PE 2\) does not answer"
+CUT = r"PE \d \(pid \d+ on h\d\) cannot reach host h\d \(PEs? [\d, ]+\), though it lives"
+
+
+def happen(kind, event, culprit, status, after, survivors=(0, 1), hosts=("h0", "h1")):
+    """The job ends `after` this, and all of its survivors in a call at most SOON later, or NOW where a PE is over."""
+    job = Job(kind)
+    event(job)
+    begin = time.monotonic()
+    job.gone(survivors, begin, NOW if status == 137 else after + SOON)
+    job.end(status, begin, after + 2 * SOON)
+    job.named(culprit.replace("PID", str(job.inside[2])), survivors)
+    nothing_left(after + 2 * SOON, hosts)
+
+
+def pe(kind):
+    happen(kind, lambda job: os.kill(job.pids[2], signal.SIGKILL),
+           r"PE 2 \(pid PID on h1\) was killed by signal 9 \(Killed\)", 137, 0)
+
+
+def first_pe(kind):
+    happen(kind, lambda job: os.kill(job.pids[0], signal.SIGKILL),
+           r"PE 0 \(pid \d+ on h0\) was killed by signal 9 \(Killed\)", 137, 0, (1,) if kind in PAUSING else (1, 2))
+
+
+def exits(kind):
     job = Job("exit")
-    job.expect(rf"PE 1 \(pid {job.pids[1]} on h1\)", 3, 2 * SOON)
-    job.expect_nothing_left()
+    begin = time.monotonic() + 0.3
+    job.end(3, begin, 2 * SOON)
+    job.named(rf"PE 2 \(pid {job.inside[2]} on h1\) exited with status 3 while others wait for it", (0, 1))
+    nothing_left(SOON, HOSTS)
 
 
-@case("a daemon is killed")
-def daemon():
-    for kind in each(KINDS):
-        job = Job(kind)
-        for pid, line in ours("h1"):
-            if "--daemon" in line:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        job.expect(r"host h1 \(PE 1\) does not answer", 70, 2 * SOON)
-        job.expect_nothing_left()
+def daemon(kind):
+    happen(kind, lambda job: os.kill(job.daemon("h1"), signal.SIGKILL), AWAY, 70, 0)
 
 
-@case("the front is killed")
-def front():
-    for kind in each(KINDS):
-        job = Job(kind)
-        job.process.kill()
-        job.end(-signal.SIGKILL, SOON)
-        job.expect_nothing_left()
+def front(kind):
+    job = Job(kind)
+    job.process.kill()
+    begin = time.monotonic()
+    job.gone((0, 1), begin, SOON)
+    job.end(-signal.SIGKILL, begin, SOON)
+    nothing_left(2 * SOON, HOSTS)
 
 
-@case("a cable is pulled")
-def cable():
-    for kind in each(KINDS):
-        job = Job(kind)
-        verbs.link("h1", "down")
-        job.expect(r"host h1 \(PE 1\) does not answer", 70, SILENCE + SOON)
-        job.expect_nothing_left(limit=SILENCE + 2 * SOON)
-        verbs.link("h1", "up")
+def cable(kind):
+    happen(kind, lambda job: verbs.link("h1", "down"), AWAY, 70, SILENCE)
 
 
-@case("a host silently drops what comes from the front")
-def deaf():
-    for kind in each(KINDS):
-        job = Job(kind)
-        verbs.deaf("h1", "login")
-        job.expect(r"host h1 \(PE 1\) does not answer", 70, SILENCE + 2 * SOON)
-        job.expect_nothing_left(limit=SILENCE + 2 * SOON)
-        verbs.deaf("h1")
+def crash(kind):
+    happen(kind, lambda job: verbs.crash("h1"), AWAY, 70, SILENCE, hosts=("h0",))
 
 
-@case("a host freezes, and ends its PEs when it goes on")
-def frozen():
-    for kind in each(KINDS):
-        job = Job(kind)
-        verbs.freeze("h1")
-        job.expect(r"host h1 \(PE 1\) does not answer", 70, SILENCE + SOON)
-        verbs.thaw("h1")
-        job.expect_nothing_left(limit=SILENCE + 2 * SOON)
+def deaf_host(kind):
+    happen(kind, lambda job: verbs.deaf("h1", "login"), AWAY, 70, SILENCE)
 
 
-@case("a PE that is stopped, and a host that is for less than the limit, are waited for")
-def stopped():
-    job = Job("barrier")
-    subprocess.run(["on", "h1", "kill", "-STOP", str(job.pids[1])], check=True)
+def deaf_front(kind):
+    happen(kind, lambda job: verbs.deaf("login", "h1"), AWAY, 70, SILENCE)
+
+
+def frozen(kind):
+    """It ends its PEs when it goes on."""
+    job = Job(kind)
+    verbs.freeze("h1")
+    begin = time.monotonic()
+    job.gone((0, 1), begin, SILENCE + SOON)
+    job.end(70, begin, SILENCE + 2 * SOON)
+    job.named(AWAY, (0, 1))
+    verbs.thaw("h1")
+    nothing_left(SILENCE + 2 * SOON, HOSTS)
+
+
+def cut_by(kind, *cuts):
+    """The path between the two hosts fails, and both reach the front."""
+    survivors = (0, 1) if kind in ("init", "wait", "compute") else (0, 1, 2)
+
+    def event(job):
+        for cut in cuts:
+            cut()
+        job.go_on()
+    happen(kind, event, CUT, 70, SILENCE, survivors)
+
+
+def cut(kind):
+    cut_by(kind, lambda: verbs.deaf("h0", "h1"), lambda: verbs.deaf("h1", "h0"))
+
+
+def half_cut(kind):
+    cut_by(kind, lambda: verbs.deaf(*random.sample(HOSTS, 2)))
+
+
+def refused(kind):
+    """What is between them refuses all, also what has been open: the engine gives up its links."""
+    cut_by(kind, lambda: verbs.refuse("h0", "h1"))
+
+
+def stopped(kind):
+    """All PEs of a host for some limits, and the other host with its daemon for half of one: they are waited for."""
+    job = Job(kind)
+    os.kill(job.pids[2], signal.SIGSTOP)
     verbs.freeze("h0")
     time.sleep(SILENCE / 2)
     verbs.thaw("h0")
-    time.sleep(SILENCE)
+    time.sleep(3 * SILENCE)
     assert job.process.poll() is None, job.process.stderr.read()
-    subprocess.run(["on", "h1", "kill", "-CONT", str(job.pids[1])], check=True)
-    job.process.send_signal(signal.SIGTERM)
-    job.begin = time.monotonic()
-    job.end(143, 3 * SOON)
-    job.expect_nothing_left()
+    os.kill(job.pids[2], signal.SIGCONT)
+    job.go_on()
+    if kind == "finalize":
+        job.end(0, time.monotonic(), 3 * SOON)
+    else:
+        time.sleep(0.2)
+        assert job.process.poll() is None, job.process.stderr.read()
+        job.process.terminate()
+        job.end(143, time.monotonic(), 3 * SOON)
+    nothing_left(2 * SOON, HOSTS)
 
 
-@case("a host crashes")
-def crashed():
-    for kind, host in zip(KINDS[1:] if LONG else each(KINDS), rig.names_of(8)[2:]):
-        job = Job(kind, host)
-        verbs.crash(host)
-        job.expect(rf"host {host} \(PE 1\) does not answer", 70, SILENCE + SOON)
-        job.expect_nothing_left("h0")
+EVENTS = {
+    "a PE is killed": (pe, KINDS),
+    "the first PE is killed": (first_pe, KINDS),
+    "a PE exits while others wait for it": (exits, ["exit"]),
+    "a daemon is killed": (daemon, KINDS),
+    "the front is killed": (front, KINDS),
+    "a cable is pulled": (cable, KINDS),
+    "a host crashes": (crash, KINDS),
+    "a host freezes": (frozen, KINDS),
+    "a host silently drops what comes from the front": (deaf_host, KINDS),
+    "the front silently drops what comes from a host": (deaf_front, KINDS),
+    "the path between two hosts is cut": (cut, KINDS),
+    "one direction of it is cut": (half_cut, KINDS),
+    "connections between two hosts are reset": (refused, KINDS),
+    "PEs and hosts that only stop are waited for": (stopped, KINDS),
+}
 
 
-main()
+# --- All of them -----------------------------------------------------------------------------------------------------
+
+def apart(event, kind, found):
+    """Runs one in hosts of its own."""
+    result = subprocess.run([sys.executable, __file__, event, kind], text=True, capture_output=True, timeout=300)
+    if "# SKIP" in result.stdout:
+        raise tap.Skip(result.stdout.partition("# SKIP ")[2].splitlines()[0])
+    if result.returncode:
+        found += [f"deaths.t {event} {kind}: status {result.returncode}", *(result.stdout + result.stderr).splitlines()]
+
+
+def cases():
+    """(name, function) of all that are asked for: the next round begins when all have had their turn."""
+    rounds = int(os.environ.get("WEFT_TEST_ROUNDS", 2))
+    draw = random.Random(os.environ.get("WEFT_TEST_SEED"))
+    for number in range(rounds if LONG else 1):
+        for name, (function, kinds) in EVENTS.items():
+            for kind in kinds if LONG else [draw.choice(kinds)]:
+                yield (f"{name}: {kind}" + (f" ({number + 1})" if number else ""),
+                       lambda found, event=function.__name__, kind=kind: apart(event, kind, found))
+
+
+LONG = bool(os.environ.get("WEFT_TEST_LONG"))
+if len(sys.argv) == 1:
+    tap.run(tap.ahead(list(cases()), max(1, len(os.sched_getaffinity(0)) * 3 // 4)))  # they mostly wait
+
+rig.enter(2)
+from harness import BUILD, ENVIRONMENT, OSHRUN, STRICT, end_leftovers, gone, leftovers, patience, wait_until  # noqa: E402
+
+HOSTS = ("h0", "h1")
+PHASES = str(BUILD / "tests/hosts/phases")
+SILENCE = min(patience(1.0), 3.0)  # WEFT_HOST_TIMEOUT: where all wait for a processor, beats do, too
+SOON, NOW = 1.0, 0.2  # behind a silence; behind the death of a process
+for host in HOSTS:
+    subprocess.run(["on", host, "mount", "-t", "tmpfs", "tmpfs", "/tmp"], check=True)
+try:
+    {function.__name__: function for function, _ in EVENTS.values()}[sys.argv[1]](sys.argv[2])
+finally:
+    end_leftovers()

@@ -15,10 +15,10 @@ PHASES = str(BUILD / "tests/hosts/phases")
 SECONDS = 0.5
 
 
-def lines_of(kind):
+def lines_of(kind, hosts="h0:2,h1"):
     """What PEs of a job say until its time is up."""
     settings = dict(ENVIRONMENT, WEFT_SSH="fakessh", WEFT_HANG_SECONDS=str(SECONDS))
-    command = [OSHRUN, "--timeout", str(int(patience(2))), "--hosts", "h0:2,h1", PHASES, kind]
+    command = [OSHRUN, "--timeout", str(int(patience(2))), "--hosts", hosts, PHASES, kind]
     result = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True, env=settings,
                             timeout=patience(30))
     assert result.returncode == 124, f"status {result.returncode}: {result.stderr}"
@@ -49,6 +49,13 @@ def own_code():
 @case("not in shmem_init yet")
 def absent():
     expect_line("init", r"shmem_init has waited .* for PE 2 \(pid PID on h1\), which has not called shmem_init")
+
+
+@case("one PE alone writes the line, where some wait on several hosts")
+def once():
+    for kind in "wait", "signal":
+        lines = [line for line in lines_of(kind, "h0,h1:2")[1] if "shmem_barrier_all has waited" in line]
+        assert len(lines) == 1 and " on h0)" in lines[0], lines
 
 
 main()

@@ -108,13 +108,31 @@ def signals():
         expect_empty()
 
 
-@case("an oshrun that its terminal stops for longer than a host may be silent goes on")
+def states():
+    """Of all PEs, as /proc has them."""
+    pes = [pid for host in ("h0", "h1") for pid, line in verbs.processes(host) if PE in line and "oshrun" not in line]
+    return [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pes]
+
+
+@case("Ctrl-Z stops PEs on all hosts, for longer than a host may be silent, and fg has them go on")
 def stopped():
     with running("sleep_ms:300", "exchange", "leave") as (job, pids):
         job.send_signal(signal.SIGTSTP)
+        wait_until(lambda: states() == ["T", "T"], 2, f"all PEs are stopped: {states()}")
         time.sleep(1.7)
+        assert states() == ["T", "T"], states()
         job.send_signal(signal.SIGCONT)
         Result(job).expect(0, seconds_max=5)
+
+
+@case("an oshrun that is stopped itself is waited for, also while PEs write more than it takes")
+def front_stopped():
+    job = start(*TWO, "sh", "-c", "echo; sleep 0.5; yes | head -c 6000000")
+    job.stdout.read(1)
+    job.send_signal(signal.SIGSTOP)
+    time.sleep(4)
+    job.send_signal(signal.SIGCONT)
+    assert len(Result(job).expect(0, seconds_max=15).out) == 12000001
 
 
 @case("a host that cannot be reached, or has no Weft, is named, and nothing runs on the others")

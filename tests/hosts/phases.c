@@ -3,21 +3,37 @@
  *
  *   phases KIND
  *
- * Each PE prints "pid PE PID" when it is in it, or, for init, before. For deaths.t; no test of its
- * own. PEs: none */
+ * Each PE prints "pid PE PID" when it is in it, or, for init, before. Where the last PE keeps the
+ * others waiting, SIGUSR1 has it go on. For deaths.t and hangs.t; no test of its own. PEs: none */
 #include <shmem.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weft.h>
 
-enum { NELEMS = 20000 };
+enum { NELEMS = 20000, ROWS = 16, PES_MAX = 16 };
 
 static long many[NELEMS], source[NELEMS];
+static long lock;
+static float shard[ROWS * ROWS], factor[ROWS * ROWS], product[PES_MAX * ROWS * ROWS];
 static int me, npes;
 
+static void go_on(int signal) {
+    (void)signal;
+}
+
+/* The others wait meanwhile. */
+static void last_pauses(void) {
+    if (me == npes - 1)
+        pause();
+}
+
 static void put(void) {
-    shmem_long_put(many, source, NELEMS, (me + 1) % npes);
+    for (int pe = 0; pe < npes; pe++)
+        if (pe != me)
+            shmem_long_put(many, source, NELEMS, pe);
     shmem_quiet();
 }
 
@@ -25,11 +41,33 @@ static void barrier(void) {
     shmem_barrier_all();
 }
 
-/* The others wait in it for the last PE. */
 static void wait_barrier(void) {
-    if (me == npes - 1)
-        pause();
+    last_pauses();
     shmem_barrier_all();
+}
+
+/* The last PE makes no call any more behind its put. */
+static void compute(void) {
+    last_pauses();
+    if (me != npes - 1)
+        shmem_barrier_all();
+    shmem_long_put_nbi(many, source, NELEMS, 0);
+    for (volatile int i = 0;; i++)
+        continue;
+}
+
+static void take_lock(void) {
+    shmem_set_lock(&lock);
+    shmem_clear_lock(&lock);
+}
+
+static void multiply(void) {
+    weft_matrix a = {shard, ROWS, ROWS, ROWS, WEFT_F32}, b = {factor, ROWS, ROWS, ROWS, WEFT_F32},
+                c = {product, (size_t)npes * ROWS, ROWS, ROWS, WEFT_F32};
+    if (weft_all_gather_matmul(SHMEM_TEAM_WORLD, &a, &b, 1, &c, NULL, WEFT_STREAM_HOST) != 0) {
+        fprintf(stderr, "phases: %s\n", weft_last_error());
+        exit(1);
+    }
 }
 
 static void allocate(void) {
@@ -61,7 +99,8 @@ static const struct kind {
     const char *name;
     void (*run)(void);
 } kinds[] = {{"put", put},           {"barrier", barrier},   {"wait", wait_barrier},
-             {"malloc", allocate},   {"collective", reduce}, {"exit", leave},
+             {"compute", compute},   {"lock", take_lock},    {"malloc", allocate},
+             {"operator", multiply}, {"collective", reduce}, {"exit", leave},
              {"signal", wait_signal}};
 
 static void tell(const char *pe) {
@@ -71,6 +110,7 @@ static void tell(const char *pe) {
 
 int main(int argc, char **argv) {
     const char *kind = argc > 1 ? argv[1] : "", *pe = getenv("WEFT_PE"), *all = getenv("WEFT_NPES");
+    signal(SIGUSR1, go_on);
     if (strcmp(kind, "init") == 0) {
         tell(pe);
         if (pe && all && atoi(pe) == atoi(all) - 1)
@@ -84,8 +124,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         while (strcmp(kinds[i].name, kind) == 0)
             kinds[i].run();
-    if (me == npes - 1)
-        pause();
+    last_pauses();
     shmem_finalize();
     return 0;
 }

@@ -70,9 +70,9 @@ dist.destroy_process_group()
 
 
 def over(problems, hosts, *command, **more):
-    """What a program prints over hosts; its end is a problem where it fails."""
-    environment = interpreter.environment(WEFT_SSH="fakessh", OMP_NUM_THREADS="1", **more)
-    kept = [word for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") for word in ("-x", name)]
+    """What a program prints over hosts, which have no GPU; its end is a problem where it fails."""
+    environment = interpreter.environment(WEFT_SSH="fakessh", OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", **more)
+    kept = [word for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "CUDA_VISIBLE_DEVICES") for word in ("-x", name)]
     done = subprocess.run([BUILD / "bin/oshrun", "--hosts", hosts, *kept, *command], capture_output=True, text=True,
                           env=environment, timeout=120)
     if done.returncode:
@@ -123,7 +123,7 @@ def operators(problems):
 
 
 def perceptron(problems):
-    plain = interpreter.run(problems, python("torch"), ROOT / "examples/python/mlp.py")
+    plain = interpreter.run(problems, python("torch"), ROOT / "examples/python/mlp.py", CUDA_VISIBLE_DEVICES="")
     lines = over(problems, "h0,h1", python("torch"), ROOT / "examples/python/tensor_parallel_mlp.py")
     problems += [] if lines == plain else ["got", *lines, "expected", *plain]
 

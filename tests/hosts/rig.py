@@ -4,7 +4,7 @@
 
     tests/hosts/rig.py [-n HOSTS] COMMAND...
 
-COMMAND runs on a host "login" beside HOSTS (2, at most 8) others: h0, h1, ... In it the commands of
+COMMAND runs on a host "login" beside HOSTS (2, at most 16) others: h0, h1, ... In it the commands of
 tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakessh for WEFT_SSH.
 
      login 10.77.0.254    h0 10.77.0.1    h1 10.77.0.2    ...
@@ -32,7 +32,7 @@ import sshd
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOGIN = "login"
-HOSTS_MAX = 8
+HOSTS_MAX = 16
 
 
 def address_of(host):
@@ -149,7 +149,7 @@ def build(count):
 def run(count, command):
     """Makes hosts, runs the command, and returns its exit status."""
     begin()
-    environment = {f"RIG_{name}": str(pid) for name, pid in build(count).items()}
+    environment = {f"RIG_{name}": str(pid) for name, pid in {LOGIN: os.getpid(), **build(count)}.items()}
     environment["PATH"] = f"{HERE / 'bin'}:{os.environ['PATH']}"
     child = os.fork()
     if child == 0:

@@ -71,7 +71,7 @@ def on_host():
     assert run("on", "h7", "true").returncode == 1
 
 
-@case("fakessh passes streams, status and the words of a shell, but no environment, folder or session")
+@case("fakessh passes streams, status and the words of a shell, but no environment or folder")
 def ssh():
     result = run("fakessh", "-o", "BatchMode=yes", "-x", "me@h1", "hostname;", "cat;", "echo", "$HOME", "$PATH", ">&2;",
                  "exit", "9", input="line\n" * 50000, cwd="/usr")
@@ -79,7 +79,7 @@ def ssh():
     assert result.stderr.split()[1:] == ["/usr/local/bin:/usr/bin:/bin"], result.stderr
     words = out("fakessh", "h1", "env", "|", "cut", "-d=", "-f1").split()
     assert not set(words) - {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "SSH_CONNECTION", "OLDPWD", "SHLVL", "_"}, words
-    assert len(set(out("fakessh", "h1", "ps", "-o", "sid=,pid=", "-p", "$$").split())) == 1
+    assert len(set(out("fakessh", "h1", "ps", "-o", "pgid=,pid=", "-p", "$$").split())) == 1
     assert run("on", "h0", "fakessh", "h1", "hostname").stdout == "h1\n"
     assert run("fakessh", "h1", "kill", "-9", "$$").returncode == 137
     assert run("fakessh", "nowhere", "true").returncode == 255

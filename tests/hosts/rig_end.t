@@ -49,7 +49,7 @@ def status():
     if "# SKIP " in result.stdout:
         raise Skip(result.stdout.partition("# SKIP ")[2].splitlines()[0])
     assert (result.returncode, result.stdout) == (5, "in"), result
-    assert subprocess.run([RIG, "-n", "9", "true"], capture_output=True).returncode == 1
+    assert subprocess.run([RIG, "-n", "999", "true"], capture_output=True).returncode == 1
 
 
 main()

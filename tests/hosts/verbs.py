@@ -5,6 +5,7 @@
     on HOST COMMAND...      runs COMMAND there; a signal that comes here goes there
     link HOST up|down       pulls the host's cable, or puts it back
     deaf HOST [OTHER]       HOST silently drops all that OTHER sends; without OTHER it hears all again
+    refuse HOST OTHER       HOST refuses what OTHER sends by TCP, so that connections end
     slow HOST [RATE]        what it sends goes at 100mbit, say; without RATE at full speed
     freeze HOST, thaw HOST  stops and continues all of its processes
     crash HOST              its power fails: first the cable, then every process
@@ -68,9 +69,16 @@ def link(host, state):
     subprocess.run(["ip", "link", "set", host, state], check=True)
 
 
-def deaf(host, other=None):
-    rule = f"add rule inet rig input ip saddr {rig.address_of(other)} drop" if other else "flush chain inet rig input"
+def filter_input(host, rule):
     within(host, "nft", "add table inet rig; add chain inet rig input { type filter hook input priority 0; }; " + rule)
+
+
+def deaf(host, other=None):
+    filter_input(host, f"add rule inet rig input ip saddr {rig.address_of(other)} drop" if other else "flush chain inet rig input")
+
+
+def refuse(host, other):
+    filter_input(host, f"add rule inet rig input ip saddr {rig.address_of(other)} ip protocol tcp reject with tcp reset")
 
 
 def slow(host, rate=None):
@@ -134,7 +142,7 @@ def crash(host):
     os.kill(pid_of(host), signal.SIGKILL)
 
 
-VERBS = {verb.__name__: verb for verb in (on, link, deaf, slow, freeze, thaw, crash, pin, procs)}
+VERBS = {verb.__name__: verb for verb in (on, link, deaf, refuse, slow, freeze, thaw, crash, pin, procs)}
 
 
 def main():

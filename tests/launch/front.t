@@ -46,7 +46,6 @@ def placed():
         assert "a has PEs 0, 1\n" in err and "b has PE 2\n" in err, err
     run("--hosts", "a,b", "-n", 5, "-N", 2, "true").expect(2, "5 PEs at 2 a host need more than 2 hosts")
     run("--hosts", "a,b", "-n", 5, "--nooversubscribe", "true").expect(2, "5 PEs are more than the 2 slots")
-    run("--hosts", ",".join(f"h{i}" for i in range(33)), "true").expect(2, "33 hosts are too many")
     run("--hosts", "a:3,b", "--nooversubscribe", "program", *DONE).expect(71, "host a: its 3 PEs are more than its 2 processors")
 
 
@@ -171,8 +170,35 @@ def lost():
     hosts(*READY, "b@sleep=20000", *left).expect(70, "nothing was heard of it for 1 s", seconds_max=6)
     for frame in ("77,0", "1,8", "3,4", "5,19", "6,4,0,1", "6,4,1,3", "6,70000,1,1", "8,0,0,5", "10,3", "12,3"):
         hosts(*READY, f"b@junk={frame}", "b@wait", *left).expect(70, "it says what makes no sense", seconds_max=4)
-    for wrong in ("0,1,1", "99,1,1", "1,7,1", "1,-2,1"):
+    for wrong in ("0,1,1", "99,1,1", "1,7,1", "1,-2,1", "1,0,9", "9,-1,0", "10,-1,0", "11,1,1", "11,1,7", "11,0,1"):
         hosts(*READY, f"b@cause={wrong}", "b@wait", *left).expect(70, "it says what makes no sense", seconds_max=4)
+
+
+@case("a host that another cannot reach ends the job")
+def cut():
+    said = "PE 1 (pid 4711 on b) cannot reach host a (PE 0), though it lives; ending the job\n"
+    result = hosts(*READY, "b@cause=11,1,0", "caused", "done").expect(70, "oshrun: " + said)
+    assert result.out == "cause 11 of PE 1: 0\n" * 2, result.out
+
+
+@case("a PE of another host that has left those who wait for it is named by the front")
+def left():
+    hosts(*READY, "b@cause=8,0,3", "b@line=oshrun: PE 0 (pid 1 on a) is bad", "caused", "done").expect(
+        3, err="oshrun: PE 0 (pid 4711 on a) exited with status 3 while others wait for it; ending the job\n", out="cause 8 of PE 0: 3\n" * 2)
+
+
+@case("by which signal a PE died is told when it is known")
+def died():
+    hosts(*READY, "b@cause=1,1,0", "a@caused", "b@cause=1,1,9", "a@caused", "b@done=137", "done").expect(
+        137, out="cause 1 of PE 1: 0\ncause 1 of PE 1: 9\n")
+
+
+@case("a line of a host has no control characters, and what it says of another host is its word alone")
+def claims():
+    result = hosts(*READY, "b@remark=oshrun: PE 1 (pid 2 on b) is fine", "b@remark=\x1b[2Joshrun: x~oshrun: y", "b@remark=oshrun: PE 0 (pid 1 on a) died",
+                   "b@remark=oshrun: host a, has left", "done").expect(0)
+    assert result.err == ("oshrun: PE 1 (pid 2 on b) is fine\noshrun: b: ?[2Joshrun: x?oshrun: y\noshrun: b: oshrun: PE 0 (pid 1 on a) died\n"
+                          "oshrun: b: oshrun: host a, has left\n"), result.err
 
 
 @case("whatever a host says, the job ends with a status that oshrun gives, in its time")

@@ -61,8 +61,8 @@ def start(*arguments, below=(), **options):
     """oshrun with these arguments, below another command if there is one, in the background; all its
     streams are pipes."""
     streams = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    return subprocess.Popen([*below, OSHRUN, *map(str, arguments)], text=True, env=ENVIRONMENT,
-                            **{**streams, **options})
+    return subprocess.Popen([*below, OSHRUN, *map(str, arguments)], text=True, errors="backslashreplace",
+                            env=ENVIRONMENT, **{**streams, **options})
 
 
 @contextlib.contextmanager

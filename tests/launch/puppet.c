@@ -27,7 +27,8 @@ static void fail(const char *what) {
 }
 
 static void send_frame(uint32_t kind, int pe, int value, const void *payload, size_t bytes) {
-    struct weft_frame frame = {kind, (uint32_t)bytes, pe, value};
+    struct weft_frame frame = {
+        .kind = kind, .bytes = (uint32_t)bytes, .pe = pe, .value = value, .host = start.host};
     if (weft_frames_send(frames, &frame, payload))
         fail("cannot send");
 }

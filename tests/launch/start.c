@@ -26,6 +26,9 @@ static struct weft_start start_make(void) {
     start.address[1] = "fe80::1%eth0";
     start.port = 40123;
     start.silence_ms = 1500;
+    start.by_front = true;
+    start.below = 1;
+    start.fan_out = 32;
     start.options = (struct weft_options){.program = programs, .nprograms = 2, .npes = 3};
     start.options.binding = (struct weft_binding){.kind = WEFT_BIND_LEVEL,
                                                   .level = WEFT_LEVEL_CORE,
@@ -70,6 +73,7 @@ static void read_again(void) {
     EXPECT(start.host == 1 && start.nhosts == 2 && !strcmp(start.name[1], "b.example"), "hosts");
     EXPECT(start.options.npes == 3 && !memcmp(start.host_of, host_of, sizeof host_of), "PEs");
     EXPECT(start.naddresses == 2 && !strcmp(start.address[1], "fe80::1%eth0"), "addresses");
+    EXPECT(start.by_front && start.below == 1 && start.fan_out == 32, "what is below");
     EXPECT(start.port == 40123 && start.silence_ms == 1500, "%d %d", start.port, start.silence_ms);
     const struct weft_options *options = &start.options;
     EXPECT(options->binding.kind == WEFT_BIND_LEVEL && options->binding.level == WEFT_LEVEL_CORE &&
@@ -126,9 +130,38 @@ static char *text_change(const char *name, int times, const char *value, size_t 
     return all;
 }
 
+/* One that sees to several hosts learns how they are called; to more than there are, or without
+ * that, it is refused. */
+static void relays(void) {
+    static const char *called[] = {"me@a", "b"};
+    struct weft_start wanted = start_make(), start;
+    char *text = NULL;
+    size_t bytes;
+    tap_case("a relay's text");
+    wanted.host = 0;
+    wanted.below = 2;
+    wanted.ssh = "ssh -p 22";
+    wanted.called = called;
+    EXPECT(weft_start_write(&wanted, &text, &bytes) == 0 && start_from(text, bytes, &start) == 0,
+           "the text");
+    EXPECT(start.below == 2 && start.ncalled == 2 && !strcmp(start.called[0], "me@a") &&
+               !strcmp(start.ssh, wanted.ssh),
+           "what it sees to");
+    free(text);
+    wanted.host = 1;
+    EXPECT(weft_start_write(&wanted, &text, &bytes) == 0, "the text");
+    EXPECT(start_from(text, bytes, &start) == -EINVAL, "two hosts from the last one on are there");
+    free(text);
+    wanted.host = 0;
+    called[1] = "-oProxyCommand=x";
+    EXPECT(weft_start_write(&wanted, &text, &bytes) == 0, "the text");
+    EXPECT(start_from(text, bytes, &start) == -EINVAL, "an option is called");
+    free(text);
+}
+
 static void items_wrong(void) {
-    static const char *const one[] = {"version", "key",     "host",   "pes",
-                                      "port",    "silence", "binding"};
+    static const char *const one[] = {"version", "key",   "host",  "pes",    "port",
+                                      "silence", "front", "below", "fanout", "binding"};
     static const char *const wrong[][2] = {
         {"version", "0.0.9"}, {"key", "12"},     {"host", "2"},
         {"host", "-1"},       {"host", "x"},     {"name", ""},
@@ -138,7 +171,8 @@ static void items_wrong(void) {
         {"silence", "0"},     {"binding", "1"},  {"binding", "2,1,9,7,0,0,0"},
         {"processors", "x"},  {"output", ""},    {"program", "0"},
         {"program", "4"},     {"folder", "tmp"}, {"set", "=1"},
-        {"set", "A"},         {"verbose", "2"},
+        {"set", "A"},         {"verbose", "2"},  {"front", "2"},
+        {"below", "0"},       {"below", "2"},    {"fanout", "0"},
     };
     struct weft_start start;
     size_t bytes;
@@ -217,6 +251,7 @@ int main(void) {
     tap_start(0);
     read_again();
     cut_short();
+    relays();
     items_wrong();
     changed_at_random();
     return tap_finish();

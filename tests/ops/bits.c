@@ -160,6 +160,15 @@ int main(void) {
         vectors(WEFT_F32, memory, 40000);
     }
     gather("long products", WEFT_F32, HEAP, 2100, 300, false); /* while the next shard comes in */
+    gather("long products, gathered too", WEFT_BF16, PRIVATE, 1300, 200, true);
+    for (size_t d = 0; d < 4; d++)
+        gather("wide products", all_dtypes[d], STATICS, 560, 900, false);
+    gather_scaled(HEAP, 1100, 40, WEFT_BF16);
+    reduce(WEFT_F32, HEAP, 2400, 64, 70); /* in several turns: what comes is reduced meanwhile */
+    reduce(WEFT_BF16, PRIVATE, 2100, 300, 20);
+    reduce(WEFT_F64, PRIVATE, 2100, 300, 20);
+    reduce(WEFT_F32, PRIVATE, 1300, 1500, 20);
+    reduce_scaled(WEFT_BF16, 4200, 30, 24);
     reduce_scaled(WEFT_F32, 90, 60, 33);
     reduce_scaled(WEFT_F16, 300, 70, 20);
     shmem_free(heap_arena);

@@ -38,8 +38,9 @@ static int meet(struct weft_meeting *meeting, struct weft_partials *p, bool at_o
     if (error)
         return error;
     weft_partials_plan(p, 0);
-    memcpy(meeting->mine.data, &p->a->cols, sizeof p->a->cols);
-    meeting->data_bytes = sizeof p->a->cols;
+    uint64_t said[] = {p->a->cols, 0};
+    memcpy(meeting->mine.data, said, sizeof said);
+    meeting->data_bytes = sizeof said;
     *how = weft_partials_begin(p, at_once);
     weft_meeting_post(meeting);
     return weft_meeting_agree(meeting);

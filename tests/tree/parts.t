@@ -19,7 +19,7 @@ PARTS = len(re.search(r"^CHECK_PARTS := (.*)$", (ROOT / "Makefile").read_text(),
 BUILDS = {"build": (1, 2, 3, 4, 5, 8), "build/clang": (2, 3), "build/san-address-undefined": (2, 3), "build/san-thread": (2, 3)}
 FAR_RUNS = re.search(r"^check-all: FAR_RUNS +:= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
 FAR = {"build": FAR_RUNS, **{f"build/{san}": ["2:each", "3:each", "4:each"] for san in ("san-address-undefined", "san-thread")}}
-HOST_RUNS = re.search(r"^check-all: HOST_RUNS +:= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
+HOST_RUNS = re.search(r"^HOST_RUNS +\?= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
 FAR["build"] = [*FAR_RUNS, *HOST_RUNS]
 FAR_ROOMS = "api", "core", "coll", "ops", "conformance", "random"
 PROCESSORS, MINUTES_MAX, MINUTES_OF_BUILDS = 2, 60, 15

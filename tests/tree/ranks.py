@@ -8,8 +8,9 @@ RANKS = {
     "core": [
         {"job", "roster"},
         {"window", "placement", "wait", "poll", "blocks", "ivar"},
-        {"strided", "link", "bundle", "gather", "letter", "far_text", "far_apply", "far_meet", "far_progress"},
-        {"far", "far_rma", "sync", "static", "pad", "space", "route", "order"},
+        {"strided", "cards", "space", "link", "arrive", "bundle", "gather", "letter", "path", "far_text", "far_apply", "far_meet",
+         "far_progress"},
+        {"far", "far_rma", "far_bring", "levels", "sync", "static", "pad", "route", "order"},
         {"team", "hang"},
         {"arena", "pin"},
         {"heap", "ctx", "share", "share_space", "share_host"},
@@ -20,11 +21,12 @@ RANKS = {
     "device": [
         {"device", "queue"},
         {"begin", "gpus", "extent", "links", "stage"},
-        {"heap", "words", "rma", "share"},
+        {"heap", "words", "far", "share", "letters"},
+        {"rma"},
         {"turns"},
-        {"channels", "device_team"},
+        {"channels", "device_team", "proxy"},
         {"open", "word"},
-        {"stream", "put_signal"},
+        {"stream", "stream_far", "put_signal"},
         {"slice", "space"},
     ],
 }

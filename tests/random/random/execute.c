@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "execute.h"
 
+static void execute_put_or_get(const struct op *op) {
+    if (op->actor == me)
+        execute_rma(op);
+    if (op->class == PUT_SIGNAL && op->included && op->target == me)
+        execute_await(op);
+}
+
 void execute(const struct op *op, struct outcome outcome) {
     switch (op->class) {
     case STORE:
@@ -56,9 +63,6 @@ void execute(const struct op *op, struct outcome outcome) {
         execute_barrier(op);
         break;
     default:
-        if (op->actor == me)
-            execute_rma(op);
-        if (op->class == PUT_SIGNAL && op->included && op->target == me)
-            execute_await(op);
+        execute_put_or_get(op);
     }
 }

@@ -11,19 +11,26 @@
  *      DONE            ------------------->         behind all that its PEs have written
  *                      <-------------------  BYE    the daemon may go
  *
- * Both send BEAT four times a second. Numbers are those of the job: PEs count through all hosts. */
-#ifndef WEFT_LAUNCH_TREE_H
-#define WEFT_LAUNCH_TREE_H
+ * Both send BEAT four times a second. Numbers are those of the job: PEs and hosts count through
+ * all.
+ *
+ * Beyond some hosts there are relays between the two (launch/relay.h), which pass all of this on
+ * but BEAT, and say LOST of what has gone below them. A frame has the host that it is of or for. */
+#ifndef WEFT_BOOT_TREE_H
+#define WEFT_BOOT_TREE_H
 
 #include <stdint.h>
 
-#define WEFT_TREE_LAYOUT 1u /* of frames and of the start text */
+#define WEFT_TREE_LAYOUT 2u /* of frames and of the start text */
+
+/* The field `host` of a frame. Up: whose it is. Down: for whom; or for all, or all but one. */
+#define WEFT_TREE_ALL           (-1)
+#define WEFT_TREE_ALL_BUT(host) (-2 - (host))
 
 /* Names of hosts have at most so many bytes, with the zero behind them. */
 enum { WEFT_TREE_NAME_BYTES = 64 };
 
 enum {
-    WEFT_TREE_HOSTS_MAX = 32,       /* below one front */
     WEFT_TREE_BEAT_MS = 250,        /* between two beats */
     WEFT_TREE_PIECE_MAX = 65536,    /* bytes of one OUTPUT or INPUT */
     WEFT_TREE_LINE_MAX = 8192,      /* bytes of one LINE */
@@ -43,10 +50,10 @@ enum weft_tree_kind {
                          bytes: its end */
     WEFT_TREE_INPUT,  /* down: for the standard input of PE 0; without bytes: its end */
     WEFT_TREE_TAKEN,  /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
-    WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it. Behind
-                         SIGTSTP the front itself is stopped, and silent, until SIGCONT */
-    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up, the end of the job begins here; down,
-                         the front's choice, which may be of another host */
+    WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it */
+    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up, the end of the job begins here, or,
+                         WEFT_ABORT_CUT, should where the other host lives; down, the front's choice,
+                         which may be of another host */
     WEFT_TREE_LINE,   /* up: a line for the person, without its end; `value` is 1 if it tells the
                          cause that this host has begun to end by, which the front writes only if
                          it has taken that cause */
@@ -58,6 +65,8 @@ enum weft_tree_kind {
                          without bytes: none is there any more. Up of own PEs, down of others */
     WEFT_TREE_CLOSED, /* down: nobody reads descriptor `value`, 1 or 2, any more; PEs are to meet
                          SIGPIPE as with a closed pipe of their own */
+    WEFT_TREE_LOST, /* up, of a relay: it has lost `value` hosts from `host` on, or could not start
+                       them; why, in words */
 };
 
 struct weft_tree_hello {

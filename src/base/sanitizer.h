@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether the thread sanitizer watches, which both compilers say in their own way. */
+#ifndef WEFT_BASE_SANITIZER_H
+#define WEFT_BASE_SANITIZER_H
+
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_THREAD_SANITIZER
+#endif
+#endif
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent sleeps in poll. What PEs write to the page wakes nobody here, so it looks at it a few
+ * times in each beat: that is how late a death comes to the other hosts. */
+#include "boot/agent.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "base/futex.h"
+#include "base/thread.h"
+#include "boot/attachment.h"
+#include "boot/hub.h"
+#include "boot/news.h"
+#include "boot/root.h"
+#include "boot/rounds.h"
+
+enum {
+    LOOK_MS = 20,
+    FINISH_MS = 300,
+    CUT_BEATS = 3, /* of another host may be missing when it is said to be cut off */
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+#define BEAT_NS   (WEFT_TREE_BEAT_MS * NS_PER_MS)
+
+/* What has been said to a host, and heard. */
+struct line {
+    struct weft_spoke spoke;
+    bool said_bye, heard_bye;
+    bool over; /* its end has been judged */
+};
+
+static struct {
+    bool runs;
+    int nhosts, here;
+    struct line line[WEFT_MIDDLE_HOSTS_MAX]; /* by host */
+    struct weft_spoke *parting;
+    int nparting;
+    struct weft_hub *hub; /* NULL: the job is over */
+    struct weft_news *news;
+    struct weft_rounds rounds; /* PE 0's alone */
+    uint32_t round;            /* that this host gives to next */
+    bool told;                 /* the cause of the end */
+    int wake;                  /* an eventfd */
+    _Atomic bool finishing;
+    _Atomic uint32_t asked, answered; /* turns that others wait for */
+} agent = {.wake = -1};
+
+/* --- Saying ----------------------------------------------------------------------------------- */
+
+static bool is_middle(void) {
+    return agent.here == 0;
+}
+
+/* Those at the other end of a connection: 0 alone, or all but 0. */
+static int hosts_first(void) {
+    return is_middle() ? 1 : 0;
+}
+
+static int hosts_end(void) {
+    return is_middle() ? agent.nhosts : 1;
+}
+
+static void say(const struct weft_frame *frame, const void *payload, int but) {
+    for (int host = hosts_first(); host < hosts_end(); host++)
+        if (host != but)
+            weft_spoke_send(&agent.line[host].spoke, frame, payload);
+}
+
+static void say_news(void *owner, const struct weft_frame *frame, const void *payload) {
+    (void)owner;
+    say(frame, payload, -1);
+}
+
+/* The first time that the job is seen to be over. PEs that wait in an exchange see its end. */
+static void say_cause(void) {
+    struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
+    if (cause.kind == WEFT_ABORT_NONE || agent.told)
+        return;
+    agent.told = true;
+    struct weft_tree_cause told = {.kind = cause.kind,
+                                   .pe = cause.pe,
+                                   .pid = cause.pid,
+                                   .detail = cause.detail,
+                                   .state = cause.state,
+                                   .host = cause.pe >= 0 ? weft_boot_host(cause.pe) : -1};
+    struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told, .pe = -1};
+    say(&frame, &told, -1);
+    weft_hub_close(agent.hub);
+    agent.hub = NULL;
+}
+
+static void say_bye(struct line *line) {
+    struct weft_frame frame = {.kind = WEFT_TREE_BYE, .pe = -1};
+    if (!line->said_bye)
+        weft_spoke_send(&line->spoke, &frame, NULL);
+    line->said_bye = true;
+}
+
+/* --- Ends ------------------------------------------------------------------------------------- */
+
+static void job_end(enum weft_end_kind kind, int pe, int detail) {
+    struct weft_cause cause = {.kind = kind, .pe = pe, .detail = detail};
+    weft_control_abort(weft_attachment.control, &cause);
+}
+
+static int pe_first_of(int host) {
+    int pe = 0;
+    while (weft_boot_host(pe) != host)
+        pe++;
+    return pe;
+}
+
+static bool pe_has_left(int pe) {
+    return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
+}
+
+static bool host_has_left(int host) {
+    for (int pe = 0; pe < weft_attachment.npes; pe++)
+        if (weft_boot_host(pe) == host && !pe_has_left(pe))
+            return false;
+    return true;
+}
+
+/* The end of a connection. Who has said good-bye, or has left, may end as it likes. */
+static void line_judge(int host) {
+    struct line *line = &agent.line[host];
+    if (line->over || line->spoke.end == WEFT_SPOKE_LIVES)
+        return;
+    line->over = true;
+    if (line->spoke.end == WEFT_SPOKE_CLOSED && !line->heard_bye && !pe_has_left(pe_first_of(host)))
+        job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
+    if (line->spoke.end != WEFT_SPOKE_CLOSED && !line->heard_bye && !host_has_left(host))
+        job_end(WEFT_ABORT_HOST, -1, host);
+    weft_spoke_close(&line->spoke);
+}
+
+/* An exchange cannot come to its end without a host that has gone in order. */
+static void round_judge(void) {
+    for (int host = hosts_first(); host < hosts_end(); host++) {
+        bool gone = agent.line[host].over || agent.line[host].heard_bye;
+        bool awaited = is_middle() ? weft_rounds_await(&agent.rounds, host)
+                                   : agent.hub && weft_hub_is_pending(agent.hub);
+        if (gone && awaited)
+            job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
+    }
+}
+
+/* --- Hearing ---------------------------------------------------------------------------------- */
+
+static bool shared_hear(const unsigned char *payload, size_t bytes) {
+    struct weft_tree_round round;
+    if (bytes < sizeof round)
+        return false;
+    memcpy(&round, payload, sizeof round);
+    if (!agent.hub)
+        return true; /* the job ends */
+    if (round.round + 1 != agent.round)
+        return false;
+    return weft_hub_complete(agent.hub, payload + sizeof round, bytes - sizeof round) == 0;
+}
+
+/* To PE 0's agent: a host gives, or this one. */
+static bool gave_hear(int host, const void *payload, size_t bytes) {
+    size_t shared;
+    int given = weft_rounds_give(&agent.rounds, host, payload, bytes, &shared);
+    if (given <= 0)
+        return given == 0;
+    struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)shared, .pe = -1};
+    say(&frame, agent.rounds.shares, -1);
+    bool right = shared_hear(agent.rounds.shares, shared);
+    weft_rounds_next(&agent.rounds);
+    return right;
+}
+
+/* PE 0's agent passes on what one host says of its own PEs. */
+static bool news_hear(int host, const struct weft_frame *frame, const void *payload) {
+    if (weft_news_hear(agent.news, frame, payload))
+        return false;
+    if (is_middle())
+        say(frame, payload, host);
+    return true;
+}
+
+/* A PE cannot reach another host. If that one does not answer PE 0 either, it comes back or is
+ * lost, and a PE that still cannot reach it says so again. */
+static bool cut_judge(const struct weft_tree_cause *cut) {
+    if (cut->pe < 0 || cut->detail < 0 || cut->detail >= agent.nhosts ||
+        cut->detail == weft_boot_host(cut->pe))
+        return false;
+    const struct line *line = &agent.line[cut->detail];
+    bool lives =
+        cut->detail == agent.here || (!line->over && line->spoke.silence_ns < CUT_BEATS * BEAT_NS);
+    if (lives)
+        job_end(WEFT_ABORT_CUT, cut->pe, cut->detail);
+    return true;
+}
+
+static bool cause_hear(const struct weft_tree_cause *told, size_t bytes) {
+    struct weft_control *control = weft_attachment.control;
+    if (bytes != sizeof *told || told->kind == WEFT_ABORT_NONE || told->kind >= WEFT_ABORT_KINDS ||
+        told->pe < -1 || told->pe >= weft_attachment.npes)
+        return false;
+    if (told->pe >= 0 && !weft_boot_is_here(told->pe)) {
+        atomic_store(&control->pe[told->pe].pid, told->pid);
+        atomic_store(&control->pe[told->pe].state, told->state);
+    }
+    if (told->kind == WEFT_ABORT_CUT && is_middle())
+        return cut_judge(told);
+    job_end((enum weft_end_kind)told->kind, told->pe, told->detail);
+    return true;
+}
+
+static void cut_say(int pe, int host) {
+    struct weft_tree_cause cut = {.kind = WEFT_ABORT_CUT,
+                                  .pe = pe,
+                                  .pid = atomic_load(&weft_attachment.control->pe[pe].pid),
+                                  .detail = host,
+                                  .state = WEFT_PE_JOINED,
+                                  .host = agent.here};
+    struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof cut, .pe = -1};
+    if (is_middle())
+        cut_judge(&cut);
+    else
+        say(&frame, &cut, -1);
+}
+
+/* False: no agent of ours says that. */
+static bool frame_hear(int host, const struct weft_frame *frame, const void *payload) {
+    switch (frame->kind) {
+    case WEFT_TREE_GAVE:
+        return is_middle() && gave_hear(host, payload, frame->bytes);
+    case WEFT_TREE_SHARED:
+        return !is_middle() && shared_hear(payload, frame->bytes);
+    case WEFT_TREE_NEWS:
+    case WEFT_TREE_STALL:
+        return news_hear(host, frame, payload);
+    case WEFT_TREE_CAUSE:
+        return cause_hear(payload, frame->bytes);
+    case WEFT_TREE_BYE:
+        agent.line[host].heard_bye = true;
+        say_bye(&agent.line[host]);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void line_turn(int host, short revents) {
+    struct weft_spoke *spoke = &agent.line[host].spoke;
+    struct weft_frame frame;
+    const void *payload;
+    weft_spoke_turn(spoke, revents);
+    while (weft_spoke_next(spoke, &frame, &payload))
+        if (!frame_hear(host, &frame, payload))
+            weft_spoke_refuse(spoke);
+    line_judge(host);
+}
+
+/* --- A turn ----------------------------------------------------------------------------------- */
+
+static void gather(void) {
+    struct weft_hub_gathered gathered;
+    if (!agent.hub || !weft_hub_gather(agent.hub, &gathered))
+        return;
+    struct weft_tree_round round = {.round = agent.round++, .bytes = (uint32_t)gathered.bytes};
+    size_t bytes = (size_t)gathered.count * gathered.bytes;
+    unsigned char *payload = gathered.all ? malloc(sizeof round + bytes) : NULL;
+    struct weft_frame frame = {
+        .kind = WEFT_TREE_GAVE, .bytes = (uint32_t)(sizeof round + bytes), .pe = -1};
+    bool right = payload != NULL;
+    if (right) {
+        memcpy(payload, &round, sizeof round);
+        memcpy(payload + sizeof round, gathered.all, bytes);
+        right = !is_middle() || gave_hear(agent.here, payload, frame.bytes);
+    }
+    if (right && !is_middle())
+        say(&frame, payload, -1);
+    free(payload);
+    free(gathered.all);
+    if (right)
+        return;
+    weft_log("there is no memory for what PEs tell each other, or they tell different things");
+    job_end(WEFT_ABORT_ERROR, weft_attachment.pe, WEFT_STATUS_ERROR);
+}
+
+static void partings_turn(const struct pollfd *polls) {
+    struct weft_frame frame;
+    const void *payload;
+    for (int i = 0; i < agent.nparting; i++) {
+        weft_spoke_turn(&agent.parting[i], polls[i].revents);
+        while (weft_spoke_next(&agent.parting[i], &frame, &payload))
+            continue;
+        if (agent.parting[i].end && agent.parting[i].frames)
+            weft_spoke_close(&agent.parting[i]);
+    }
+}
+
+static void hub_turn(const struct pollfd *polls) {
+    for (int pe = 0; agent.hub && pe < weft_attachment.npes; pe++) {
+        int cut = polls[pe].revents ? weft_root_serve(agent.hub, pe) : -1;
+        if (cut >= 0)
+            cut_say(pe, cut);
+    }
+    if (!agent.hub)
+        return;
+    weft_hub_retry(agent.hub);
+    weft_root_check_lost(agent.hub);
+}
+
+/* The array for poll: the wake, then PEs, hosts, and those that part. */
+static void agent_turn(struct pollfd *polls) {
+    int npes = weft_attachment.npes;
+    struct pollfd *pes = polls + 1, *hosts = pes + npes, *parting = hosts + agent.nhosts;
+    uint64_t count;
+    polls[0] = (struct pollfd){.fd = agent.wake, .events = POLLIN};
+    for (int pe = 0; pe < npes; pe++)
+        pes[pe] = (struct pollfd){.fd = agent.hub ? weft_hub_socket(agent.hub, pe) : -1,
+                                  .events = agent.hub ? weft_hub_events(agent.hub, pe) : 0};
+    for (int host = 0; host < agent.nhosts; host++)
+        hosts[host] = weft_spoke_poll(&agent.line[host].spoke);
+    for (int i = 0; i < agent.nparting; i++)
+        parting[i] = weft_spoke_poll(&agent.parting[i]);
+    nfds_t all = (nfds_t)(1 + npes + agent.nhosts + agent.nparting);
+    if (poll(polls, all, agent.hub && weft_hub_crowded(agent.hub) ? 1 : LOOK_MS) <= 0)
+        for (nfds_t i = 0; i < all; i++)
+            polls[i].revents = 0;
+    if (polls[0].revents && read(agent.wake, &count, sizeof count) < 0)
+        weft_clock_sleep_ms(1);
+    hub_turn(pes);
+    for (int host = hosts_first(); host < hosts_end(); host++)
+        line_turn(host, hosts[host].revents);
+    partings_turn(parting);
+    gather();
+    weft_news_tell(agent.news);
+    round_judge();
+    say_cause();
+}
+
+/* --- The life of an agent --------------------------------------------------------------------- */
+
+static bool all_have_parted(void) {
+    bool parted = true;
+    for (int host = hosts_first(); host < hosts_end(); host++) {
+        struct line *line = &agent.line[host];
+        say_bye(line);
+        parted = parted && (line->over || (line->heard_bye && weft_spoke_is_flushed(&line->spoke)));
+    }
+    return parted;
+}
+
+static void answer(uint32_t asked) {
+    atomic_store(&agent.answered, asked);
+    weft_futex_wake(&agent.answered, WEFT_FUTEX_ALL);
+}
+
+static void *agent_main(void *polls) {
+    uint64_t until_ns = 0;
+    for (;;) {
+        uint32_t asked = atomic_load(&agent.asked);
+        bool finishing = atomic_load(&agent.finishing);
+        agent_turn(polls);
+        if (finishing && !until_ns)
+            until_ns = weft_clock_ns() + FINISH_MS * NS_PER_MS;
+        if (!finishing || all_have_parted() || weft_clock_ns() >= until_ns)
+            answer(asked);
+    }
+    return NULL;
+}
+
+/* Waits for a whole turn, or for the last one. */
+static void turn_await(void) {
+    uint64_t one = 1, until_ns = weft_clock_ns() + 2 * FINISH_MS * NS_PER_MS;
+    uint32_t mine = atomic_fetch_add(&agent.asked, 1) + 1, seen;
+    if (write(agent.wake, &one, sizeof one) < 0)
+        return; /* it has been woken more often than one can count */
+    while ((int32_t)((seen = atomic_load(&agent.answered)) - mine) < 0 &&
+           weft_clock_ns() < until_ns)
+        weft_futex_sleep(&agent.answered, seen, WEFT_FUTEX_ALL, FINISH_MS);
+}
+
+static int agent_make(const struct weft_agent_setup *setup) {
+    agent.nhosts = weft_boot_nhosts();
+    agent.here = weft_boot_host(weft_attachment.pe);
+    agent.hub = setup->hub;
+    agent.parting = setup->parting;
+    agent.nparting = setup->nparting;
+    for (int host = 0; host < agent.nhosts; host++)
+        agent.line[host].spoke = setup->spoke[host];
+    free(setup->spoke);
+    agent.rounds = (struct weft_rounds){.npes = weft_attachment.npes, .nhosts = agent.nhosts};
+    agent.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (agent.wake < 0)
+        return -errno;
+    return weft_news_open(&agent.news, weft_attachment.control, weft_attachment.npes, say_news,
+                          NULL);
+}
+
+int weft_agent_start(const struct weft_agent_setup *setup) {
+    pthread_t thread;
+    int error = agent_make(setup);
+    size_t count = (size_t)(1 + weft_attachment.npes + agent.nhosts + agent.nparting);
+    struct pollfd *polls = calloc(count, sizeof *polls);
+    if (error == 0)
+        error = polls ? weft_thread_start(&thread, agent_main, polls) : -ENOMEM;
+    if (error) {
+        weft_log("cannot start the thread that speaks for this host: %s", strerror(-error));
+        return error;
+    }
+    pthread_detach(thread);
+    agent.runs = true;
+    return 0;
+}
+
+void weft_agent_tell(void) {
+    if (agent.runs)
+        turn_await();
+}
+
+void weft_agent_finish(void) {
+    if (!agent.runs)
+        return;
+    atomic_store(&agent.finishing, true);
+    turn_await();
+}
+
+/* The connections go without a word: their other ends must not take this for the end of the PE. */
+void weft_agent_forget(void) {
+    if (!agent.runs)
+        return;
+    agent.runs = false;
+    for (int host = 0; host < agent.nhosts; host++)
+        if (agent.line[host].spoke.frames)
+            close(weft_frames_socket(agent.line[host].spoke.frames));
+    for (int i = 0; i < agent.nparting; i++)
+        if (agent.parting[i].frames)
+            close(weft_frames_socket(agent.parting[i].frames));
+    for (int pe = 0; agent.hub && pe < weft_attachment.npes; pe++)
+        if (weft_hub_socket(agent.hub, pe) >= 0)
+            close(weft_hub_socket(agent.hub, pe));
+    close(agent.wake);
+}

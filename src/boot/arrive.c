@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A PE that comes from another host tries the addresses of PE 0 in turn, until one of them has a
+ * listener with the key of the job: PE 0 may be late, and an address of its host may lead to
+ * another machine in this one's networks. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weft/version.h>
+#include "base/clock.h"
+#include "boot/callers.h"
+#include "boot/door.h"
+#include "boot/tree.h"
+
+enum { CONNECT_MS = 1000, SHAKE_MS = 5000, AGAIN_MS_MAX = 100 };
+
+#define NS_PER_MS UINT64_C(1000000)
+
+struct attempt {
+    const struct weft_identity *self;
+    struct weft_addresses addresses;
+    unsigned char key[WEFT_TLS_KEY_BYTES];
+    uint64_t begin_ns;
+    bool hinted;
+    bool refused;  /* in this round somebody did not accept the key */
+    char why[256]; /* the last attempt has failed */
+};
+
+static void call_fail(struct attempt *call, const char *address, const char *why) {
+    snprintf(call->why, sizeof call->why, "%s port %u: %s", address,
+             call->self->job_key.invitation.port, why);
+}
+
+static int call_shake(struct weft_tls *tls) {
+    uint64_t until_ns = weft_clock_ns() + SHAKE_MS * NS_PER_MS;
+    int error;
+    while ((error = weft_tls_shake(tls)) == -EAGAIN && weft_clock_ns() < until_ns) {
+        struct pollfd polls = {.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)};
+        poll(&polls, 1, WEFT_TREE_BEAT_MS);
+    }
+    return error == -EAGAIN ? -ETIMEDOUT : error;
+}
+
+static int address_call(struct attempt *call, const char *address, struct weft_tls **tls) {
+    char identity[16];
+    int socket = weft_door_connect(address, call->self->job_key.invitation.port, CONNECT_MS);
+    if (socket < 0) {
+        call_fail(call, address, strerror(-socket));
+        return -EAGAIN;
+    }
+    snprintf(identity, sizeof identity, "%d", call->self->pe);
+    int error = weft_tls_connect(tls, socket, identity, call->key);
+    if (error)
+        return error; /* logged */
+    error = call_shake(*tls);
+    if (error == 0)
+        return 0;
+    call->refused = call->refused || error == -EACCES;
+    call_fail(call, address, error == -ETIMEDOUT ? strerror(-error) : weft_tls_why(*tls));
+    weft_tls_close(*tls);
+    return -EAGAIN;
+}
+
+static void call_hint(struct attempt *call) {
+    uint64_t waited_ms = (weft_clock_ns() - call->begin_ns) / NS_PER_MS;
+    if (waited_ms < WEFT_MEET_HINT_MS || call->hinted)
+        return;
+    call->hinted = true;
+    weft_note("PE 0 of %d is on another host, and does not answer yet (%s)", call->self->npes,
+              call->why);
+}
+
+static int call_open(struct attempt *call, struct weft_tls **tls) {
+    uint64_t limit_ns = call->begin_ns + WEFT_MEET_LIMIT_MS * NS_PER_MS;
+    for (long pause_ms = 2;; pause_ms = 2 * pause_ms < AGAIN_MS_MAX ? 2 * pause_ms : AGAIN_MS_MAX) {
+        for (int i = 0; i < call->addresses.count; i++) {
+            int error = address_call(call, call->addresses.text[i], tls);
+            if (error != -EAGAIN)
+                return error;
+        }
+        if (call->refused) {
+            weft_log("who listens for PE 0 has another key than this job's (%s)", call->why);
+            return -EACCES;
+        }
+        call_hint(call);
+        if (weft_clock_ns() > limit_ns)
+            break;
+        weft_clock_sleep_ms(pause_ms);
+    }
+    weft_log("PE 0 of %d on another host does not answer within %d s (%s)", call->self->npes,
+             WEFT_MEET_LIMIT_MS / 1000, call->why);
+    return -ETIMEDOUT;
+}
+
+static void hello_send(const struct weft_identity *self, struct weft_spoke *spoke) {
+    struct weft_arrival_hello hello = {.version = WEFT_VERSION_STRING,
+                                       .pe = self->pe,
+                                       .npes = self->npes,
+                                       .pid = getpid(),
+                                       .host = weft_source_host()};
+    struct weft_frame frame = {.kind = WEFT_ARRIVAL_HELLO, .bytes = sizeof hello, .pe = self->pe};
+    gethostname(hello.name.name, sizeof hello.name.name - 1);
+    weft_spoke_send(spoke, &frame, &hello);
+}
+
+/* --- The answer ------------------------------------------------------------------------------- */
+
+static int places_take(const struct weft_identity *self, const unsigned char *payload, size_t bytes,
+                       struct weft_places *places) {
+    int32_t nhosts = 0;
+    size_t numbers = (size_t)self->npes * sizeof *places->host_of;
+    if (bytes >= sizeof nhosts)
+        memcpy(&nhosts, payload, sizeof nhosts);
+    size_t names = (size_t)nhosts * sizeof *places->host;
+    if (nhosts < 2 || nhosts > WEFT_MIDDLE_HOSTS_MAX || bytes != sizeof nhosts + names + numbers)
+        return -EPROTO;
+    places->host = malloc(names);
+    places->host_of = malloc(numbers);
+    if (!places->host || !places->host_of)
+        return -ENOMEM;
+    memcpy(places->host, payload + sizeof nhosts, names);
+    memcpy(places->host_of, payload + sizeof nhosts + names, numbers);
+    places->nhosts = nhosts;
+    places->here = places->host_of[self->pe];
+    return 0;
+}
+
+/* 1: not yet. */
+static int answer_hear(const struct weft_identity *self, struct weft_spoke *spoke,
+                       struct weft_places *places) {
+    struct weft_frame frame;
+    const void *payload;
+    int error = -EPIPE;
+    if (weft_spoke_next(spoke, &frame, &payload)) {
+        if (frame.kind == WEFT_ARRIVAL_PLACES)
+            error = places_take(self, payload, frame.bytes, places);
+        if (frame.kind == WEFT_ARRIVAL_REFUSAL)
+            weft_log("%.*s", (int)frame.bytes, (const char *)payload);
+        else if (error)
+            weft_log("PE 0 on another host does not say where the PEs are: %s", strerror(-error));
+    } else if (!spoke->end) {
+        return 1;
+    } else {
+        weft_log(spoke->end == WEFT_SPOKE_SILENT
+                     ? "the host of PE 0 does not answer (WEFT_HOST_TIMEOUT)"
+                     : "PE 0 has closed the connection before all PEs had come: it is gone, or "
+                       "another process is PE %d already",
+                 self->pe);
+    }
+    return error;
+}
+
+static int answer_await(const struct weft_identity *self, struct weft_spoke *spoke,
+                        struct weft_places *places) {
+    int error;
+    while ((error = answer_hear(self, spoke, places)) == 1) {
+        struct pollfd polls = weft_spoke_poll(spoke);
+        poll(&polls, 1, WEFT_TREE_BEAT_MS);
+        weft_spoke_turn(spoke, polls.revents);
+    }
+    return error;
+}
+
+bool weft_arrive_refused(struct weft_spoke *spoke, char *why) {
+    struct weft_frame frame;
+    const void *payload;
+    weft_spoke_turn(spoke, POLLIN);
+    if (weft_spoke_next(spoke, &frame, &payload)) {
+        bool words = frame.kind == WEFT_ARRIVAL_REFUSAL;
+        snprintf(why, WEFT_REFUSAL_BYTES, "%.*s", words ? (int)frame.bytes : 0,
+                 (const char *)payload);
+        if (!words)
+            snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 on another host says what makes no sense");
+        return true;
+    }
+    snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 is gone before all PEs had come");
+    return spoke->end != WEFT_SPOKE_LIVES;
+}
+
+void weft_arrive_say(struct weft_spoke *spoke, enum weft_arrival_kind kind) {
+    weft_spoke_send(spoke, &(struct weft_frame){.kind = kind, .pe = -1}, NULL);
+}
+
+static void network_find(const struct weft_spoke *spoke, struct weft_places *places) {
+    const char *wanted = weft_invitation_interface();
+    if (wanted)
+        snprintf(places->network, sizeof places->network, "%s", wanted);
+    else
+        weft_address_interface(weft_frames_socket(spoke->frames), places->network,
+                               sizeof places->network);
+}
+
+int weft_arrive(const struct weft_identity *self, struct weft_places *places,
+                struct weft_spoke *spoke) {
+    struct weft_tls *tls = NULL;
+    struct attempt call = {.self = self, .begin_ns = weft_clock_ns()};
+    *places = (struct weft_places){.nhosts = 0};
+    weft_invitation_read(&self->job_key.invitation, &call.addresses);
+    int error =
+        weft_tls_derive(call.key, self->job_key.secret, WEFT_ARRIVAL_LABEL, (uint32_t)self->pe);
+    error = error ? error : call_open(&call, &tls);
+    explicit_bzero(call.key, sizeof call.key);
+    error = error ? error : weft_spoke_open(spoke, tls);
+    if (error)
+        return error;
+    hello_send(self, spoke);
+    error = answer_await(self, spoke, places);
+    if (error)
+        weft_spoke_close(spoke);
+    else
+        network_find(spoke, places);
+    return error;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PE 0 believes of a caller what it has proven: its number. The rest is checked here, or concerns
+ * the caller's host alone. */
+#include "boot/callers.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <weft/version.h>
+#include "base/openssl.h"
+#include "boot/door.h"
+#include "boot/tree.h"
+
+enum { ROOM_FOR_STRANGERS = 16 };
+
+struct caller {
+    struct weft_spoke spoke;
+    struct weft_arrival_hello hello; /* pid is 0 before it has come */
+    bool ready, bye;                 /* it has said so */
+};
+
+struct weft_callers {
+    const struct weft_identity *self;
+    struct weft_door *door;
+    bool tried; /* to open it */
+    bool *came;
+    int ncame;
+    int unready;           /* hosts, once all PEs have come */
+    bool placed;           /* they know where */
+    struct caller *caller; /* by PE */
+};
+
+/* --- The port --------------------------------------------------------------------------------- */
+
+int weft_callers_open(struct weft_callers **opened, const struct weft_identity *self, bool *came) {
+    struct weft_callers *callers = calloc(1, sizeof *callers);
+    struct caller *caller = calloc((size_t)self->npes, sizeof *caller);
+    if (!callers || !caller) {
+        free(callers);
+        free(caller);
+        return -ENOMEM;
+    }
+    *callers = (struct weft_callers){.self = self, .came = came, .caller = caller};
+    *opened = callers;
+    return 0;
+}
+
+void weft_callers_close(struct weft_callers *callers) {
+    if (!callers)
+        return;
+    for (int pe = 0; pe < callers->self->npes; pe++)
+        weft_spoke_close(&callers->caller[pe].spoke);
+    weft_door_close(callers->door);
+    int reserved = weft_invitation_redeem(&callers->self->job_key.invitation);
+    if (reserved >= 0)
+        close(reserved);
+    free(callers->caller);
+    free(callers);
+}
+
+static bool caller_key_of(void *owner, const char *identity,
+                          unsigned char key[WEFT_TLS_KEY_BYTES]) {
+    const struct weft_callers *callers = owner;
+    int pe = weft_source_number(identity, INT_MAX);
+    return pe > 0 && weft_tls_derive(key, callers->self->job_key.secret, WEFT_ARRIVAL_LABEL,
+                                     (uint32_t)pe) == 0;
+}
+
+/* One of a PE beyond the last is heard as well, for it has to be told why it is none. */
+static void caller_take(void *owner, struct weft_tls *tls) {
+    struct weft_callers *callers = owner;
+    int pe = weft_source_number(weft_tls_peer(tls), INT_MAX);
+    struct caller *caller = &callers->caller[pe < callers->self->npes ? pe : 0];
+    if (caller->spoke.frames)
+        weft_tls_close(tls);
+    else
+        weft_spoke_open(&caller->spoke, tls); /* logged; it will be missed */
+}
+
+int weft_callers_listen(struct weft_callers *callers) {
+    const struct weft_identity *self = callers->self;
+    bool sure = self->here && self->here < self->npes;
+    if (callers->tried)
+        return 0;
+    callers->tried = true;
+    if (!sure && weft_openssl_load() < 0)
+        return -ENOSYS; /* they may just be late */
+    int reserved = weft_invitation_redeem(&self->job_key.invitation);
+    if (reserved < 0) {
+        if (sure)
+            weft_log("%s: some PEs are on other hosts, and %s", self->source->name,
+                     self->job_key.invitation.port
+                         ? "PE 0 has to be the process that has made the unique id"
+                         : "this one has no address for them (WEFT_INTERFACE may name a network)");
+        return -EADDRNOTAVAIL;
+    }
+    return weft_door_open(&callers->door,
+                          &(struct weft_door_options){.places = self->npes + ROOM_FOR_STRANGERS,
+                                                      .key_of = caller_key_of,
+                                                      .take = caller_take,
+                                                      .owner = callers,
+                                                      .reserved = &reserved});
+}
+
+/* --- Hearing ---------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static int why_write(char *why, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, WEFT_REFUSAL_BYTES, format, arguments);
+    va_end(arguments);
+    return -EPROTO;
+}
+
+static int hello_judge(struct weft_callers *callers, int pe, const struct weft_arrival_hello *hello,
+                       char *why) {
+    const struct weft_identity *self = callers->self;
+    if (strcmp(hello->version, WEFT_VERSION_STRING) != 0)
+        return why_write(why,
+                         "PE %d on another host runs Weft %s and PE 0 (pid %d) %s: install the "
+                         "same version everywhere",
+                         pe, hello->version, (int)getpid(), WEFT_VERSION_STRING);
+    if (hello->npes != self->npes || hello->pe != pe || pe == 0)
+        return why_write(why, "process %d on %s wants to be PE %d of %d in a job of %d PEs",
+                         hello->pid, hello->name.name, hello->pe, hello->npes, self->npes);
+    if (callers->came[pe])
+        return why_write(why, "process %d on %s wants to be PE %d, which is on this host already",
+                         hello->pid, hello->name.name, pe);
+    callers->came[pe] = true;
+    callers->ncame++;
+    callers->caller[pe].hello = *hello;
+    return 0;
+}
+
+/* Another version's may be shorter or longer. */
+static int hello_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
+                      const void *payload, char *why) {
+    struct weft_arrival_hello hello = {.pid = 0};
+    if (frame->kind != WEFT_ARRIVAL_HELLO || callers->caller[pe].hello.pid ||
+        frame->bytes < sizeof hello.version)
+        return why_write(why, "PE %d on another host says what makes no sense", pe);
+    memcpy(&hello, payload, frame->bytes < sizeof hello ? frame->bytes : sizeof hello);
+    hello.version[sizeof hello.version - 1] = '\0';
+    hello.name.name[sizeof hello.name.name - 1] = '\0';
+    weft_log_make_printable(hello.version, sizeof hello.version);
+    weft_log_make_printable(hello.name.name, sizeof hello.name.name);
+    return hello_judge(callers, pe, &hello, why);
+}
+
+/* Behind the places: the first PE of a host says the one, others the other, each once. */
+static int caller_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
+                       const void *payload, char *why) {
+    struct caller *caller = &callers->caller[pe];
+    if (!callers->placed)
+        return hello_hear(callers, pe, frame, payload, why);
+    if (caller->ready || caller->bye ||
+        (frame->kind != WEFT_ARRIVAL_READY && frame->kind != WEFT_ARRIVAL_BYE))
+        return why_write(why, "PE %d on another host says what makes no sense", pe);
+    caller->bye = frame->kind == WEFT_ARRIVAL_BYE;
+    caller->ready = !caller->bye;
+    callers->unready -= caller->ready;
+    return 0;
+}
+
+static int caller_lost(const struct caller *caller, int pe, char *why) {
+    const char *name = caller->hello.pid ? caller->hello.name.name : "another host";
+    if (caller->spoke.end == WEFT_SPOKE_SILENT)
+        return why_write(why, "the host of PE %d (%s) does not answer", pe, name);
+    return why_write(why, "PE %d (pid %d on %s) has ended before all PEs had come", pe,
+                     caller->hello.pid, name);
+}
+
+static int caller_turn(struct weft_callers *callers, int pe, short revents, char *why) {
+    struct caller *caller = &callers->caller[pe];
+    struct weft_frame frame;
+    const void *payload;
+    int error = 0;
+    weft_spoke_turn(&caller->spoke, revents);
+    while (error == 0 && !caller->ready && weft_spoke_next(&caller->spoke, &frame, &payload))
+        error = caller_hear(callers, pe, &frame, payload, why);
+    return error == 0 && caller->spoke.end && !caller->bye ? caller_lost(caller, pe, why) : error;
+}
+
+int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls) {
+    int count = 1, door = callers->door ? weft_door_descriptor(callers->door) : -1;
+    polls[0] = (struct pollfd){.fd = door, .events = POLLIN};
+    for (int pe = 0; pe < callers->self->npes; pe++)
+        if (callers->caller[pe].spoke.frames)
+            polls[count++] = weft_spoke_poll(&callers->caller[pe].spoke);
+    return count;
+}
+
+/* Callers that have just been let in are heard, too: their words may lie behind the handshake. What
+ * a host says when it is ready is for the agent. */
+int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, char *why) {
+    int at = 1, error = 0;
+    short revents[callers->self->npes];
+    for (int pe = 0; pe < callers->self->npes; pe++)
+        revents[pe] = callers->caller[pe].spoke.frames ? polls[at++].revents : 0;
+    if (callers->door && polls[0].revents)
+        weft_door_turn(callers->door);
+    for (int pe = 0; error == 0 && pe < callers->self->npes; pe++)
+        if (callers->caller[pe].spoke.frames)
+            error = caller_turn(callers, pe, revents[pe], why);
+    return error ? error : callers->ncame;
+}
+
+/* --- An end of the waiting -------------------------------------------------------------------- */
+
+void weft_callers_refuse(struct weft_callers *callers, const char *why) {
+    struct weft_frame frame = {
+        .kind = WEFT_ARRIVAL_REFUSAL, .bytes = (uint32_t)strlen(why), .pe = -1};
+    for (int pe = 0; callers && pe < callers->self->npes; pe++)
+        weft_spoke_send(&callers->caller[pe].spoke, &frame, why);
+}
+
+/* The place of the host of this caller among those that have been seen. */
+static int host_find(const struct weft_callers *callers, const struct weft_places *places, int pe) {
+    for (int other = 1; other < pe; other++)
+        if (callers->caller[other].hello.host == callers->caller[pe].hello.host &&
+            places->host_of[other] > 0)
+            return places->host_of[other];
+    return -1;
+}
+
+static int hosts_find(const struct weft_callers *callers, struct weft_places *places, char *why) {
+    gethostname(places->host[0].name, sizeof places->host[0].name - 1);
+    places->nhosts = 1;
+    for (int pe = 1; pe < callers->self->npes; pe++) {
+        const struct caller *caller = &callers->caller[pe];
+        int host = caller->hello.pid ? host_find(callers, places, pe) : 0;
+        if (host < 0 && places->nhosts == WEFT_MIDDLE_HOSTS_MAX)
+            return why_write(why, "the PEs are on more than %d hosts", WEFT_MIDDLE_HOSTS_MAX);
+        if (host < 0) {
+            host = places->nhosts++;
+            places->host[host] = caller->hello.name;
+        }
+        places->host_of[pe] = host;
+    }
+    return 0;
+}
+
+static int places_tell(struct weft_callers *callers, const struct weft_places *places) {
+    int32_t nhosts = places->nhosts;
+    size_t names = (size_t)nhosts * sizeof *places->host;
+    size_t numbers = (size_t)callers->self->npes * sizeof *places->host_of;
+    size_t bytes = sizeof nhosts + names + numbers;
+    unsigned char *payload = malloc(bytes);
+    if (!payload)
+        return -ENOMEM;
+    memcpy(payload, &nhosts, sizeof nhosts);
+    memcpy(payload + sizeof nhosts, places->host, names);
+    memcpy(payload + sizeof nhosts + names, places->host_of, numbers);
+    struct weft_frame frame = {.kind = WEFT_ARRIVAL_PLACES, .bytes = (uint32_t)bytes, .pe = -1};
+    for (int pe = 1; pe < callers->self->npes; pe++)
+        weft_spoke_send(&callers->caller[pe].spoke, &frame, payload);
+    free(payload);
+    return 0;
+}
+
+/* By which network the others come is known of the first that has come. */
+static void network_find(const struct weft_callers *callers, struct weft_places *places) {
+    const char *wanted = weft_invitation_interface();
+    int pe = 1;
+    while (!callers->caller[pe].spoke.frames)
+        pe++;
+    if (wanted)
+        snprintf(places->network, sizeof places->network, "%s", wanted);
+    else
+        weft_address_interface(weft_frames_socket(callers->caller[pe].spoke.frames),
+                               places->network, sizeof places->network);
+}
+
+int weft_callers_place(struct weft_callers *callers, struct weft_places *places, char *why) {
+    size_t npes = (size_t)callers->self->npes;
+    weft_door_close(callers->door);
+    callers->door = NULL;
+    *places = (struct weft_places){.nhosts = 1};
+    if (callers->ncame == 0)
+        return 0;
+    places->host = calloc(WEFT_MIDDLE_HOSTS_MAX, sizeof *places->host);
+    places->host_of = calloc(npes, sizeof *places->host_of);
+    if (!places->host || !places->host_of)
+        return why_write(why, "there is no memory for who is on which host");
+    int error = hosts_find(callers, places, why);
+    if (error)
+        return error;
+    network_find(callers, places);
+    callers->placed = true;
+    callers->unready = places->nhosts - 1;
+    if (places_tell(callers, places) == 0)
+        return 0;
+    return why_write(why, "there is no memory to tell who is on which host");
+}
+
+bool weft_callers_are_ready(const struct weft_callers *callers) {
+    return callers->unready == 0;
+}
+
+int weft_callers_pid(const struct weft_callers *callers, int pe) {
+    return callers->caller[pe].hello.pid;
+}
+
+struct weft_spoke *weft_callers_spoke(struct weft_callers *callers, int pe) {
+    return &callers->caller[pe].spoke;
+}
+
+/* --- Places ----------------------------------------------------------------------------------- */
+
+void weft_places_free(struct weft_places *places) {
+    free(places->host);
+    free(places->host_of);
+    places->host = NULL;
+    places->host_of = NULL;
+}
+
+int weft_places_first(const struct weft_places *places, int host) {
+    int pe = 0;
+    while (places->host_of && places->host_of[pe] != host)
+        pe++;
+    return pe;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where members of a host follow each other, reductions go along the hosts. Where a host has
+ * several turns each member folds a chunk of what it pulls from all, and the chunks are gathered:
+ * so a byte of a result crosses once to a host, and a byte of a source once to the member that
+ * folds it. */
+#include <stdlib.h>
+#include "coll/hosts.h"
+
+static void fold_and_gather(struct weft_crossing *crossing, void *dest, const void *source,
+                            const struct weft_folding *folding) {
+    const struct weft_group *group = crossing->group;
+    struct weft_hosts_block blocks[group->npes];
+    size_t elem = folding->fold->elem_bytes;
+    weft_mover_meet(&weft_mover_far, group);
+    weft_plan_fold_chunk(group, &weft_mover_far, dest, source, folding, false);
+    for (int member = 0; member < group->npes; member++) {
+        size_t begin = weft_plan_chunk_begin(group, folding, member) * elem;
+        size_t bytes = weft_plan_chunk_begin(group, folding, member + 1) * elem - begin;
+        bool near = crossing->levels->hosts[member] == crossing->levels->leader;
+        char *at = (char *)dest + begin;
+        if (member != group->me && bytes > 0)
+            at = near ? weft_group_near(group, at, bytes, member) : NULL;
+        blocks[member] = (struct weft_hosts_block){begin, bytes, at};
+    }
+    weft_crossing_meet(crossing, 1);
+    weft_hosts_gather(crossing, dest, blocks);
+    weft_crossing_end(crossing);
+}
+
+void weft_hosts_fold(const struct weft_group *group, void *dest, const void *source,
+                     const struct weft_folding *folding) {
+    struct weft_crossing crossing = weft_crossing_of(group);
+    if (crossing.levels->in_turn) {
+        weft_hosts_fold_along(&crossing, dest, source, folding);
+    } else if (folding->of == WEFT_FOLD_OF_ALL) {
+        fold_and_gather(&crossing, dest, source, folding);
+    } else {
+        weft_plan_fold(group, &weft_mover_far, dest, source, folding);
+        weft_crossing_give_back(&crossing);
+    }
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each member pushes its block to one member of each other host, and those near to that one copy it
+ * from there:
+ *
+ *     host a: 0, 1     host b: 2, 3      0 pushes to 2, 1 to 3, 2 to 0, 3 to 1
+ *                                        1 copies 2's block from 0, and 0 3's from 1 */
+#include <string.h>
+#include "coll/hosts.h"
+
+static void block_copy(void *dest, const void *source, size_t bytes, bool stream) {
+    struct weft_pieces piece = {.bytes = bytes, .count = 1, .stream = stream};
+    if (bytes > 0 && dest != source)
+        weft_pieces_copy(dest, source, &piece);
+}
+
+/* To the next host first, so that no host is written to by all at once. */
+static void push_own(const struct weft_crossing *crossing, char *dest,
+                     const struct weft_hosts_block *own) {
+    const struct weft_levels *levels = crossing->levels;
+    int rank = weft_levels_rank(levels, crossing->group->me);
+    for (int distance = 1; distance < levels->nleaders && own->bytes > 0; distance++) {
+        int host = (levels->leader + distance) % levels->nleaders;
+        weft_crossing_push(crossing, WEFT_PUSH_ACROSS, dest + own->offset, own->source, own->bytes,
+                           1, weft_crossing_taker(crossing, host, rank));
+    }
+}
+
+/* Whether a member on this host takes what `from` pushes here. */
+static bool takes(const struct weft_crossing *crossing, int taker, int from,
+                  const struct weft_hosts_block *block) {
+    const struct weft_levels *levels = crossing->levels;
+    if (levels->hosts[from] == levels->leader || block->bytes == 0)
+        return false;
+    int rank = weft_levels_rank(levels, from);
+    return weft_crossing_taker(crossing, levels->leader, rank) == taker;
+}
+
+static void copy_taken(const struct weft_crossing *crossing, char *dest,
+                       const struct weft_hosts_block *blocks, int taker, bool stream) {
+    const struct weft_group *group = crossing->group;
+    uint32_t all = 0;
+    for (int from = 0; from < group->npes; from++)
+        all += takes(crossing, taker, from, &blocks[from]);
+    for (int from = 0; from < group->npes; from++) {
+        const struct weft_hosts_block *block = &blocks[from];
+        if (!takes(crossing, taker, from, block))
+            continue;
+        weft_crossing_await(crossing, WEFT_PUSH_ACROSS, from, 1, all, taker);
+        char *to = dest + block->offset;
+        if (taker != group->me)
+            block_copy(to, weft_group_near(group, to, block->bytes, taker), block->bytes, stream);
+    }
+}
+
+void weft_hosts_gather(const struct weft_crossing *crossing, char *dest,
+                       const struct weft_hosts_block *blocks) {
+    const struct weft_group *group = crossing->group;
+    size_t total = 0;
+    for (int member = 0; member < group->npes; member++)
+        total += blocks[member].bytes;
+    bool stream = weft_stream_wanted(2 * total);
+    int count = weft_crossing_count(crossing), rank = weft_levels_rank(crossing->levels, group->me);
+    push_own(crossing, dest, &blocks[group->me]);
+    for (int distance = 0; distance < count; distance++) {
+        const struct weft_hosts_block *block =
+            &blocks[weft_crossing_near(crossing, (rank + distance) % count)];
+        block_copy(dest + block->offset, block->source, block->bytes, stream);
+    }
+    for (int distance = 0; distance < count; distance++)
+        copy_taken(crossing, dest, blocks, weft_crossing_near(crossing, (rank + distance) % count),
+                   stream);
+}
+
+void weft_hosts_fcollect(const struct weft_group *group, void *dest, const void *source,
+                         size_t bytes) {
+    struct weft_hosts_block blocks[group->npes];
+    struct weft_crossing crossing = weft_crossing_of(group);
+    weft_crossing_meet(&crossing, 1);
+    for (int member = 0; member < group->npes; member++) {
+        bool near = crossing.levels->hosts[member] == crossing.levels->leader;
+        const void *at = member == group->me ? source
+                         : near              ? weft_group_near(group, source, bytes, member)
+                                             : NULL;
+        blocks[member] = (struct weft_hosts_block){(size_t)member * bytes, bytes, at};
+    }
+    weft_hosts_gather(&crossing, dest, blocks);
+    weft_crossing_end(&crossing);
+}

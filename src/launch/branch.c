@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A child is judged by its silence only while this process itself has come by all the time: after a
+ * stop what has come is read first. */
+#include "launch/branch.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include "base/clock.h"
+#include "base/env.h"
+#include "launch/addresses.h"
+
+enum {
+    STATUS_NOT_FOUND = 127,
+    STATUS_OF_SSH = 255,
+    LOST_MS = 200, /* for the process of a child that may never notice */
+    WHY_BYTES = 512,
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* Places in the array for poll; three of each child follow. */
+enum { POLL_DOOR, POLL_CHILDREN };
+enum { POLL_FRAMES, POLL_SAYS, POLL_FEED, POLLS_A_CHILD };
+
+/* --- Children -------------------------------------------------------------------------------- */
+
+static void child_make(struct weft_branch *branch, const struct weft_branch_plan *plan, int first,
+                       int count) {
+    const struct weft_branch_host *host = &plan->host[first];
+    branch->child[branch->nchildren++] = (struct weft_branch_child){
+        .first = first,
+        .count = count,
+        .name = host->name,
+        .remote = {.name = host->called, .here = host->here, .input = -1, .says = -1}};
+}
+
+int weft_branch_open(struct weft_branch *branch, const struct weft_branch_plan *plan) {
+    int first = plan->first + plan->own, count = plan->count - plan->own;
+    int parts = count < plan->fan_out ? count : plan->fan_out;
+    branch->child = calloc((size_t)parts + 1, sizeof *branch->child);
+    branch->nhosts = plan->nhosts;
+    branch->turn_ns = branch->listening_ns = weft_clock_ns();
+    if (!branch->child)
+        return -ENOMEM;
+    if (plan->own)
+        child_make(branch, plan, plan->first, 1);
+    for (int part = 0; part < parts; part++) {
+        int size = count / parts + (part < count % parts);
+        child_make(branch, plan, first, size);
+        first += size;
+    }
+    return 0;
+}
+
+int weft_branch_child_of(const struct weft_branch *branch, int host) {
+    for (int child = 0; child < branch->nchildren; child++)
+        if (host >= branch->child[child].first &&
+            host < branch->child[child].first + branch->child[child].count)
+            return child;
+    return -1;
+}
+
+static void child_lose(struct weft_branch *branch, int child, const char *why) {
+    struct weft_branch_child *it = &branch->child[child];
+    weft_frames_close(it->frames);
+    it->frames = NULL;
+    it->came = true; /* and is not waited for */
+    branch->above->lose(branch->owner, child, why);
+}
+
+/* --- Starting -------------------------------------------------------------------------------- */
+
+static bool door_key_of(void *owner, const char *identity, unsigned char key[WEFT_TLS_KEY_BYTES]) {
+    const struct weft_branch *branch = owner;
+    int host = weft_options_number(identity, 0, branch->nhosts - 1);
+    int child = host < 0 ? -1 : weft_branch_child_of(branch, host);
+    return child >= 0 && branch->child[child].first == host &&
+           weft_tls_derive(key, branch->secret, "weft-psk-v1", (uint32_t)host) == 0;
+}
+
+static void door_take(void *owner, struct weft_tls *tls) {
+    struct weft_branch *branch = owner;
+    int host = weft_options_number(weft_tls_peer(tls), 0, branch->nhosts - 1);
+    int child = weft_branch_child_of(branch, host);
+    if (child < 0 || branch->child[child].came) { /* the door has seen to it */
+        weft_tls_close(tls);
+        return;
+    }
+    branch->child[child].came = true;
+    if (weft_frames_open(&branch->child[child].frames, tls) < 0)
+        child_lose(branch, child, "there is no memory for its connection");
+}
+
+static int start_fail(int code, const char *what) {
+    fprintf(stderr, "oshrun: cannot start: %s: %s\n", what, strerror(-code));
+    return code;
+}
+
+static int door_open(struct weft_branch *branch) {
+    int error = weft_tls_load();
+    if (error)
+        return error; /* said */
+    if (getrandom(branch->secret, sizeof branch->secret, 0) != sizeof branch->secret)
+        return start_fail(-errno, "there is no secret to be had");
+    return weft_door_open(&branch->door,
+                          &(struct weft_door_options){.places = branch->nchildren + 16,
+                                                      .key_of = door_key_of,
+                                                      .take = door_take,
+                                                      .owner = branch});
+}
+
+/* On this host, too, a child calls by the network of the others: by it PEs will reach each other.
+ */
+static void addresses_find(struct weft_addresses *addresses, const struct weft_branch *branch,
+                           int child, const struct weft_addresses_way *ways) {
+    bool here = branch->child[child].remote.here;
+    int other = child;
+    for (int i = 0; here && i < branch->nchildren; i++)
+        if (!branch->child[i].remote.here)
+            other = i;
+    addresses->count = 0;
+    weft_addresses_add(addresses, ways[other].text);
+    if (here)
+        weft_addresses_add(addresses, "127.0.0.1");
+    weft_addresses_add_own(addresses, NULL);
+}
+
+/* NULL: there is no memory. `network`: it is the same for all. */
+static struct weft_addresses_way *ways_find(const struct weft_branch *branch, const char *network) {
+    struct weft_addresses_way *ways = calloc((size_t)branch->nchildren, sizeof *ways);
+    for (int child = 0; ways && child < branch->nchildren; child++) {
+        const struct weft_remote *remote = &branch->child[child].remote;
+        ways[child].name = remote->here ? NULL : remote->name;
+        snprintf(ways[child].text, sizeof ways[child].text, "%s", network ? network : "");
+    }
+    if (ways && !network)
+        weft_addresses_find_ways(ways, branch->nchildren);
+    return ways;
+}
+
+static int child_start(struct weft_branch *branch, int child, struct weft_start *start,
+                       const struct weft_catch *caught) {
+    struct weft_branch_child *it = &branch->child[child];
+    char *text;
+    size_t bytes;
+    start->host = it->first;
+    start->below = it->count;
+    int error = weft_tls_derive(start->key, branch->secret, "weft-psk-v1", (uint32_t)it->first);
+    if (error)
+        return error; /* said */
+    if (start->naddresses == 0)
+        return start_fail(-EADDRNOTAVAIL, "this host has no address for others to call it by");
+    error = weft_start_write(start, &text, &bytes);
+    if (error == 0)
+        error = weft_remote_start(&it->remote, caught, text, bytes);
+    return error ? start_fail(error, it->name) : 0;
+}
+
+int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
+                      const struct weft_branch_plan *plan, const struct weft_catch *caught,
+                      const char *network) {
+    static struct weft_addresses addresses;
+    const char **called = calloc((size_t)plan->nhosts, sizeof *called);
+    struct weft_addresses_way *ways = ways_find(branch, network);
+    int error = called && ways ? door_open(branch) : start_fail(-ENOMEM, "its hosts");
+    for (int host = 0; called && host < plan->nhosts; host++)
+        called[host] = plan->host[host].called;
+    start->port = error ? 0 : weft_door_port(branch->door);
+    branch->silence_ns = (uint64_t)start->silence_ms * NS_PER_MS;
+    for (int child = 0; child < branch->nchildren && error == 0; child++) {
+        addresses_find(&addresses, branch, child, ways);
+        start->naddresses = addresses.count;
+        for (int i = 0; i < addresses.count; i++)
+            start->address[i] = addresses.text[i];
+        start->called = called + branch->child[child].first;
+        error = child_start(branch, child, start, caught);
+    }
+    explicit_bzero(start->key, sizeof start->key);
+    free(called);
+    free(ways);
+    return error;
+}
+
+void weft_branch_shut(struct weft_branch *branch) {
+    weft_door_close(branch->door);
+    branch->door = NULL;
+    explicit_bzero(branch->secret, sizeof branch->secret);
+}
+
+/* Why a child is over before it has come. */
+static void start_judge(const struct weft_remote *remote, char *why, size_t bytes) {
+    int status =
+        WIFSIGNALED(remote->wait) ? 128 + WTERMSIG(remote->wait) : WEXITSTATUS(remote->wait);
+    if (remote->here)
+        snprintf(why, bytes, "its oshrun has ended with status %d", status);
+    else if (status == STATUS_NOT_FOUND)
+        snprintf(why, bytes,
+                 "%s is not there, or '%s' is not here (Weft is to lie at the same place on all "
+                 "hosts)",
+                 weft_remote_program(), weft_env.ssh);
+    else if (status == STATUS_OF_SSH)
+        snprintf(why, bytes, "'%s %s' cannot reach it", weft_env.ssh, remote->name);
+    else
+        snprintf(why, bytes, "'%s %s %s --daemon' has ended with status %d", weft_env.ssh,
+                 remote->name, weft_remote_program(), status);
+}
+
+void weft_branch_reap(struct weft_branch *branch) {
+    char why[WHY_BYTES];
+    for (int child = 0; child < branch->nchildren; child++) {
+        struct weft_branch_child *it = &branch->child[child];
+        bool ran = it->remote.process > 0;
+        if (!ran || !weft_remote_reap(&it->remote) || it->came)
+            continue;
+        start_judge(&it->remote, why, sizeof why);
+        child_lose(branch, child, why);
+    }
+}
+
+/* --- Speaking and hearing -------------------------------------------------------------------- */
+
+void weft_branch_send(struct weft_branch *branch, int child, const struct weft_frame *frame,
+                      const void *payload) {
+    struct weft_frames *frames = branch->child[child].frames;
+    int error = frames ? weft_frames_send(frames, frame, payload) : 0;
+    if (error == -ENOBUFS || error == -EMSGSIZE || error == -ENOMEM) /* else the next look tells */
+        child_lose(branch, child, "it takes no more");
+}
+
+void weft_branch_route(struct weft_branch *branch, const struct weft_frame *frame,
+                       const void *payload) {
+    int one = frame->host >= 0 ? weft_branch_child_of(branch, frame->host) : -1;
+    for (int child = 0; child < branch->nchildren; child++) {
+        const struct weft_branch_child *it = &branch->child[child];
+        bool alone = it->count == 1 && frame->host == WEFT_TREE_ALL_BUT(it->first);
+        if (frame->host >= 0 ? child == one : !alone)
+            weft_branch_send(branch, child, frame, payload);
+    }
+}
+
+static bool frame_hear(struct weft_branch *branch, int child, const struct weft_frame *frame,
+                       const void *payload) {
+    return frame->kind == WEFT_TREE_BEAT ||
+           (weft_branch_child_of(branch, frame->host) == child &&
+            branch->above->hear(branch->owner, child, frame, payload));
+}
+
+static void child_hear(struct weft_branch *branch, int child, short revents) {
+    struct weft_branch_child *it = &branch->child[child];
+    struct weft_frame frame;
+    const void *payload;
+    char why[80] = "its connection has ended";
+    int one = 0;
+    if (!it->frames)
+        return;
+    weft_frames_serve(it->frames, revents);
+    while (it->frames && (one = weft_frames_next(it->frames, &frame, &payload)) == 1)
+        if (!frame_hear(branch, child, &frame, payload)) {
+            snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,
+                     frame.bytes);
+            one = -EPROTO;
+            break;
+        }
+    if (it->frames && one < 0)
+        child_lose(branch, child, why);
+}
+
+/* --- The loop -------------------------------------------------------------------------------- */
+
+int weft_branch_count(const struct weft_branch *branch) {
+    return POLL_CHILDREN + branch->nchildren * POLLS_A_CHILD;
+}
+
+void weft_branch_polls(const struct weft_branch *branch, struct pollfd *polls) {
+    polls[POLL_DOOR] = (struct pollfd){.fd = branch->door ? weft_door_descriptor(branch->door) : -1,
+                                       .events = POLLIN};
+    for (int child = 0; child < branch->nchildren; child++) {
+        const struct weft_branch_child *it = &branch->child[child];
+        struct pollfd *own = &polls[POLL_CHILDREN + child * POLLS_A_CHILD];
+        bool feeding = it->remote.fed < it->remote.bytes;
+        own[POLL_FRAMES] = (struct pollfd){.fd = -1};
+        if (it->frames)
+            own[POLL_FRAMES] = (struct pollfd){.fd = weft_frames_socket(it->frames),
+                                               .events = weft_frames_events(it->frames)};
+        own[POLL_SAYS] = (struct pollfd){.fd = it->remote.says, .events = POLLIN};
+        own[POLL_FEED] = (struct pollfd){.fd = feeding ? it->remote.input : -1, .events = POLLOUT};
+    }
+}
+
+/* Frames of children that have just come in are looked for, too: they may lie behind the handshake.
+ */
+void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
+    const struct pollfd *children = &polls[POLL_CHILDREN];
+    for (int child = 0; child < branch->nchildren; child++) {
+        const struct pollfd *own = &children[child * POLLS_A_CHILD];
+        if (own[POLL_SAYS].revents)
+            weft_remote_hear(&branch->child[child].remote);
+        if (own[POLL_FEED].revents)
+            weft_remote_feed(&branch->child[child].remote);
+    }
+    if (branch->door && polls[POLL_DOOR].revents)
+        weft_door_turn(branch->door);
+    for (int child = 0; child < branch->nchildren; child++) {
+        const struct pollfd *own = &children[child * POLLS_A_CHILD];
+        if (own[POLL_FRAMES].revents || own[POLL_FRAMES].fd < 0)
+            child_hear(branch, child, own[POLL_FRAMES].revents);
+    }
+}
+
+static void beats_send(struct weft_branch *branch, uint64_t now_ns) {
+    struct weft_frame beat = {.kind = WEFT_TREE_BEAT};
+    if (now_ns < branch->beat_ns + WEFT_TREE_BEAT_MS * NS_PER_MS)
+        return;
+    branch->beat_ns = now_ns;
+    for (int child = 0; child < branch->nchildren; child++)
+        weft_branch_send(branch, child, &beat, NULL);
+}
+
+void weft_branch_turn(struct weft_branch *branch) {
+    uint64_t now_ns = weft_clock_ns();
+    beats_send(branch, now_ns);
+    if (now_ns > branch->turn_ns + branch->silence_ns / 2)
+        branch->listening_ns = now_ns; /* this process was stopped, or got no processor */
+    branch->turn_ns = now_ns;
+    for (int child = 0; child < branch->nchildren; child++) {
+        const struct weft_branch_child *it = &branch->child[child];
+        if (!it->frames)
+            continue;
+        uint64_t heard = weft_frames_heard_ns(it->frames);
+        heard = heard > branch->listening_ns ? heard : branch->listening_ns;
+        char why[64];
+        snprintf(why, sizeof why, "nothing was heard of it for %g s",
+                 (double)branch->silence_ns / 1e9);
+        if (now_ns > heard + branch->silence_ns)
+            child_lose(branch, child, why);
+    }
+}
+
+/* Daemons go when their input ends, and ssh behind them. */
+void weft_branch_close(struct weft_branch *branch, int patience_ms, bool hear) {
+    uint64_t begin_ns = weft_clock_ns();
+    weft_branch_shut(branch);
+    for (int child = 0; child < branch->nchildren; child++) {
+        struct weft_branch_child *it = &branch->child[child];
+        it->came = it->frames != NULL; /* and is there still */
+        weft_frames_close(it->frames);
+        it->frames = NULL;
+        weft_remote_leave(&it->remote);
+    }
+    for (int child = 0; child < branch->nchildren; child++) {
+        struct weft_branch_child *it = &branch->child[child];
+        int limit_ms = it->came || it->remote.here ? patience_ms : LOST_MS;
+        while (!weft_remote_reap(&it->remote) &&
+               weft_clock_ns() < begin_ns + (uint64_t)limit_ms * NS_PER_MS) {
+            if (hear) /* else all but the one that was named would say how it was left */
+                weft_remote_hear(&it->remote);
+            weft_clock_sleep_ms(2);
+        }
+        weft_remote_kill(&it->remote);
+        if (hear)
+            weft_remote_hear(&it->remote);
+    }
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A member announces by two words what is in its rooms, and by a third one how many parts it has
+ * let go. Each asks for its parts as early as their rooms are free. Nobody waits in vain: of all
+ * parts that are not there, the first one's room has been let go by all, since all that came before
+ * it are there. */
+#include "ops/far_rows.h"
+#include "base/size.h"
+#include "ops/matmul.h"
+
+size_t weft_far_rows_capacity(void) {
+    enum { SHARE = 4 };
+    return weft_page_down(weft_team_workspace_capacity() / SHARE);
+}
+
+size_t weft_far_rows_room(size_t rows, size_t row_bytes, size_t rows_least) {
+    enum { ROOM_BYTES = 8 << 20, ROWS_MIN = 256 };
+    size_t most = weft_page_down(weft_far_rows_capacity() / 2);
+    size_t part = (rows_least < ROWS_MIN ? rows_least : ROWS_MIN) * row_bytes;
+    size_t bytes = weft_page_up(part > ROOM_BYTES ? part : ROOM_BYTES);
+    bytes = bytes < most ? bytes : most;
+    if (row_bytes > bytes)
+        return 0;
+    return row_bytes == 0 ? 0 : rows < bytes / row_bytes ? weft_page_up(rows * row_bytes) : bytes;
+}
+
+static size_t round_rows(size_t rows) {
+    return rows < WEFT_MATMUL_GRAIN ? rows : rows - rows % WEFT_MATMUL_GRAIN;
+}
+
+size_t weft_far_rows_step(size_t rows, size_t rows_least) {
+    enum { PARTS_MAX = 8 };
+    size_t parts = rows / rows_least;
+    return parts < 2 ? rows : round_rows(rows / (parts > PARTS_MAX ? PARTS_MAX : parts));
+}
+
+size_t weft_far_rows_next(size_t left, size_t step) {
+    return left < 2 * step ? left : step;
+}
+
+/* --- The order of parts ---------------------------------------------------------------------- */
+
+static size_t row_bytes_of(const weft_matrix *m) {
+    return m->cols * weft_element_bytes(m->dtype);
+}
+
+/* How many rows of a member's matrix are a part, from this one on: as many as fit into a room. */
+static size_t rows_from(const struct weft_far_rows *far, int member, size_t row) {
+    const weft_matrix *m = &far->shown[member].at;
+    size_t step = weft_far_rows_step(m->rows, far->rows_least), row_bytes = row_bytes_of(m);
+    size_t rows = weft_far_rows_next(m->rows - row, step);
+    size_t fit = row_bytes ? far->room_bytes / row_bytes : rows;
+    return rows <= fit ? rows : round_rows(fit);
+}
+
+/* The member behind this one in the order in which far ones are visited: from the one that follows
+ * the first of the near ones on, so that hosts do not all begin with the same. -1: none. */
+static int far_member_behind(const struct weft_far_rows *far, int member) {
+    const struct weft_team *team = far->team;
+    int first = team->levels->leaders[team->levels->leader];
+    for (int next = (member + 1) % team->npes; next != first; next = (next + 1) % team->npes)
+        if (far->shown[next].at.rows > 0 && weft_team_member_is_far(team, next))
+            return next;
+    return -1;
+}
+
+static struct weft_far_part first_part_of(const struct weft_far_rows *far, int member,
+                                          uint32_t number) {
+    return (struct weft_far_part){member, 0, member < 0 ? 0 : rows_from(far, member, 0), number};
+}
+
+static struct weft_far_part part_behind(const struct weft_far_rows *far,
+                                        const struct weft_far_part *part) {
+    size_t row = part->row + part->rows;
+    if (row == far->shown[part->member].at.rows)
+        return first_part_of(far, far_member_behind(far, part->member), part->number + 1);
+    return (struct weft_far_part){part->member, row, rows_from(far, part->member, row),
+                                  part->number + 1};
+}
+
+/* --- Words ----------------------------------------------------------------------------------- */
+
+static struct weft_team_words *words_of(const struct weft_far_rows *far, int member) {
+    return weft_team_words_of(far->team, member);
+}
+
+/* Whether all near members have let go of so many parts. */
+static bool all_have_let_go(const struct weft_far_rows *far, uint32_t parts) {
+    const struct weft_team *team = far->team;
+    for (int member = 0; member < team->npes; member++)
+        if (!weft_team_member_is_far(team, member) &&
+            !weft_epoch_reached(atomic_load(&words_of(far, member)->taken), far->begin + parts))
+            return false;
+    return true;
+}
+
+/* The near member with this number. */
+static int near_member(const struct weft_far_rows *far, uint32_t number) {
+    const struct weft_team *team = far->team;
+    int member = 0;
+    for (;; member++)
+        if (!weft_team_member_is_far(team, member) && number-- == 0)
+            return member;
+}
+
+/* --- Bringing -------------------------------------------------------------------------------- */
+
+/* Which of its bringer's rooms a part is in. */
+static int room_of(const struct weft_far_rows *far, uint32_t number) {
+    return (int)(number / (uint32_t)far->near % 2);
+}
+
+static char *room_at(const struct weft_far_rows *far, int member, uint32_t number) {
+    char *rooms = (char *)weft_team_workspace_of(far->team, member) + far->rooms_at[member];
+    return rooms + (size_t)room_of(far, number) * far->room_bytes;
+}
+
+static void bring_part(struct weft_far_rows *far, const struct weft_far_part *part) {
+    const struct weft_shown *shown = &far->shown[part->member];
+    int room = room_of(far, part->number);
+    struct weft_far_bring *bring = &far->bring[room];
+    struct weft_shown rows = weft_shown_part(shown, part->row, part->rows, 0, shown->at.cols);
+    *bring = (struct weft_far_bring){
+        .pe = shown->pe,
+        .step = (int64_t)(shown->at.ld * weft_element_bytes(shown->at.dtype)),
+        .row_bytes = row_bytes_of(&shown->at),
+        .rows = part->rows,
+        .dest = room_at(far, far->team->my_pe, part->number),
+        .word = &far->team->words->brought[room],
+        .value = far->begin + part->number + 1,
+    };
+    weft_far_bring_begin(bring, weft_place_own(rows.place, far->team));
+}
+
+/* The first part from `part` on that this member brings. */
+static struct weft_far_part own_part_from(const struct weft_far_rows *far,
+                                          struct weft_far_part part) {
+    while (part.member >= 0 && part.number % (uint32_t)far->near != (uint32_t)far->mine)
+        part = part_behind(far, &part);
+    return part;
+}
+
+/* Asks for all parts whose rooms are free. */
+static void bring_more(struct weft_far_rows *far) {
+    uint32_t ahead = 2 * (uint32_t)far->near;
+    while (far->bringing.member >= 0) {
+        struct weft_far_part part = far->bringing;
+        if (part.number >= ahead && !all_have_let_go(far, part.number - ahead + 1))
+            break;
+        bring_part(far, &part);
+        far->bringing = own_part_from(far, part_behind(far, &part));
+    }
+    for (int room = 0; room < 2; room++)
+        weft_far_bring_look(&far->bring[room]);
+}
+
+static void count_parts(struct weft_far_rows *far) {
+    struct weft_far_part part = far->taking;
+    while (part.member >= 0)
+        part = part_behind(far, &part);
+    far->team->far_parts += part.number;
+}
+
+void weft_far_rows_begin(struct weft_far_rows *far) {
+    const struct weft_team *team = far->team;
+    far->near = team->levels->near;
+    far->mine = 0;
+    for (int member = 0; member < team->my_pe; member++)
+        far->mine += !weft_team_member_is_far(team, member);
+    far->begin = team->far_parts;
+    memset(far->bring, 0, sizeof far->bring);
+    int first = team->levels->leaders[team->levels->leader];
+    far->taking = first_part_of(far, far_member_behind(far, first), 0);
+    far->bringing = own_part_from(far, far->taking);
+    count_parts(far);
+    bring_more(far);
+}
+
+/* --- Taking ---------------------------------------------------------------------------------- */
+
+/* For whom the next part is waited: who brings it, or whose it is. */
+static int awaited_pe(const struct weft_far_rows *far, int bringer) {
+    int member = bringer == far->team->my_pe ? far->taking.member : bringer;
+    return weft_team_world_pe(far->team, member);
+}
+
+bool weft_far_rows_take(struct weft_far_rows *far, bool wait, struct weft_far_part *part,
+                        weft_matrix *rows) {
+    if (far->taking.member < 0)
+        return false;
+    *part = far->taking;
+    int bringer = near_member(far, part->number % (uint32_t)far->near);
+    struct weft_word *word = &words_of(far, bringer)->brought[room_of(far, part->number)];
+    struct weft_waiter waiter = {.pe = awaited_pe(far, bringer)};
+    uint32_t value = far->begin + part->number + 1;
+    bring_more(far);
+    while (!weft_word_reached(word, value)) {
+        if (!wait)
+            return false;
+        weft_waiter_turn(&waiter);
+        bring_more(far);
+    }
+    weft_waiter_end(&waiter);
+    *rows = far->shown[part->member].at;
+    rows->data = room_at(far, bringer, part->number);
+    rows->ld = rows->cols;
+    rows->rows = part->rows;
+    return true;
+}
+
+void weft_far_rows_let_go(struct weft_far_rows *far) {
+    struct weft_team *team = far->team;
+    far->taking = part_behind(far, &far->taking);
+    atomic_store(&team->words->taken, far->begin + far->taking.number);
+    bring_more(far);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A shard is multiplied where its owner has it: own first, then the next near member's, and so on,
+ * so that nothing is copied. Every product packs b again inside the library, though; where that
+ * costs more than copying A (few rows, wide b), or a_full is wanted, A is gathered first and
+ * multiplied at once.
+ *
+ * Shards of far members come in parts while those of near ones are multiplied, which are cut, too:
+ * a part that has come goes before the next piece of a near shard, so that its room is free for
+ * another. The last part alone is not hidden. Where parts are large enough, they are multiplied at
+ * once on all members; else A is gathered first as it is on one host. */
+#include <sched.h>
+#include <stdint.h>
+#include "base/clock.h"
+#include "base/size.h"
+#include "ops/far_rows.h"
+#include "ops/gather.h"
+#include "ops/matmul.h"
+
+enum { EARLY_ROWS = 256 };
+
+size_t weft_gather_rows_least(const struct weft_gather *g) {
+    return weft_matmul_rows_least(g->shard->dtype, g->scales != NULL);
+}
+
+/* dest = rows x b[j]. The rows' scales are those from `first` on. */
+static int multiply_by(const struct weft_gather *g, size_t j, const weft_matrix *rows,
+                       const weft_matrix *row_scales, size_t first, const weft_matrix *dest) {
+    if (!g->scales)
+        return weft_matmul(rows, &g->b[j], NULL, dest);
+    struct weft_scales scales = {row_scales, g->scales->b, g->scales->bias};
+    struct weft_scaling scaling =
+        weft_scaling_of(&scales, j, &(struct weft_piece){first, rows->rows, 0, dest->cols});
+    return weft_matmul(rows, &g->b[j], &scaling, dest);
+}
+
+/* c[j], rows from `first` on = rows x b[j] for all j. */
+static int multiply_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
+    int error = 0;
+    for (size_t j = 0; j < g->nb && !error; j++) {
+        weft_matrix c = weft_matrix_rows(&g->c[j], first, rows->rows);
+        error = multiply_by(g, j, rows, &g->row_scales, first, &c);
+    }
+    return error;
+}
+
+static size_t cols_of_all_b(const struct weft_gather *g) {
+    size_t cols = 0;
+    for (size_t j = 0; j < g->nb; j++)
+        cols += g->b[j].cols;
+    return cols;
+}
+
+/* Bytes of the products of the own shard and the first j of b. */
+static size_t early_bytes(const struct weft_gather *g, size_t j) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < j; i++)
+        bytes += weft_page_up(g->shard->rows * g->c[i].cols * weft_element_bytes(g->c[i].dtype));
+    return bytes;
+}
+
+/* Where the product of the own shard and b[j] waits until it may be written to c. */
+static weft_matrix early_panel(const struct weft_gather *g, size_t j) {
+    const weft_matrix *c = &g->c[j];
+    return (weft_matrix){weft_gather_workspace(g) + g->early_at + early_bytes(g, j), g->shard->rows,
+                         c->cols, c->cols, c->dtype};
+}
+
+static bool all_arrive_soon(const struct weft_gather *g) {
+    enum { PATIENCE_NS = 100 * 1000 };
+    uint64_t begin = weft_clock_ns();
+    do {
+        if (weft_meeting_complete(&g->meeting))
+            return true;
+        sched_yield();
+    } while (weft_clock_ns() - begin < PATIENCE_NS);
+    return false;
+}
+
+/* While peers are missing, the own shard is multiplied into the workspace, because no output may be
+ * written before all arguments are known to be right. Only products of a millisecond and more, and
+ * no fewer rows at a time than give the same bits as one product (oneDNN: 256, measured). */
+void weft_gather_early(struct weft_gather *g) {
+    const double worth = 1e8;
+    size_t rows = g->shard->rows, cols = cols_of_all_b(g), bytes = early_bytes(g, g->nb);
+    if (g->full || rows < 2 * EARLY_ROWS ||
+        2.0 * (double)rows * (double)cols * (double)g->shard->cols < worth || all_arrive_soon(g) ||
+        weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))
+        return;
+    g->early_at = g->free_at;
+    g->free_at += bytes;
+    int error = 0;
+    while (g->early_rows < rows && !error && !weft_meeting_complete(&g->meeting)) {
+        size_t left = rows - g->early_rows, now = left < 2 * EARLY_ROWS ? left : EARLY_ROWS;
+        weft_matrix part = weft_matrix_rows(g->shard, g->early_rows, now);
+        for (size_t j = 0; j < g->nb && !error; j++) {
+            weft_matrix panel = early_panel(g, j);
+            panel = weft_matrix_rows(&panel, g->early_rows, now);
+            error =
+                multiply_by(g, j, &part, g->scales ? g->scales->a : NULL, g->early_rows, &panel);
+        }
+        g->early_rows += error ? 0 : now;
+    }
+}
+
+/* What is early of the own shard goes to c: how many rows. */
+static size_t take_early(const struct weft_gather *g, size_t first) {
+    for (size_t j = 0; j < g->nb && g->early_rows > 0; j++) {
+        weft_matrix panel = early_panel(g, j), c = weft_matrix_rows(&g->c[j], first, g->early_rows);
+        panel = weft_matrix_rows(&panel, 0, g->early_rows);
+        weft_elements_copy(&c, &panel);
+    }
+    return g->early_rows;
+}
+
+/* --- Ways ------------------------------------------------------------------------------------ */
+
+/* Whether all shards can be multiplied on their own with the bits of one product. */
+static bool shards_are_large(const struct weft_gather *g) {
+    for (int member = 0; member < g->meeting.team->npes; member++) {
+        size_t rows = weft_gather_rows(g, member);
+        if (rows > 0 && rows < weft_gather_rows_least(g))
+            return false;
+    }
+    return true;
+}
+
+/* Packing b once more for every member costs about as much per byte as copying A; pieces of many
+ * rows are large enough not to mind. 8-bit factors are a quarter of what is packed, and b would be
+ * widened again, too. */
+static bool packing_costs_more(const struct weft_gather *g) {
+    enum { ROWS_ENOUGH = 1024 };
+    size_t npes = (size_t)g->meeting.team->npes, rows = weft_gather_first(g, (int)npes);
+    size_t packed = (npes - 1) * cols_of_all_b(g), copied = g->scales ? rows / 4 : rows;
+    return npes > 1 && (rows / npes < ROWS_ENOUGH || g->scales) && packed > copied;
+}
+
+/* From far members A comes more slowly than b is packed. */
+void weft_gather_choose(struct weft_gather *g) {
+    const struct weft_team *team = g->meeting.team;
+    g->gathers = (g->full || packing_costs_more(g)) && !(team->far && shards_are_large(g));
+    if (g->full)
+        g->gathered = *g->full;
+    if (g->full || !g->gathers)
+        return;
+    size_t rows = weft_gather_first(g, team->npes), cols = g->shard->cols;
+    size_t bytes = rows * cols * weft_element_bytes(g->shard->dtype);
+    g->gathers = weft_team_workspace_commit(g->meeting.team, g->free_at + bytes) == 0;
+    if (g->gathers) /* else in place: slower, but right */
+        g->gathered =
+            (weft_matrix){weft_gather_workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
+}
+
+/* Rows of A from `first` on: copied, if they are gathered, and multiplied, unless that comes last.
+ */
+static int take_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
+    if (g->gathered.data) {
+        weft_matrix dest = weft_matrix_rows(&g->gathered, first, rows->rows);
+        weft_elements_copy(&dest, rows);
+    }
+    return g->gathers ? 0 : multiply_rows(g, rows, first);
+}
+
+/* --- Bands ----------------------------------------------------------------------------------- */
+
+/* The parts of far shards that have come; with `wait`, all that are to come. */
+static int take_far(const struct weft_gather *g, size_t band, struct weft_far_rows *far,
+                    bool wait) {
+    struct weft_far_part part;
+    weft_matrix rows;
+    int error = 0;
+    while (weft_far_rows_take(far, wait, &part, &rows)) {
+        size_t first = weft_gather_first_of_band(g, part.member, band) + part.row;
+        int failed = take_rows(g, &rows, first);
+        error = error ? error : failed;
+        weft_far_rows_let_go(far);
+    }
+    return error;
+}
+
+/* A near member's band, at once; where some members are far, in pieces, and parts of theirs between
+ * them. */
+static int take_near(const struct weft_gather *g, int member, size_t band,
+                     struct weft_far_rows *far) {
+    bool early = member == g->meeting.team->my_pe && band == 0 && !g->gathers;
+    weft_matrix rows = weft_gather_band(g, member, band).at;
+    size_t first = weft_gather_first_of_band(g, member, band);
+    size_t row = early ? take_early(g, first) : 0, left = rows.rows - row;
+    size_t step = far ? weft_far_rows_step(left, weft_gather_rows_least(g)) : left;
+    int error = 0;
+    for (size_t next; left > 0; row += next, left -= next) {
+        next = weft_far_rows_next(left, step);
+        weft_matrix piece = weft_matrix_rows(&rows, row, next);
+        int failed = take_rows(g, &piece, first + row);
+        int far_failed = far ? take_far(g, band, far, false) : 0;
+        error = error ? error : failed ? failed : far_failed;
+    }
+    return error;
+}
+
+static int take_all_near(const struct weft_gather *g, size_t band, struct weft_far_rows *far) {
+    const struct weft_team *team = g->meeting.team;
+    int error = 0;
+    for (int distance = 0; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance), failed = 0;
+        if (!weft_team_member_is_far(team, member))
+            failed = take_near(g, member, band, far);
+        error = error ? error : failed;
+    }
+    return error;
+}
+
+static size_t largest_shard(const struct weft_gather *g) {
+    size_t most = 0;
+    for (int member = 0; member < g->meeting.team->npes; member++) {
+        size_t rows = weft_gather_rows(g, member);
+        most = rows > most ? rows : most;
+    }
+    return most;
+}
+
+int weft_gather_take(const void *call, size_t band) {
+    const struct weft_gather *g = call;
+    struct weft_team *team = g->meeting.team;
+    if (!team->far)
+        return take_all_near(g, band, NULL);
+    struct weft_shown shown[team->npes];
+    size_t rooms_at[team->npes], least = weft_gather_rows_least(g);
+    for (int member = 0; member < team->npes; member++) {
+        shown[member] = weft_gather_band(g, member, band);
+        rooms_at[member] = weft_meeting_offer(&g->meeting, member)->output.offset;
+    }
+    size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
+    struct weft_far_rows far = {.team = team,
+                                .shown = shown,
+                                .rows_least = least,
+                                .rooms_at = rooms_at,
+                                .room_bytes =
+                                    weft_far_rows_room(largest_shard(g), row_bytes, least)};
+    weft_far_rows_begin(&far);
+    int error = take_all_near(g, band, &far), failed = take_far(g, band, &far, true);
+    return error ? error : failed;
+}
+
+/* c = full x b. What is early is used where the rest is as large as that makes the same bits. */
+int weft_gather_finish(const struct weft_gather *g) {
+    const weft_matrix *full = &g->gathered;
+    size_t first = weft_gather_first(g, g->meeting.team->my_pe), end = first + g->shard->rows;
+    size_t before = first, after = full->rows - end;
+    bool apart = g->early_rows > 0 && (before == 0 || before >= EARLY_ROWS) &&
+                 (after == 0 || after >= EARLY_ROWS);
+    if (!apart)
+        return multiply_rows(g, full, 0);
+    weft_matrix above = weft_matrix_rows(full, 0, before);
+    weft_matrix below = weft_matrix_rows(full, end, after);
+    size_t early = take_early(g, first);
+    weft_matrix rest = weft_matrix_rows(g->shard, early, g->shard->rows - early);
+    int error = multiply_rows(g, &rest, first + early);
+    error = error ? error : multiply_rows(g, &above, 0);
+    return error ? error : multiply_rows(g, &below, end);
+}

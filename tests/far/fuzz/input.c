@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The windows are of this file: a few pages each, between pages that nobody may touch. There is no
+ * job and no engine. */
+#include "input.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/bundle.h"
+#include "core/far_apply.h"
+#include "core/far_meet.h"
+#include "core/far_text.h"
+#include "core/gather.h"
+#include "core/job.h"
+
+enum {
+    WINDOWS = 3, /* of host memory */
+    WINDOW_BYTES = 1 << 14,
+    DEST_BYTES = 1 << 14,
+    LETTER_BYTES = WEFT_ENGINE_LETTER_MIN,
+    EARLY_SHIFT = 3,
+    HEARD_SHIFT = 5,
+    HEARD_PARTS = 7,
+    FROM_SHIFT = 1,
+};
+
+/* An input as it is read. */
+struct reader {
+    const unsigned char *at;
+    size_t left;
+};
+
+struct input_counts input_counts;
+static char *windows[WINDOWS], *dest;
+static char before[WINDOWS][WINDOW_BYTES];
+static const char *wrong;
+static unsigned room;
+
+/* --- Memory ---------------------------------------------------------------------------------- */
+
+/* `bytes` that end where their room ends, and nothing beside them. */
+static char *memory_between_guards(size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *all = mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED || mprotect(all + page, bytes, PROT_READ | PROT_WRITE) != 0)
+        abort();
+    return all + page;
+}
+
+/* NULL: that of GPUs, of which there are none. */
+static struct weft_segment *segment_of(int window) {
+    struct weft_segment *segments[WEFT_FAR_WINDOWS] = {[WEFT_FAR_HEAP] = &weft_windows.heap,
+                                                       [WEFT_FAR_STATICS] = &weft_windows.statics,
+                                                       [WEFT_FAR_SCRATCH] = &weft_windows.scratch};
+    return segments[window];
+}
+
+void input_open(void) {
+    weft_job.pe = 0;
+    weft_job.npes = FUZZ_PES;
+    weft_job.far = true;
+    for (int i = 0; i < WINDOWS; i++) {
+        windows[i] = memory_between_guards(WINDOW_BYTES);
+        if (!segment_of(i))
+            continue;
+        *segment_of(i) = (struct weft_segment){.window = {.local = (uintptr_t)windows[i],
+                                                          .bytes = WINDOW_BYTES,
+                                                          .step = 1,
+                                                          .count = 1},
+                                               .slot_bytes = WINDOW_BYTES};
+    }
+    dest = memory_between_guards(DEST_BYTES);
+}
+
+/* --- An engine that takes what it is given, if it may ------------------------------------------
+ */
+
+static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
+                          struct weft_engine_link **link) {
+    (void)end, (void)address, (void)bytes;
+    *link = (struct weft_engine_link *)(void *)dest;
+    return 0;
+}
+
+static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+    static unsigned char letter[LETTER_BYTES];
+    size_t bytes = 0;
+    (void)link;
+    if (room == 0)
+        return -EAGAIN;
+    room--;
+    for (int i = 0; i < nparts; bytes += parts[i++].iov_len)
+        if (parts[i].iov_len > sizeof letter - bytes)
+            wrong = "a letter is longer than the engine takes";
+        else if (parts[i].iov_len)
+            memcpy(letter + bytes, parts[i].iov_base, parts[i].iov_len);
+    return 0;
+}
+
+static uint32_t engine_abilities(struct weft_engine_link *link) {
+    (void)link;
+    return 0;
+}
+
+static const struct weft_engine engine = {.name = "of this test",
+                                          .letter_bytes = LETTER_BYTES,
+                                          .connect = engine_connect,
+                                          .letter = engine_letter,
+                                          .abilities = engine_abilities};
+
+static const void *address(int pe, size_t *bytes) {
+    (void)pe;
+    *bytes = 1;
+    return "";
+}
+
+static const struct weft_letter_user user = {.apply = weft_far_apply,
+                                             .settled = weft_far_settled,
+                                             .answered = weft_far_answered,
+                                             .address = address};
+
+/* --- Steps ----------------------------------------------------------------------------------- */
+
+static unsigned take(struct reader *reader) {
+    if (reader->left == 0)
+        return 0;
+    reader->left--;
+    return *reader->at++;
+}
+
+static int take_pe(struct reader *reader) {
+    return 1 + (int)(take(reader) % (FUZZ_PES - 1));
+}
+
+/* A head that the peer could write now. */
+static struct head head_of(const struct head *drawn, unsigned flags) {
+    struct head head = *drawn;
+    int pe = 1 + (int)((flags & FLAG_FROM) >> FROM_SHIFT) % (FUZZ_PES - 1);
+    const struct weft_link *link = weft_links.of[pe];
+    uint32_t first = weft_letter_first - 1, sent = link ? link->sent : first;
+    uint32_t heard = link ? link->acknowledged : first;
+    head.from = (uint32_t)pe;
+    head.sort %= BUNDLE + 1;
+    if (head.sort != CONTROL)
+        head.number = (link ? link->applied : first) + 1 + ((flags & FLAG_EARLY) >> EARLY_SHIFT);
+    head.heard = heard + (sent - heard) * ((flags & FLAG_HEARD) >> HEARD_SHIFT) / HEARD_PARTS;
+    return head;
+}
+
+/* Whether what a letter has changed is what it was allowed to. */
+static void look_at_refused(const struct head *head) {
+    for (int i = 0; i < WINDOWS; i++)
+        if (head->sort != BUNDLE && memcmp(windows[i], before[i], WINDOW_BYTES) != 0)
+            wrong = "a letter that is refused has changed memory";
+}
+
+static void step_letter(struct reader *reader) {
+    unsigned flags = take(reader);
+    size_t bytes = take(reader);
+    struct head head = {0};
+    bytes |= (size_t)take(reader) << 8;
+    bytes = bytes < reader->left ? bytes : reader->left;
+    unsigned char *letter = malloc(bytes ? bytes : 1);
+    memcpy(letter, reader->at, bytes);
+    reader->at += bytes;
+    reader->left -= bytes;
+    memcpy(&head, letter, bytes < sizeof head ? bytes : sizeof head);
+    if (!(flags & FLAG_AS_IS) && bytes >= sizeof head) {
+        head = head_of(&head, flags);
+        memcpy(letter, &head, sizeof head);
+    }
+    for (int i = 0; i < WINDOWS; i++)
+        memcpy(before[i], windows[i], WINDOW_BYTES);
+    bool alone = !(head.from < FUZZ_PES && weft_links.of[head.from] &&
+                   weft_links.of[head.from]->early[(head.number + 1) % WEFT_LINK_RING]);
+    weft_link_arrived(NULL, letter, bytes);
+    bool refused = weft_links.failure[0] != '\0';
+    if (refused && alone)
+        look_at_refused(&head);
+    input_counts.refused += refused;
+    input_counts.applied += !refused;
+    free(letter);
+}
+
+static void step_request(struct reader *reader) {
+    static _Atomic uint32_t missing;
+    int pe = take_pe(reader);
+    size_t count = 1 + take(reader) % 16, block_bytes = 1 + take(reader);
+    struct weft_letter_request request = {.dest = dest,
+                                          .step = (ptrdiff_t)(DEST_BYTES / count) & ~7,
+                                          .block_bytes = block_bytes,
+                                          .nblocks = count,
+                                          .missing = count % 2 ? &missing : NULL};
+    struct weft_letter letter = {.text = {{"get", 3}}, .nparts = 1, .request = &request};
+    weft_gather_try_send(weft_link_of(pe), &letter);
+}
+
+static void step_send(struct reader *reader) {
+    static const char text[256];
+    struct weft_link *link = weft_link_of(take_pe(reader));
+    struct weft_letter letter = {
+        .text = {{(void *)text, take(reader)}}, .nparts = 1, .may_wait = true};
+    weft_gather_try_send(link, &letter);
+}
+
+/* --- What holds between any two steps ----------------------------------------------------------
+ */
+
+static void look_at_link(const struct weft_link *link) {
+    uint32_t under_way = link->sent - link->acknowledged, asked = link->requested - link->answered;
+    if (under_way >= WEFT_LINK_RING)
+        wrong = "more letters are under way than there are places";
+    else if (link->written - link->acknowledged > under_way)
+        wrong = "a quiet waits for a letter that has not been sent";
+    else if (link->asked - link->acknowledged > under_way)
+        wrong = "an acknowledgment is asked for of a letter that has not been sent";
+    else if (asked > WEFT_LINK_REQUESTS)
+        wrong = "more answers are to come than there are places";
+    else if (asked == 0 && link->answer_bytes != 0)
+        wrong = "bytes of answers are to come, and no answers";
+    else if (link->told - link->applied != 0 && link->applied - link->told > WEFT_LINK_RING)
+        wrong = "more is acknowledged than is applied";
+}
+
+static void look_at_links(void) {
+    uint32_t unfinished = 0, bundles = 0;
+    for (int pe = 1; pe < FUZZ_PES && !wrong; pe++) {
+        const struct weft_link *link = weft_links.of[pe];
+        if (!link)
+            continue;
+        look_at_link(link);
+        unfinished += link->unfinished;
+        bundles += link->bundle != NULL;
+    }
+    if (!wrong && unfinished != atomic_load(&weft_links_unfinished))
+        wrong = "the count of unfinished links is wrong";
+    if (!wrong && bundles != atomic_load(&weft_links_bundles))
+        wrong = "the count of bundles is wrong";
+}
+
+static void step_run(struct reader *reader) {
+    switch ((enum step)(take(reader) % STEPS)) {
+    case STEP_LETTER:
+        step_letter(reader);
+        break;
+    case STEP_REQUEST:
+        step_request(reader);
+        break;
+    case STEP_SEND:
+        step_send(reader);
+        break;
+    case STEP_ROOM:
+        room = take(reader);
+        break;
+    case STEP_DUE:
+        weft_links_send_due(take(reader) % 2);
+        break;
+    case STEPS:
+        break;
+    }
+}
+
+/* It ends with the first letter that is refused, as the job would. */
+const char *input_run(const unsigned char *input, size_t bytes) {
+    struct reader reader = {input, bytes};
+    wrong = NULL;
+    room = UINT8_MAX;
+    weft_links = (struct weft_links){.engine = &engine,
+                                     .end = (struct weft_engine_end *)(void *)dest,
+                                     .user = &user,
+                                     .of = calloc(FUZZ_PES, sizeof(void *))};
+    while (reader.left > 0 && !weft_links.failure[0] && !wrong) {
+        step_run(&reader);
+        look_at_links();
+    }
+    weft_far_meet_forget();
+    weft_links_free();
+    return wrong;
+}

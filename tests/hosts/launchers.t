@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs over hosts of the rig that oshrun has not started: by a unique id, by torchrun's variables and its store, and by
+mpirun, hydra and srun where they are installed. PEs reach each other, whoever dies is named by all others in the time
+that is promised, nothing is left, and who has no key is not let in.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import rig
+import verbs
+
+rig.enter(3)
+sys.path[:0] = [str(rig.HERE.parent / "launch"), str(rig.HERE.parent / "boot")]
+from harness import BUILD, ENVIRONMENT, Skip, case, main, patience, wait_until  # noqa: E402
+from starters import FOREIGN  # noqa: E402
+
+STARTS = str((BUILD / "tests/hosts/starts").resolve())
+FAKESSH = str(rig.HERE / "bin/fakessh")
+SILENCE = min(patience(1.0), 3.0)
+SOON = 1.0
+CLEAN = {name: value for name, value in ENVIRONMENT.items() if not name.startswith(FOREIGN) or name.startswith("WEFT_TEST_")}
+CLEAN.update(WEFT_HOST_TIMEOUT=str(SILENCE))
+
+
+def ours(host):
+    return [line for _, line in verbs.processes(host) if "starts" in line]
+
+
+def expect_empty(*hosts, limit=SILENCE + SOON):
+    for host in hosts or ("h0", "h1", "h2"):
+        wait_until(lambda: not ours(host), limit, f"nothing runs on {host}")
+
+
+class Processes:
+    """PEs by hand: PE i on hosts[i]. Those from `late` on come when they are told to."""
+    def __init__(self, hosts, kind, variables=None, late=None):
+        self.hosts, self.npes, self.kind = hosts, len(hosts), kind
+        self.pe, self.pids = {}, {}
+        if variables:
+            for pe in range(self.npes):
+                self.pe[pe] = self.spawn(pe, kind, **variables(pe))
+        else:
+            self.pe[0] = self.spawn(0, kind, 0, self.npes)
+            self.id = self.pe[0].stdout.readline()
+            for pe in range(1, late or self.npes):
+                self.pe[pe] = self.come(pe)
+
+    def spawn(self, pe, *words, **settings):
+        return subprocess.Popen(["on", self.hosts[pe], STARTS, *map(str, words)], text=True, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**CLEAN, **settings})
+
+    def come(self, pe, npes=None, uniqueid=None, **settings):
+        process = self.spawn(pe, self.kind, pe, npes or self.npes, **settings)
+        process.stdin.write(uniqueid or self.id)
+        process.stdin.flush()
+        return process
+
+    def running(self):
+        for pe, process in self.pe.items():
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            self.pids[pe] = int(line.split()[2])
+        time.sleep(0.2)
+        self.begin = time.monotonic()
+        return self
+
+    def kill(self, pe, number=signal.SIGKILL):
+        subprocess.run(["on", self.hosts[pe], "kill", f"-{number}", str(self.pids[pe])], check=True)
+
+    def end(self, seconds_max=10):
+        """What each has said, on both streams."""
+        self.said = {}
+        for pe, process in self.pe.items():
+            try:
+                self.said[pe] = process.communicate(timeout=patience(seconds_max))
+            except subprocess.TimeoutExpired:
+                for each in self.pe.values():
+                    each.kill()
+                raise AssertionError(f"PE {pe} is not over: {[each.communicate() for each in self.pe.values()]}") from None
+        self.status = {pe: process.returncode for pe, process in self.pe.items()}
+        return self
+
+    def expect(self, status):
+        self.end()
+        assert set(self.status.values()) == {status}, (self.status, self.said)
+        expect_empty()
+        return self
+
+    def expect_named(self, culprits, limit, *dead):
+        """All but the dead name the culprit, in one line, within the time."""
+        self.end()
+        seconds = time.monotonic() - self.begin
+        assert seconds < patience(limit), f"took {seconds} s: {self.said}"
+        for pe in set(self.pe) - set(dead):
+            lines = re.findall(rf"^weft: PE {pe} \(pid \d+ on {self.hosts[pe]}\): (.*)$", self.said[pe][1], re.M)
+            assert self.status[pe] == 70 and len(lines) == 1, (pe, self.status, self.said)
+            assert re.search(rf"({culprits}).*; leaving", lines[0]), (pe, lines)
+
+
+FOUR = ["h0", "h1", "h1", "h0"]
+
+
+@case("by a unique id PEs of several hosts do all that PEs of one host do, and leave in order")
+def unique_id():
+    Processes(["h0", "h1"], "work").expect(0)
+    Processes(["h0", "h1", "h2", "h1", "h0", "h2"], "again").expect(0)
+    Processes(FOUR, "exit").expect(7)
+
+
+@case("whichever PE dies, of whichever host, all others name it")
+def deaths():
+    for pe in range(4):
+        job = Processes(FOUR, "wait").running()
+        job.kill(pe)
+        job.expect_named(rf"PE {pe} \(pid {job.pids[pe]} on {FOUR[pe]}\) died", 2 * SOON, pe)
+        expect_empty()
+
+
+@case("a cable is pulled, a host silently drops packets, or loses its power: all name the host that they do not hear")
+def hosts_lost():
+    for host in ("h1", "h0"):
+        job = Processes(FOUR, "wait").running()
+        verbs.link(host, "down")
+        job.expect_named(r"host h1 \(PEs 1, 2\) does not answer|host h0 \(PEs 0, 3\) does not answer", SILENCE + 2 * SOON)
+        expect_empty()
+        verbs.link(host, "up")
+    job = Processes(["h0", "h1"], "wait").running()
+    verbs.deaf("h1", "h0")
+    lost = r"host h1 \(PE 1\) does not answer|host h0 \(PE 0\) does not answer|PE 0 \(pid \d+ on h0\) cannot reach host h1 \(PE 1\)"
+    try:
+        job.expect_named(lost, SILENCE + 2 * SOON)
+    finally:
+        verbs.deaf("h1")
+
+
+@case("two hosts that reach PE 0's and not each other: all name the two")
+def cut():
+    job = Processes(["h0", "h1", "h2"], "put").running()
+    verbs.deaf("h1", "h2")
+    verbs.deaf("h2", "h1")
+    try:
+        job.expect_named(r"PE \d \(pid \d+ on h[12]\) cannot reach host h[12] \(PE \d\), though it lives", 2 * SILENCE + 2 * SOON)
+    finally:
+        verbs.deaf("h1")
+        verbs.deaf("h2")
+    expect_empty()
+
+
+@case("the first PE of a host may be stopped for longer than a host may be silent")
+def stopped():
+    job = Processes(["h0", "h1", "h1"], "wait").running()
+    job.kill(1, signal.SIGSTOP)
+    time.sleep(SILENCE + SOON)
+    assert all(process.poll() is None for process in job.pe.values())
+    job.kill(1, signal.SIGCONT)
+    job.kill(2)
+    job.begin = time.monotonic()
+    job.expect_named(r"PE 2 \(pid \d+ on h1\) died", 2 * SOON, 2)
+    expect_empty()
+
+
+def refused(process, text):
+    out, err = process.communicate(timeout=patience(10))
+    assert process.returncode == 9 and text in err, (process.returncode, out, err)
+
+
+@case("who has another key is told so, and the job comes about without it; a PE that is there already is refused")
+def strangers():
+    job = Processes(["h0", "h1", "h1"], "work", late=1)
+    wrong = job.id[:20] + ("0" if job.id[20] != "0" else "1") + job.id[21:]
+    refused(job.come(1, uniqueid=wrong), "has another key than this job's")
+    job.pe[1] = job.come(1)
+    time.sleep(1)
+    refused(job.come(1), "another process is PE 1 already")
+    job.pe[2] = job.come(2)
+    job.expect(0)
+    assert 'it does not have the key of "1"' in job.said[0][1] and '"1" is here already' in job.said[0][1], job.said
+
+
+@case("another number of PEs, or another version of Weft on a host, ends the job for all with one reason")
+def misfits():
+    path = (BUILD / "lib/libweft.so.0").resolve()
+    library, version = path.read_bytes(), path.name.split(".so.")[1].encode()
+    with tempfile.TemporaryDirectory(prefix="weft-other-") as folder:
+        (pathlib.Path(folder) / "libweft.so.0").write_bytes(library.replace(version + b"\0", version[:-1] + b"9\0"))
+        for text, wrong in (("wants to be PE 1 of 2 in a job of 3 PEs", dict(npes=2)),
+                            ("install the same version everywhere", dict(LD_LIBRARY_PATH=folder))):
+            job = Processes(["h0", "h1", "h1"], "work", late=1)
+            job.pe[2] = job.come(2)
+            time.sleep(0.5)
+            job.pe[1] = job.come(1, **wrong)
+            job.expect(9)
+            assert all(text in err for _, err in job.said.values()), job.said
+
+
+# --- torchrun --------------------------------------------------------------------------------------
+
+class Store:
+    """As much of PyTorch's TCPStore as torchrun's agent needs to serve PEs."""
+    def __init__(self):
+        self.values, self.changed = {}, threading.Condition()
+        self.listening = socket.create_server((rig.address_of(rig.LOGIN), 0))
+        self.port = self.listening.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            connection, _ = self.listening.accept()
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        stream = connection.makefile("rb")
+
+        def number():
+            return struct.unpack("<Q", stream.read(8))[0]
+
+        while question := stream.read(1):
+            if question == b"\0":
+                assert stream.read(4) == struct.pack("<I", 0x3C85F7CE)
+            elif question == b"\1":
+                key = stream.read(number())
+                with self.changed:
+                    self.values[key] = stream.read(number())
+                    self.changed.notify_all()
+            elif question == b"\3":
+                value = self.values[stream.read(number())]
+                connection.sendall(struct.pack("<Q", len(value)) + value)
+            elif question == b"\6":
+                keys = [stream.read(number()) for _ in range(number())]
+                with self.changed:
+                    self.changed.wait_for(lambda: all(key in self.values for key in keys))
+                connection.sendall(b"\0")
+
+
+@case("torchrun's variables: its store brings the key from one host to another, and MASTER_PORT is never ours")
+def torchrun():
+    store = Store()
+
+    def variables(pe):
+        return dict(RANK=str(pe), WORLD_SIZE="4", LOCAL_RANK=str(pe % 2), LOCAL_WORLD_SIZE="2", MASTER_ADDR="login",
+                    MASTER_PORT=str(store.port), TORCHELASTIC_RUN_ID="run", TORCHELASTIC_RESTART_COUNT="0")
+
+    Processes(["h0", "h0", "h1", "h1"], "work", variables).expect(0)
+    assert len(store.values) == 1, store.values
+
+
+# --- Launchers that may be installed ---------------------------------------------------------------
+
+def launch(words, status, wanted, text=None, **settings):
+    result = subprocess.run([str(word) for word in words], text=True, capture_output=True, timeout=patience(40),
+                            env={**CLEAN, **settings}, stdin=subprocess.DEVNULL)
+    assert result.returncode == status, (result.returncode, result.stdout, result.stderr)
+    assert len(re.findall(r"^pid ", result.stdout, re.M)) == wanted, result
+    assert text is None or text in result.stderr, result.stderr
+    expect_empty()
+
+
+@case("Open MPI's mpirun (PMIx)")
+def mpirun():
+    if not shutil.which("mpirun.openmpi"):
+        raise Skip("there is no mpirun.openmpi here (package openmpi-bin)")
+    words = ["mpirun.openmpi", "--oversubscribe", "--mca", "plm_rsh_agent", FAKESSH, "--mca", "plm_rsh_no_tree_spawn", 1,
+             "--mca", "oob_tcp_if_include", "10.77.0.0/24", "--host", "h0:2,h1:2", "-n", 4]
+    root = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    launch([*words, STARTS, "work"], 0, 4, **root)
+    launch([*words, STARTS, "exit"], 7, 4, **root)
+
+
+@case("MPICH's hydra (PMI-1 and PMI-2)")
+def hydra():
+    if not shutil.which("mpiexec.hydra"):
+        raise Skip("there is no mpiexec.hydra here (package mpich)")
+    words = ["mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", FAKESSH, "-iface", "bridge", "-hosts", "h0:2,h1:2", "-n", 4]
+    launch([*words, STARTS, "work"], 0, 4)
+    launch([*words, "env", "WEFT_LAUNCHER=pmi2", STARTS, "work"], 0, 4)
+    launch([*words, STARTS, "exit"], 7, 4)
+
+
+SLURM = """
+ClusterName=rig
+SlurmctldHost=login
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+StateSaveLocation=/run/slurmctld
+SlurmdSpoolDir=/run/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile=/run/slurmctld.log
+SlurmdLogFile=/run/slurmd.log
+SlurmdParameters=config_overrides
+JobAcctGatherType=jobacct_gather/none
+NodeName=h0 NodeAddr=10.77.0.1 NodeHostName=h0 CPUs=4 State=UNKNOWN
+NodeName=h1 NodeAddr=10.77.0.2 NodeHostName=h1 CPUs=4 State=UNKNOWN
+PartitionName=rig Nodes=h0,h1 Default=YES State=UP
+"""
+
+
+@contextlib.contextmanager
+def slurm():
+    """A Slurm of two nodes, whose daemons have a /run of their own on each host."""
+    with tempfile.TemporaryDirectory(prefix="weft-slurm-") as folder:
+        conf, key = pathlib.Path(folder) / "slurm.conf", pathlib.Path(folder) / "munge.key"
+        conf.write_text(SLURM)
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        CLEAN["SLURM_CONF"] = str(conf)
+        prepare = ("mount -t tmpfs -o mode=755 none /run && mkdir -p /run/munge /run/slurmctld /run/slurmd && munged --force "
+                   f"--key-file={key} --log-file=/run/munge/log --seed-file=/run/munge/seed --pid-file=/run/munge/pid && exec ")
+        for below, daemon in (([], "slurmctld"), (["on", "h0"], "slurmd"), (["on", "h1"], "slurmd")):
+            subprocess.run([*below, "sh", "-c", prepare + daemon], check=True, env=CLEAN, capture_output=True)
+
+        def idle():
+            return subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], env=CLEAN, text=True, capture_output=True).stdout.strip()
+        try:
+            wait_until(lambda: idle() == "2", 20, "two idle nodes")
+            yield
+        finally:
+            subprocess.run(["scontrol", "shutdown"], env=CLEAN, check=False, capture_output=True)
+            del CLEAN["SLURM_CONF"]
+
+
+@case("Slurm's srun (PMI-2), and a line where it brings nothing from one host to another")
+def srun():
+    for program in ("srun", "slurmctld", "slurmd", "munged"):
+        if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
+            raise Skip(f"there is no {program} here (packages slurmd, slurmctld, slurm-client, munge)")
+    if os.geteuid() != 0:
+        raise Skip("only root starts the daemons of Slurm")
+    CLEAN["PATH"] += ":/usr/sbin:/sbin"
+    with slurm():
+        launch(["srun", "-N2", "-n4", "--mpi=pmi2", STARTS, "work"], 0, 4)
+        launch(["srun", "-N2", "-n4", "--mpi=pmi2", STARTS, "exit"], 7, 4)
+        launch(["srun", "-N2", "-n3", "--mpi=none", STARTS, "work"], 71, 0, "use srun --mpi=pmi2 or --mpi=pmix")
+
+
+main()
