@@ -51,13 +51,6 @@ class Job:
         if self.kind in PAUSING:
             os.kill(self.pids[2], signal.SIGUSR1)
 
-    def gone(self, pes, begin, limit):
-        """In that time."""
-        wait_until(lambda: all(gone(self.pids[pe]) for pe in pes), limit, f"PEs {pes} are gone")
-        if STRICT:
-            seconds = time.monotonic() - begin
-            assert seconds < limit, f"PEs {pes} are gone after {seconds} s, which was to be {limit}"
-
     def end(self, status, begin, limit):
         """oshrun ends with it, and nothing of the job is left anywhere."""
         try:
@@ -81,10 +74,51 @@ class Job:
         assert not strays, strays
 
 
+class JobByHand:
+    """PEs 0 and 1 on h0, 2 and 3 on h1, by a unique id: the first PE of a host speaks for it."""
+    def __init__(self, kind):
+        self.kind, self.pe, self.pids = kind, [], {}
+        uniqueid = ""
+        for pe in range(4):
+            self.pe.append(subprocess.Popen(["on", HOSTS[pe // 2], PHASES, kind, str(pe), "4"], text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                            env=dict(ENVIRONMENT, WEFT_HOST_TIMEOUT=str(SILENCE))))
+            uniqueid = uniqueid or self.pe[0].stdout.readline()
+            self.pe[pe].stdin.write(uniqueid)
+            self.pe[pe].stdin.flush()
+        for pe, process in enumerate(self.pe):
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            inner, host = int(line.split()[2]), HOSTS[pe // 2]
+            self.pids[pe] = next(pid for pid, _ in verbs.processes(host) if inner_of(pid) == inner)
+        time.sleep(random.random() * 0.2)
+
+    def end(self, dead, culprit, begin, limit):
+        """All but the dead end in time, and name the culprit in their only line."""
+        for pe in set(range(4)) - set(dead):
+            try:
+                err = self.pe[pe].communicate(timeout=patience(20))[1]
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"PE {pe} is not over") from None
+            assert self.pe[pe].returncode == 70, f"PE {pe}: status {self.pe[pe].returncode}: {err}"
+            line = rf"weft: PE {pe} \(pid \d+ on h\d\): (.*: )?{culprit}.*; leaving\n"
+            assert re.fullmatch(line, err), f"PE {pe} does not name '{culprit}': {err}"
+        seconds = time.monotonic() - begin
+        assert seconds < patience(limit), f"took {seconds} s"
+
+
 def inner_of(pid):
     """The number of a process on its own host."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[-1]) for line in status if line.startswith("NSpid:"))
+
+
+def expect_gone(job, pes, begin, limit):
+    """In that time."""
+    wait_until(lambda: all(gone(job.pids[pe]) for pe in pes), limit, f"PEs {pes} are gone")
+    if STRICT:
+        seconds = time.monotonic() - begin
+        assert seconds < limit, f"PEs {pes} are gone after {seconds} s, which was to be {limit}"
 
 
 def sockets(host):
@@ -117,7 +151,7 @@ def happen(kind, event, culprit, status, after, survivors=(0, 1), hosts=("h0", "
     job = Job(kind)
     event(job)
     begin = time.monotonic()
-    job.gone(survivors, begin, NOW if status == 137 else after + SOON)
+    expect_gone(job, survivors, begin, NOW if status == 137 else after + SOON)
     job.end(status, begin, after + 2 * SOON)
     job.named(culprit.replace("PID", str(job.inside[2])), survivors)
     nothing_left(after + 2 * SOON, hosts)
@@ -149,7 +183,7 @@ def front(kind):
     job = Job(kind)
     job.process.kill()
     begin = time.monotonic()
-    job.gone((0, 1), begin, SOON)
+    expect_gone(job, (0, 1), begin, SOON)
     job.end(-signal.SIGKILL, begin, SOON)
     nothing_left(2 * SOON, HOSTS)
 
@@ -175,7 +209,7 @@ def frozen(kind):
     job = Job(kind)
     verbs.freeze("h1")
     begin = time.monotonic()
-    job.gone((0, 1), begin, SILENCE + SOON)
+    expect_gone(job, (0, 1), begin, SILENCE + SOON)
     job.end(70, begin, SILENCE + 2 * SOON)
     job.named(AWAY, (0, 1))
     verbs.thaw("h1")
@@ -227,6 +261,46 @@ def stopped(kind):
     nothing_left(2 * SOON, HOSTS)
 
 
+# --- Where no launcher is on the hosts -------------------------------------------------------------------------------
+
+def happen_by_hand(kind, event, culprit, after, dead=(), hosts=("h0", "h1")):
+    """The last PE may be in no call."""
+    job = JobByHand(kind)
+    event(job)
+    begin = time.monotonic()
+    calling = set(range(4)) - set(dead) - ({3} if kind in PAUSING else set())
+    expect_gone(job, calling, begin, after + SOON if after else NOW)
+    job.end(dead, culprit, begin, after + 2 * SOON)
+    nothing_left(after + 2 * SOON, hosts)
+
+
+def pe_by_hand(kind, pe):
+    happen_by_hand(kind, lambda job: os.kill(job.pids[pe], signal.SIGKILL), rf"PE {pe} \(pid \d+ on h{pe // 2}\) died", 0, (pe,))
+
+
+def middle_by_hand(kind):
+    pe_by_hand(kind, 0)
+
+
+def first_by_hand(kind):
+    pe_by_hand(kind, 2)
+
+
+def other_by_hand(kind):
+    pe_by_hand(kind, random.choice((1, 3)))
+
+
+def cable_by_hand(kind):
+    """Each host may take the other one for lost."""
+    happen_by_hand(kind, lambda job: verbs.link("h1", "down"), r"host h[01] \(PEs [0-3], [0-3]\) does not answer", SILENCE)
+
+
+def crash_by_hand(kind):
+    happen_by_hand(kind, lambda job: verbs.crash("h1"), r"host h1 \(PEs 2, 3\) does not answer", SILENCE, (2, 3), ("h0",))
+
+
+BY_HAND = [kind for kind in KINDS if kind != "init"]  # who dies earlier ends no job, for there is none
+
 EVENTS = {
     "a PE is killed": (pe, KINDS),
     "the first PE is killed": (first_pe, KINDS),
@@ -242,6 +316,11 @@ EVENTS = {
     "one direction of it is cut": (half_cut, KINDS),
     "connections between two hosts are reset": (refused, KINDS),
     "PEs and hosts that only stop are waited for": (stopped, KINDS),
+    "without a launcher, PE 0 is killed": (middle_by_hand, BY_HAND),
+    "without a launcher, the first PE of a host is killed": (first_by_hand, BY_HAND),
+    "without a launcher, another PE is killed": (other_by_hand, BY_HAND),
+    "without a launcher, a cable is pulled": (cable_by_hand, BY_HAND),
+    "without a launcher, a host crashes": (crash_by_hand, BY_HAND),
 }
 
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: PEs that are in one kind of call until something happens to them.
  *
- *   phases KIND
+ *   phases KIND           below oshrun
+ *   phases KIND PE NPES   by a unique id
  *
  * Each PE prints "pid PE PID" when it is in it, or, for init, before. Where the last PE keeps the
- * others waiting, SIGUSR1 has it go on. For deaths.t and hangs.t; no test of its own. PEs: none */
+ * others waiting, SIGUSR1 has it go on, also one that comes before it waits. For deaths.t and
+ * hangs.t; no test of its own. PEs: none */
+#include "hosts/by_id.h"
 #include <shmem.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +23,24 @@ static long many[NELEMS], source[NELEMS];
 static long lock;
 static float shard[ROWS * ROWS], factor[ROWS * ROWS], product[PES_MAX * ROWS * ROWS];
 static int me, npes;
+static sigset_t go_on;
 
-static void go_on(int signal) {
-    (void)signal;
+/* A signal that is blocked, and so waits for who will wait for it. */
+static void go_on_block(void) {
+    sigemptyset(&go_on);
+    sigaddset(&go_on, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &go_on, NULL);
+}
+
+static void go_on_await(void) {
+    int number;
+    sigwait(&go_on, &number);
 }
 
 /* The others wait meanwhile. */
 static void last_pauses(void) {
     if (me == npes - 1)
-        pause();
+        go_on_await();
 }
 
 static void put(void) {
@@ -103,24 +116,29 @@ static const struct kind {
              {"operator", multiply}, {"collective", reduce}, {"exit", leave},
              {"signal", wait_signal}};
 
-static void tell(const char *pe) {
-    printf("pid %s %d\n", pe, (int)getpid());
+static void tell(void) {
+    printf("pid %d %d\n", me, (int)getpid());
     fflush(stdout);
 }
 
 int main(int argc, char **argv) {
-    const char *kind = argc > 1 ? argv[1] : "", *pe = getenv("WEFT_PE"), *all = getenv("WEFT_NPES");
-    signal(SIGUSR1, go_on);
-    if (strcmp(kind, "init") == 0) {
-        tell(pe);
-        if (pe && all && atoi(pe) == atoi(all) - 1)
-            pause();
+    const char *kind = argc > 1 ? argv[1] : "";
+    bool by_id = argc > 3, early = strcmp(kind, "init") == 0;
+    const char *pe = by_id ? argv[2] : getenv("WEFT_PE"),
+               *all = by_id ? argv[3] : getenv("WEFT_NPES");
+    me = pe ? atoi(pe) : 0;
+    npes = all ? atoi(all) : 1;
+    go_on_block();
+    if (early) {
+        tell();
+        last_pauses();
     }
-    shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    if (strcmp(kind, "init") != 0)
-        tell(pe);
+    if (by_id)
+        init_by_id(me, npes);
+    else
+        shmem_init();
+    if (!early)
+        tell();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         while (strcmp(kinds[i].name, kind) == 0)
             kinds[i].run();

@@ -8,8 +8,8 @@
  * Each prints "pid PE PID". KIND is work, all kinds of calls with all PEs; wait, in which all wait
  * for the last PE; exit, in which the last one calls shmem_global_exit(7); again, which initialises
  * a second time. For launchers.t; no test of its own. PEs: none */
+#include "hosts/by_id.h"
 #include <shmem.h>
-#include <shmemx.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,32 +23,6 @@ static long inbox[NELEMS], gathered[64 * NELEMS], sum, counter;
 static void fail(const char *what) {
     fprintf(stderr, "%s: %s\n", what, weft_last_error());
     exit(9);
-}
-
-static void id_write(const shmemx_uniqueid_t *id) {
-    for (size_t i = 0; i < sizeof id->bytes; i++)
-        printf("%02x", id->bytes[i]);
-    printf("\n");
-    fflush(stdout);
-}
-
-static void id_read(shmemx_uniqueid_t *id) {
-    unsigned byte;
-    for (size_t i = 0; i < sizeof id->bytes && scanf("%2x", &byte) == 1; i++)
-        id->bytes[i] = (unsigned char)byte;
-}
-
-static void init_by_id(int pe, int npes) {
-    shmemx_uniqueid_t id = {.bytes = {0}};
-    shmemx_init_attr_t attr = {.pe = pe, .npes = npes, .uniqueid = &id};
-    if (pe == 0 && shmemx_get_uniqueid(&id) != 0)
-        fail("shmemx_get_uniqueid");
-    if (pe == 0)
-        id_write(&id);
-    else
-        id_read(&id);
-    if (shmemx_init_attr(SHMEMX_INIT_WITH_UNIQUEID, &attr) != 0)
-        fail("shmemx_init_attr");
 }
 
 static void work(int me, int npes) {
