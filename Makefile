@@ -31,7 +31,7 @@ LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 # A line for each file, `  CC    src/core/heap.c`; V=1 shows the commands themselves.
 quiet = $(if $(filter-out 0,$(V)),,@printf '  %-5s %s\n' $(1) '$(2)';)
 
-ROOMS   := base boot transport core device coll ops api
+ROOMS   := base boot transport tcp core device coll ops api
 GPU_SRC := $(wildcard src/device/*.c src/transport/gpu*.c src/*/on_stream*.c \
              $(addprefix src/coll/,stream_choice.c same_way.c ll.c marked.c push.c ring.c))
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
@@ -156,7 +156,7 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/lib/libweft_ucx.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/ucx/*.c))
+$(BUILD)/lib/libweft_ucx.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/ucx/*.c) src/transport/network.c)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -Wl,-soname,$(@F) -Wl,-z,relro -Wl,-z,nodelete \
 	    $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
@@ -218,7 +218,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials far/carriers far/fuzz far/letters far/levels far/meet far/texts),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/carriers far/fuzz far/letters far/levels far/meet far/texts),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
@@ -455,8 +455,10 @@ fuzz: ## look for letters that harm the PE that gets them, with clang's libFuzze
 # a minute of that.
 HOST_TESTS ?= api/ conformance/ coll/ ops/ random/
 HOST_SHORT := api/rma api/amo api/signal api/team api/collective$$ coll/bits conformance/(global|life|ordering|progress|waiting)
-CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_SHORT),4:hosts:2x2:cyclic) $(call far_items,$(BUILD),random/,4:hosts:2x2)
-HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
+CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_SHORT),4:hosts:2x2:cyclic) $(call far_items,$(BUILD),random/,4:hosts:2x2) \
+              $(call far_items,$(BUILD),$(HOST_UCX),4:hosts:2x2:ucx)
+HOST_UCX   := api/rma api/amo conformance/ordering
+HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
 .PHONY: check-hosts
 check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
 	@tools/setup.sh check

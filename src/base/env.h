@@ -27,8 +27,9 @@
     X(text, pretend_hosts, "WEFT_PRETEND_HOSTS", NULL, "none",                                     \
       "for tests, how PEs pretend to be on several hosts: none; PEs of each, 2+1; cyclic:HOSTS; "  \
       "each PE its own, each; the host of every PE, list:0,0,1; the same on all PEs")              \
-    X(text, far_engine, "WEFT_ENGINE", NULL, "libweft_ucx.so",                                     \
-      "the library that reaches PEs on other hosts, a name or a path")                             \
+    X(text, far_engine, "WEFT_ENGINE", NULL, "auto",                                               \
+      "what reaches PEs on other hosts: tcp; ucx; a library, by name or path; auto: ucx where "    \
+      "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
     X(text, carriers, "WEFT_CARRIERS", NULL, "auto",                                               \
       "who applies what comes from far PEs: pe, each PE itself; host, the first of a host for "    \
       "all; auto: host in large jobs where it has a processor to spare")                           \

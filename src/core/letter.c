@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "base/futex.h"
 #include "base/thread.h"
-#include "transport/engine.h"
+#include "core/engine.h"
 #include "core/gather.h"
 #include "core/job.h"
 
@@ -84,9 +84,12 @@ static int end_open(void *address, size_t *bytes) {
 
 int weft_letters_open(const struct weft_letter_user *user, void *address, size_t *bytes) {
     weft_links = (struct weft_links){.user = user};
-    int result = weft_engine_load(weft_env.far_engine, &weft_links.engine);
-    if (result < 0)
+    char reason[WEFT_ENGINE_TEXT_BYTES];
+    int result = weft_far_engine(&weft_links.engine, reason);
+    if (result < 0) {
+        weft_log("%s", reason);
         return result;
+    }
     weft_links.of = calloc((size_t)weft_job.npes, sizeof(struct weft_link *));
     if (!weft_links.of) {
         weft_log("no memory for links to %d PEs", weft_job.npes);

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/log.h"
 #include "base/privilege.h"
 
 static void *library_open(const char *name) {
@@ -34,9 +33,9 @@ int weft_engine_find(const char *name, const struct weft_engine **engine, char *
     void *library = library_open(name);
     if (!library)
         return refuse(reason, -ENOENT,
-                      "the library that reaches PEs on other hosts cannot be opened: %s; "
-                      "WEFT_ENGINE=%s names it",
-                      dlerror(), name);
+                      "the library %s, which was to reach PEs on other hosts, cannot be opened: "
+                      "%s; WEFT_ENGINE=tcp needs none",
+                      name, dlerror());
     const struct weft_engine *found = dlsym(library, WEFT_ENGINE_SYMBOL);
     if (!found)
         return refuse(reason, -EINVAL, "WEFT_ENGINE=%s is no engine: it has no symbol '%s'", name,
@@ -53,12 +52,4 @@ int weft_engine_find(const char *name, const struct weft_engine **engine, char *
                       name, found->letter_bytes, WEFT_ENGINE_LETTER_MIN);
     *engine = found;
     return 0;
-}
-
-int weft_engine_load(const char *name, const struct weft_engine **engine) {
-    char reason[WEFT_ENGINE_TEXT_BYTES];
-    int error = weft_engine_find(name, engine, reason);
-    if (error)
-        weft_log("%s", reason);
-    return error;
 }

@@ -6,11 +6,8 @@
 #include "transport/transport.h"
 
 /* `name` is that of a library beside Weft's own or where the loader looks, or a path. 0, and
- * *engine, which stays for good; or -errno, logged: there is no such library, or its table is not
- * what this Weft works with. */
-int weft_engine_load(const char *name, const struct weft_engine **engine);
-
-/* The same, not logged, but with the reason in `reason`, of WEFT_ENGINE_TEXT_BYTES. */
+ * *engine, which stays for good; or -errno, with the reason in `reason`, of WEFT_ENGINE_TEXT_BYTES:
+ * there is no such library, or its table is not what this Weft works with. */
 int weft_engine_find(const char *name, const struct weft_engine **engine, char *reason);
 
 #endif

@@ -2,7 +2,6 @@
 /* UCX_TLS and UCX_NET_DEVICES are lists with commas; one that begins with ^ names what is left out.
  */
 #include "ucx/network.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -35,56 +34,6 @@ static bool list_is_tcp(const char *list) {
            strcmp(list, "self,tcp") == 0;
 }
 
-/* --- Addresses ------------------------------------------------------------------------------- */
-
-struct prefix {
-    unsigned char bytes[2], bits;
-};
-
-static bool prefix_holds(const struct prefix *prefix, const unsigned char *address) {
-    unsigned mask = 0xffff0000u >> prefix->bits & 0xffff;
-    unsigned have = (unsigned)address[0] << 8 | address[1];
-    unsigned want = (unsigned)prefix->bytes[0] << 8 | prefix->bytes[1];
-    return (have & mask) == (want & mask);
-}
-
-/* Loopback, private (RFC 1918), link-local, and what providers share (RFC 6598). */
-static bool is_private4(const unsigned char *address) {
-    static const struct prefix prefixes[] = {{{127, 0}, 8},    {{10, 0}, 8},     {{172, 16}, 12},
-                                             {{192, 168}, 16}, {{169, 254}, 16}, {{100, 64}, 10}};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (prefix_holds(&prefixes[i], address))
-            return true;
-    return false;
-}
-
-static bool is_private6(const struct in6_addr *address) {
-    static const struct prefix local = {{0xfc, 0}, 7}, link = {{0xfe, 0x80}, 10};
-    if (IN6_IS_ADDR_V4MAPPED(address))
-        return is_private4(address->s6_addr + 12);
-    return IN6_IS_ADDR_LOOPBACK(address) || prefix_holds(&local, address->s6_addr) ||
-           prefix_holds(&link, address->s6_addr);
-}
-
-static bool is_public(const struct sockaddr *address) {
-    struct in_addr in;
-    struct in6_addr in6;
-    if (address->sa_family == AF_INET) {
-        memcpy(&in, &((const struct sockaddr_in *)address)->sin_addr, sizeof in);
-        return !is_private4((const unsigned char *)&in);
-    }
-    memcpy(&in6, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof in6);
-    return !is_private6(&in6);
-}
-
-static void address_print(char *text, size_t bytes, const struct sockaddr *address) {
-    const void *number = address->sa_family == AF_INET
-                             ? (const void *)&((const struct sockaddr_in *)address)->sin_addr
-                             : (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr;
-    if (!inet_ntop(address->sa_family, number, text, (socklen_t)bytes))
-        snprintf(text, bytes, "?");
-}
-
 /* --- The choice ------------------------------------------------------------------------------ */
 
 static bool has_family(const struct ifaddrs *all, const char *name, int family) {
@@ -107,27 +56,20 @@ static bool is_listened_on(const struct ucx_network *network, const struct ifadd
            (getenv("UCX_TCP_AF_PRIO") || !has_family(all, one->ifa_name, AF_INET));
 }
 
-static int refuse(const struct weft_engine_options *options, const struct ifaddrs *one) {
-    char text[INET6_ADDRSTRLEN];
-    address_print(text, sizeof text, one->ifa_addr);
-    snprintf(options->reason, WEFT_ENGINE_TEXT_BYTES,
-             "the network interface %s has the public address %s, and UCX would listen there for "
-             "anybody, unencrypted: name a private network, or a tunnel such as WireGuard's, by "
-             "UCX_NET_DEVICES, or set WEFT_FAR_NETWORK=trusted if strangers cannot reach it",
-             one->ifa_name, text);
-    return -EPERM;
-}
-
 /* Every address by which TCP would be reached is private, and there is one. */
 static int network_check(const struct weft_engine_options *options,
                          const struct ucx_network *network) {
+    static const char harm[] = "UCX would listen there for anybody, unencrypted";
     struct ifaddrs *all;
     if (getifaddrs(&all) != 0)
         return -errno;
     int error = -ENODEV;
     for (const struct ifaddrs *one = all; one && error != -EPERM; one = one->ifa_next)
         if (is_listened_on(network, all, one))
-            error = is_public(one->ifa_addr) && !options->trusted ? refuse(options, one) : 0;
+            error = weft_network_is_public(one->ifa_addr) && !options->trusted
+                        ? weft_network_refuse(options, one->ifa_name, one->ifa_addr, harm,
+                                              "UCX_NET_DEVICES")
+                        : 0;
     freeifaddrs(all);
     if (error == -ENODEV)
         snprintf(options->reason, WEFT_ENGINE_TEXT_BYTES,
@@ -171,9 +113,7 @@ int ucx_network_address(const struct ucx_network *network, struct sockaddr_stora
     while (one && !is_listened_on(network, all, one))
         one = one->ifa_next;
     if (one)
-        memcpy(address, one->ifa_addr,
-               one->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                                   : sizeof(struct sockaddr_in6));
+        memcpy(address, one->ifa_addr, weft_network_bytes(one->ifa_addr));
     freeifaddrs(all);
     return one ? 0 : -ENODEV;
 }

@@ -6,7 +6,7 @@
 #define WEFT_UCX_NETWORK_H
 
 #include <stdbool.h>
-#include "transport/transport.h"
+#include "transport/network.h"
 #include "ucx/library.h"
 
 enum { UCX_NAMES_BYTES = 256 };

@@ -169,10 +169,11 @@ def locale(problems):
 def one_table(problems):
     """Settings are read in base/env.c alone. What a launcher passes is no setting, and boot reads it; nor is what
     oshrun is told by a batch system, by the shell, or to pass on. What UCX is told is UCX's, but the engine looks
-    whether the user has said it."""
+    whether the user has said it, and so does who chooses it."""
     told = {'"PATH"', '"SLURM_JOB_ID"', '"SLURM_STEP_ID"', '"SLURM_TASKS_PER_NODE"', "name", "use->value"}
     for path in sorted((ROOT / "src").rglob("*.c")):
         found = set(re.findall(r"\bgetenv\((.*?)\)", path.read_text()))
+        found -= {'"UCX_TLS"', '"UCX_NET_DEVICES"'} if path == ROOT / "src/core/engine.c" else set()
         found -= told if path.parent.name == "launch" else set()
         found -= {'"UCX_TLS"', '"UCX_TCP_AF_PRIO"', '"UCX_NET_DEVICES"', "name"} if path.parent.name == "ucx" else set()
         if path.parent.name != "boot" and path.name != "env.c" and found - {'"OPENBLAS_CORETYPE"'}:

@@ -29,13 +29,13 @@ def sockets():
     return {os.path.realpath(f"/proc/self/fd/{fd}").strip("]").split("[")[-1] for fd in os.listdir("/proc/self/fd")}
 
 def listens():
-    "At which addresses this process does, but for UCX."
+    "At which addresses this process does, but for the engine."
     rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]]
-    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets() - of_ucx}
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets() - of_engine}
 
 weft.init()
 weft.barrier()
-of_ucx = sockets()
+of_engine = sockets()
 group = symm_mem.init_process_group()
 me, n = group.rank(), group.size()
 assert (me, n) == (weft.my_pe(), weft.n_pes())

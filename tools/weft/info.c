@@ -9,11 +9,11 @@
 #include "base/openssl.h"
 #include "coll/choice.h"
 #include "command.h"
+#include "core/engine.h"
 #include "core/letter.h"
 #include "core/team.h"
 #include "core/window.h"
 #include "ops/matmul.h"
-#include "transport/engine.h"
 
 static void print_size(const char *label, size_t bytes, const char *remark) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -56,7 +56,7 @@ static void print_hosts(void) {
     const struct weft_engine *engine;
     if (weft_job.far)
         weft_letters_describe(text, sizeof text);
-    else if (weft_engine_find(weft_env.far_engine, &engine, text) == 0)
+    else if (weft_far_engine(&engine, text) == 0)
         engine->describe(NULL, text, sizeof text);
     printf("hosts\n  %-12s %s\n", weft_job.far ? "far PEs" : "engine", text);
     if (weft_openssl_load() == 0)
