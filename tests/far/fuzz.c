@@ -120,6 +120,8 @@ int main(int argc, char **argv) {
     EXPECT(ninputs > 0, "no inputs");
     for (int i = 0; i < ninputs; i++)
         expect_right(corpus[i].bytes, corpus[i].length);
+    for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
+        EXPECT(i == WEFT_FAR_SPACE || input_counts.changed[i] > 0, "nothing came to window %d", i);
     tap_case("mutations of it");
     if (ninputs > 0)
         run_mutations(seed, seconds);

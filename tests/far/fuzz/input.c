@@ -17,7 +17,6 @@
 #include "core/job.h"
 
 enum {
-    WINDOWS = 3, /* of host memory */
     WINDOW_BYTES = 1 << 14,
     DEST_BYTES = 1 << 14,
     LETTER_BYTES = WEFT_ENGINE_LETTER_MIN,
@@ -34,8 +33,8 @@ struct reader {
 };
 
 struct input_counts input_counts;
-static char *windows[WINDOWS], *dest;
-static char before[WINDOWS][WINDOW_BYTES];
+static char *windows[WEFT_FAR_WINDOWS], *dest; /* NULL: that of GPUs */
+static char before[WEFT_FAR_WINDOWS][WINDOW_BYTES];
 static const char *wrong;
 static unsigned room;
 
@@ -62,10 +61,10 @@ void input_open(void) {
     weft_job.pe = 0;
     weft_job.npes = FUZZ_PES;
     weft_job.far = true;
-    for (int i = 0; i < WINDOWS; i++) {
-        windows[i] = memory_between_guards(WINDOW_BYTES);
+    for (int i = 0; i < WEFT_FAR_WINDOWS; i++) {
         if (!segment_of(i))
             continue;
+        windows[i] = memory_between_guards(WINDOW_BYTES);
         *segment_of(i) = (struct weft_segment){.window = {.local = (uintptr_t)windows[i],
                                                           .bytes = WINDOW_BYTES,
                                                           .step = 1,
@@ -150,10 +149,14 @@ static struct head head_of(const struct head *drawn, unsigned flags) {
     return head;
 }
 
+static bool has_changed(int window) {
+    return windows[window] && memcmp(windows[window], before[window], WINDOW_BYTES) != 0;
+}
+
 /* Whether what a letter has changed is what it was allowed to. */
 static void look_at_refused(const struct head *head) {
-    for (int i = 0; i < WINDOWS; i++)
-        if (head->sort != BUNDLE && memcmp(windows[i], before[i], WINDOW_BYTES) != 0)
+    for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
+        if (head->sort != BUNDLE && has_changed(i))
             wrong = "a letter that is refused has changed memory";
 }
 
@@ -172,8 +175,9 @@ static void step_letter(struct reader *reader) {
         head = head_of(&head, flags);
         memcpy(letter, &head, sizeof head);
     }
-    for (int i = 0; i < WINDOWS; i++)
-        memcpy(before[i], windows[i], WINDOW_BYTES);
+    for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
+        if (windows[i])
+            memcpy(before[i], windows[i], WINDOW_BYTES);
     bool alone = !(head.from < FUZZ_PES && weft_links.of[head.from] &&
                    weft_links.of[head.from]->early[(head.number + 1) % WEFT_LINK_RING]);
     weft_link_arrived(NULL, letter, bytes);
@@ -182,6 +186,8 @@ static void step_letter(struct reader *reader) {
         look_at_refused(&head);
     input_counts.refused += refused;
     input_counts.applied += !refused;
+    for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
+        input_counts.changed[i] += has_changed(i);
     free(letter);
 }
 

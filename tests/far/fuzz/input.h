@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "core/far_text.h"
 
 enum { FUZZ_PES = 4, INPUT_BYTES_MAX = 4096 };
 
@@ -32,7 +33,9 @@ void input_open(void);
 /* Runs an input with fresh links. What went wrong, or NULL. */
 const char *input_run(const unsigned char *input, size_t bytes);
 
-/* Over all inputs: letters that arrived in steps. */
-extern struct input_counts { uint64_t applied, refused; } input_counts;
+/* Over all inputs: letters that arrived in steps, and how many have changed each window. */
+extern struct input_counts {
+    uint64_t applied, refused, changed[WEFT_FAR_WINDOWS];
+} input_counts;
 
 #endif
