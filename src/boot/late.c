@@ -48,7 +48,8 @@ static void late_add_pe(struct weft_tally *tally, const struct weft_late *late, 
         weft_tally_add_silent(tally, weft_attachment.control, pe);
         return;
     }
-    const char *activity = weft_stall_activity(atomic_load(&late_entry(pe)->pid));
+    const char *activity =
+        weft_boot_is_here(pe) ? weft_stall_activity(atomic_load(&late_entry(pe)->pid)) : "";
     bool here = stall_is_same(late, &theirs);
     if (here && strncmp(activity, "is stopped", 10) != 0)
         return;
