@@ -194,12 +194,17 @@ examples: $(EXAMPLES) $(CUDA_EXAMPLES)
 EXAMPLE_SRC = $(wildcard examples/$(1)/*.c)
 # Dependencies of programs lie with those of objects, not beside what a person looks at.
 DEPENDS = -MF $(BUILD)/obj/$(subst /,-,$(@:$(BUILD)/%=%)).d
+# Each of several sources writes that file anew when it is compiled, so all are asked for theirs once more.
+depends_of_all = $(if $(word 2,$(1)),&& $(CC) $(filter-out -MMD,$(PROGRAM_FLAGS)) -Itests -MM -MT $@ $(1) > $(word 2,$(DEPENDS)))
+# A file stays in such a list when it is gone, and what it was for is made anew.
+tests/%.c: ;
 PROGRAM_FLAGS = $(ALL_CFLAGS) -fvisibility=default
 PROGRAM_LIBS  = -L$(BUILD)/lib -lweft -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 .SECONDEXPANSION:
 $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
-	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
+	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS) \
+	    $(call depends_of_all,$(filter %.c,$^))
 
 # As docs/device.md compiles them. PTX alone, which the driver makes machine code of, costs least here;
 # tensor maps are there from sm_90 on.
@@ -225,9 +230,12 @@ $(INNER_TESTS): $(LIB_OBJ)
 LAUNCH_TESTS := $(filter $(BUILD)/tests/launch/%,$(TESTS))
 $(LAUNCH_TESTS): PROGRAM_LIBS = $(filter-out %/oshrun.o,$(LAUNCH_OBJ)) $(LDLIBS)
 $(LAUNCH_TESTS): $(LAUNCH_OBJ)
+# Its connections and its writer are of its own.
+$(BUILD)/tests/launch/fuzz: private LAUNCH_OBJ := $(filter-out %/boot/tls.o %/launch/writer.o,$(LAUNCH_OBJ))
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB)
 	@mkdir -p $(@D)
-	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
+	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS) \
+	    $(call depends_of_all,$< $(wildcard $*/*.c))
 $(BUILD)/tests/gpu/%: private ALL_CXXFLAGS += -Isrc -Wno-pedantic
 $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
@@ -436,20 +444,23 @@ check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' 
 	$(PARALLEL) all tests
 	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS))
 
-# What far PEs may send, by clang's libFuzzer, which looks for inputs that reach code none has reached before. Those
-# that it finds stay in $(FUZZ_BUILD)/found; tests/far/fuzz/hex.py writes them as lines of the corpus.
+# What others may send, by clang's libFuzzer, which looks for inputs that reach code none has reached before: letters
+# of far PEs (tests/far/fuzz.c), or frames of hosts (tests/launch/fuzz.c). Those that it finds stay in
+# $(FUZZ_BUILD)/letters or frames; tests/fuzz.py writes them as lines of the corpus.
 FUZZ_BUILD := build/fuzz
+FUZZ       ?= letters
 SECONDS    ?= 60
-$(BUILD)/libfuzzer: tests/far/fuzz.c tests/far/fuzz/input.c $(LIB_OBJ)
-	$(call quiet,LD,$@)$(CC) $(PROGRAM_FLAGS) -fsanitize=fuzzer -DWEFT_LIBFUZZER -Itests $(DEPENDS) $(filter %.c,$^) -o $@ \
-	    $(LIB_OBJ) $(LDLIBS)
+FUZZ_TEST   = $(or $(FUZZ_$(FUZZ)),$(error FUZZ is letters or frames, not $(FUZZ)))
+FUZZ_letters := tests/far/fuzz
+FUZZ_frames  := tests/launch/fuzz
 .PHONY: fuzz
-fuzz: ## look for letters that harm the PE that gets them, with clang's libFuzzer; SECONDS=60
-	$(PARALLEL) CC=clang SAN=address,undefined,fuzzer-no-link BUILD=$(FUZZ_BUILD) CFLAGS='-O1 -g' $(FUZZ_BUILD)/libfuzzer
-	@tests/far/fuzz/hex.py read tests/far/fuzz/corpus.txt $(FUZZ_BUILD)/corpus
-	@mkdir -p $(FUZZ_BUILD)/found
-	$(FUZZ_BUILD)/libfuzzer -max_total_time=$(SECONDS) -max_len=4096 -use_value_profile=1 -print_final_stats=1 \
-	    -artifact_prefix=$(FUZZ_BUILD)/wrong- $(FUZZ_BUILD)/found $(FUZZ_BUILD)/corpus
+fuzz: ## look for what harms those who get it, with clang's libFuzzer: FUZZ=letters, or frames; SECONDS=60
+	$(PARALLEL) CC=clang SAN=address,undefined,fuzzer-no-link BUILD=$(FUZZ_BUILD) CFLAGS='-O1 -g' \
+	    PROGRAM_FLAGS='$$(ALL_CFLAGS) -fsanitize=fuzzer -DWEFT_LIBFUZZER' $(FUZZ_BUILD)/$(FUZZ_TEST)
+	@tests/fuzz.py read $(FUZZ_TEST)/corpus.txt $(FUZZ_BUILD)/$(FUZZ)-corpus
+	@mkdir -p $(FUZZ_BUILD)/$(FUZZ)
+	$(FUZZ_BUILD)/$(FUZZ_TEST) -max_total_time=$(SECONDS) -max_len=4096 -use_value_profile=1 -print_final_stats=1 \
+	    -artifact_prefix=$(FUZZ_BUILD)/$(FUZZ)-wrong- $(FUZZ_BUILD)/$(FUZZ) $(FUZZ_BUILD)/$(FUZZ)-corpus
 
 # The same over hosts of the rig in tests/hosts, 2 x 2 PEs and so on, by the engine for networks. make check has
 # a minute of that.
@@ -501,8 +512,8 @@ check-all: FAR_RUNS  := 2:1+1 3:each 3:2+1 4:2+2 4:cyclic:2 4:list:0,0,1,0
 check-all: CHECK_FAR += $(call far_items,$(SAN_BUILD),api/ coll/ conformance/ random/,3:each 4:each) \
                         $(call far_items,$(THREAD_BUILD),random/,3:each 4:each)
 check-all: THREAD_FAR += random/random
-check-all: SAN_ROOMS += far
-check-all: CHECK_FAR += $(SAN_BUILD):1:'^far/fuzz$$'
+check-all: SAN_ROOMS += far boot launch
+check-all: CHECK_FAR += $(SAN_BUILD):1:'^(far/fuzz|boot/(door|frames|hub|tls)|launch/.*)$$'
 check-all: CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
 $(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))

@@ -106,26 +106,6 @@ static void hello_send(const struct weft_identity *self, struct weft_spoke *spok
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-static int places_take(const struct weft_identity *self, const unsigned char *payload, size_t bytes,
-                       struct weft_places *places) {
-    int32_t nhosts = 0;
-    size_t numbers = (size_t)self->npes * sizeof *places->host_of;
-    if (bytes >= sizeof nhosts)
-        memcpy(&nhosts, payload, sizeof nhosts);
-    size_t names = (size_t)nhosts * sizeof *places->host;
-    if (nhosts < 2 || nhosts > WEFT_MIDDLE_HOSTS_MAX || bytes != sizeof nhosts + names + numbers)
-        return -EPROTO;
-    places->host = malloc(names);
-    places->host_of = malloc(numbers);
-    if (!places->host || !places->host_of)
-        return -ENOMEM;
-    memcpy(places->host, payload + sizeof nhosts, names);
-    memcpy(places->host_of, payload + sizeof nhosts + names, numbers);
-    places->nhosts = nhosts;
-    places->here = places->host_of[self->pe];
-    return 0;
-}
-
 /* 1: not yet. */
 static int answer_hear(const struct weft_identity *self, struct weft_spoke *spoke,
                        struct weft_places *places) {
@@ -134,7 +114,7 @@ static int answer_hear(const struct weft_identity *self, struct weft_spoke *spok
     int error = -EPIPE;
     if (weft_spoke_next(spoke, &frame, &payload)) {
         if (frame.kind == WEFT_ARRIVAL_PLACES)
-            error = places_take(self, payload, frame.bytes, places);
+            error = weft_places_read(places, self, payload, frame.bytes);
         if (frame.kind == WEFT_ARRIVAL_REFUSAL)
             weft_log("%.*s", (int)frame.bytes, (const char *)payload);
         else if (error)

@@ -124,7 +124,7 @@ static int hello_judge(struct weft_callers *callers, int pe, const struct weft_a
                          "PE %d on another host runs Weft %s and PE 0 (pid %d) %s: install the "
                          "same version everywhere",
                          pe, hello->version, (int)getpid(), WEFT_VERSION_STRING);
-    if (hello->npes != self->npes || hello->pe != pe || pe == 0)
+    if (hello->npes != self->npes || hello->pe != pe || pe == 0 || hello->pid < 1)
         return why_write(why, "process %d on %s wants to be PE %d of %d in a job of %d PEs",
                          hello->pid, hello->name.name, hello->pe, hello->npes, self->npes);
     if (callers->came[pe])
@@ -310,6 +310,36 @@ struct weft_spoke *weft_callers_spoke(struct weft_callers *callers, int pe) {
 }
 
 /* --- Places ----------------------------------------------------------------------------------- */
+
+/* PE 0 is on host 0, and this PE is not. */
+static bool places_make_sense(const struct weft_places *places, const struct weft_identity *self) {
+    bool sensible = places->host_of[0] == 0 && places->here != 0;
+    for (int pe = 0; sensible && pe < self->npes; pe++)
+        sensible = places->host_of[pe] >= 0 && places->host_of[pe] < places->nhosts;
+    return sensible;
+}
+
+int weft_places_read(struct weft_places *places, const struct weft_identity *self,
+                     const unsigned char *payload, size_t bytes) {
+    int32_t nhosts = 0;
+    size_t numbers = (size_t)self->npes * sizeof *places->host_of;
+    if (bytes >= sizeof nhosts)
+        memcpy(&nhosts, payload, sizeof nhosts);
+    size_t names = (size_t)nhosts * sizeof *places->host;
+    if (nhosts < 2 || nhosts > WEFT_MIDDLE_HOSTS_MAX || bytes != sizeof nhosts + names + numbers)
+        return -EPROTO;
+    places->host = malloc(names);
+    places->host_of = malloc(numbers);
+    if (!places->host || !places->host_of)
+        return -ENOMEM;
+    memcpy(places->host, payload + sizeof nhosts, names);
+    memcpy(places->host_of, payload + sizeof nhosts + names, numbers);
+    places->nhosts = nhosts;
+    places->here = places->host_of[self->pe];
+    for (int host = 0; host < nhosts; host++)
+        places->host[host].name[sizeof places->host[host].name - 1] = '\0';
+    return places_make_sense(places, self) ? 0 : -EPROTO;
+}
 
 void weft_places_free(struct weft_places *places) {
     free(places->host);

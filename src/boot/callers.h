@@ -48,6 +48,11 @@ struct weft_places {
 };
 void weft_places_free(struct weft_places *places);
 
+/* The payload of a PLACES, as PE 0 on another host says. 0; -EPROTO: it makes no sense; -ENOMEM.
+ * `places`, which were empty, are the caller's to free in any case. */
+int weft_places_read(struct weft_places *places, const struct weft_identity *self,
+                     const unsigned char *payload, size_t bytes);
+
 /* The first PE of a host. */
 int weft_places_first(const struct weft_places *places, int host);
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "core/far_text.h"
 
-enum { FUZZ_PES = 4, INPUT_BYTES_MAX = 4096 };
+enum { FUZZ_PES = 4 };
 
 enum step { STEP_LETTER, STEP_REQUEST, STEP_SEND, STEP_ROOM, STEP_DUE, STEPS };
 
@@ -34,8 +34,6 @@ void input_open(void);
 const char *input_run(const unsigned char *input, size_t bytes);
 
 /* Over all inputs: letters that arrived in steps, and how many have changed each window. */
-extern struct input_counts {
-    uint64_t applied, refused, changed[WEFT_FAR_WINDOWS];
-} input_counts;
+extern struct input_counts { uint64_t applied, refused, changed[WEFT_FAR_WINDOWS]; } input_counts;
 
 #endif

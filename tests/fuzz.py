@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inputs of the fuzzer as lines of hexadecimal digits, and as files.
 
-    hex.py read corpus.txt FOLDER      a file for each line
-    hex.py write FILE...               a line for each file
+    fuzz.py read corpus.txt FOLDER      a file for each line
+    fuzz.py write FILE...               a line for each file
 """
 import pathlib
 import sys

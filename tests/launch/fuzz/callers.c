@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A job that another launcher has started, whose PEs meet: PE 0, with another PE on its host, while
+ * the others come; and one of those, as it hears from PE 0 who is where. */
+#include "boot/callers.h"
+#include <stdlib.h>
+#include <string.h>
+#include <weft/version.h>
+#include "input.h"
+#include "line.h"
+
+enum { HERE = 2 };
+
+static struct weft_callers *callers;
+static struct weft_places places;
+static struct weft_identity self;
+static bool came[FUZZ_PES];
+static bool placed;
+
+static void callers_open(void) {
+    self = (struct weft_identity){.npes = FUZZ_PES};
+    memset(came, 0, sizeof came);
+    places = (struct weft_places){.nhosts = 0};
+    placed = false;
+    if (weft_callers_open(&callers, &self, came))
+        abort();
+    for (int pe = 0; pe < FUZZ_PES; pe++)
+        if (pe < HERE)
+            came[pe] = true;
+        else if (weft_spoke_open(weft_callers_spoke(callers, pe), line_open(pe - HERE)))
+            abort();
+}
+
+/* The version comes first in a HELLO. */
+static void hello_complete(uint32_t kind, uint8_t *payload, size_t bytes) {
+    if (kind == WEFT_ARRIVAL_HELLO && bytes >= sizeof WEFT_VERSION_STRING && !*payload)
+        memcpy(payload, WEFT_VERSION_STRING, sizeof WEFT_VERSION_STRING);
+}
+
+static bool callers_turn(void) {
+    static const struct pollfd polls[1 + FUZZ_PES];
+    char why[WEFT_REFUSAL_BYTES] = "";
+    int count = weft_callers_turn(callers, polls, why);
+    if (count == FUZZ_PES - HERE && !placed) {
+        count = weft_callers_place(callers, &places, why);
+        placed = count == 0;
+    }
+    if (count < 0)
+        weft_callers_refuse(callers, why);
+    return count >= 0 && !(placed && weft_callers_are_ready(callers));
+}
+
+static const char *places_look(void) {
+    for (int pe = 0; placed && pe < FUZZ_PES; pe++)
+        if (places.host_of[pe] < 0 || places.host_of[pe] >= places.nhosts)
+            return "a PE is on a host that is not there";
+    for (int host = 0; placed && host < places.nhosts; host++)
+        if (!memchr(places.host[host].name, 0, sizeof places.host[host].name))
+            return "the name of a host has no end";
+    return NULL;
+}
+
+static const char *callers_look(void) {
+    const char *wrong = places_look();
+    for (int pe = 0; !wrong && placed && pe < FUZZ_PES; pe++)
+        if ((places.host_of[pe] == 0) != (pe < HERE))
+            wrong = "a PE that has come from another host is on PE 0's, or the other way round";
+    return wrong;
+}
+
+static bool callers_close(void) {
+    bool whole = placed && weft_callers_are_ready(callers);
+    weft_places_free(&places);
+    weft_callers_close(callers);
+    return whole;
+}
+
+const struct scene scene_callers = {.nlines = FUZZ_PES - HERE,
+                                    .hosts = {{0, 1}, {0, 1}, {0, 1}, {0, 1}},
+                                    .open = callers_open,
+                                    .complete = hello_complete,
+                                    .turn = callers_turn,
+                                    .look = callers_look,
+                                    .close = callers_close};
+
+/* --- From another host ------------------------------------------------------------------------ */
+
+static struct weft_spoke spoke;
+
+static void places_open(void) {
+    self = (struct weft_identity){.npes = FUZZ_PES, .pe = FUZZ_PES - 1};
+    places = (struct weft_places){.nhosts = 0};
+    placed = false;
+    if (weft_spoke_open(&spoke, line_open(0)))
+        abort();
+}
+
+static bool places_turn(void) {
+    struct weft_frame frame;
+    const void *payload;
+    weft_spoke_turn(&spoke, 0);
+    if (!weft_spoke_next(&spoke, &frame, &payload))
+        return !spoke.end;
+    placed = frame.kind == WEFT_ARRIVAL_PLACES &&
+             weft_places_read(&places, &self, payload, frame.bytes) == 0;
+    return false;
+}
+
+static bool places_close(void) {
+    bool whole = placed && weft_places_first(&places, places.here) < FUZZ_PES;
+    weft_places_free(&places);
+    weft_spoke_close(&spoke);
+    return whole;
+}
+
+const struct scene scene_places = {.nlines = 1,
+                                   .hosts = {{0, 1}},
+                                   .open = places_open,
+                                   .turn = places_turn,
+                                   .look = places_look,
+                                   .close = places_close};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The front of a job: a relay speaks for its first two hosts, a daemon for the third. What PEs have
+ * written goes nowhere. */
+#include "launch/front.h"
+#include <stdlib.h>
+#include <string.h>
+#include <weft/version.h>
+#include "input.h"
+#include "line.h"
+
+enum { CHILDREN = 2 };
+
+static struct weft_front front;
+static const char *names[FUZZ_HOSTS] = {"a", "b", "c"};
+
+/* --- In place of launch/writer.c -------------------------------------------------------------- */
+
+int weft_writer_open(struct weft_writer **writer, const struct weft_writer_options *options) {
+    (void)writer, (void)options;
+    return 0;
+}
+
+/* That of nobody. */
+int weft_writer_give(struct weft_writer *writer, int pe, int stream, const void *bytes,
+                     size_t count) {
+    static volatile unsigned char byte;
+    (void)writer, (void)pe, (void)stream;
+    if (count)
+        byte = ((const unsigned char *)bytes)[count - 1];
+    (void)byte;
+    return 0;
+}
+
+int weft_writer_descriptor(struct weft_writer *writer) {
+    (void)writer;
+    return -1;
+}
+
+int32_t weft_writer_taken(struct weft_writer *writer, int host) {
+    (void)writer, (void)host;
+    return 0;
+}
+
+bool weft_writer_lost(struct weft_writer *writer, int stream) {
+    (void)writer, (void)stream;
+    return false;
+}
+
+int weft_writer_finish(struct weft_writer *writer, int patience_ms) {
+    (void)writer, (void)patience_ms;
+    return 0;
+}
+
+/* --- The scene -------------------------------------------------------------------------------- */
+
+static void front_open(void) {
+    static const struct weft_options options = {.npes = FUZZ_PES};
+    static struct weft_branch_host host[FUZZ_HOSTS];
+    struct weft_branch_plan plan = {
+        .host = host, .nhosts = FUZZ_HOSTS, .count = FUZZ_HOSTS, .fan_out = CHILDREN};
+    front = (struct weft_front){.options = &options,
+                                .npes = FUZZ_PES,
+                                .nhosts = FUZZ_HOSTS,
+                                .host_of = fuzz_host_of,
+                                .host = calloc(FUZZ_HOSTS, sizeof *front.host),
+                                .name = names,
+                                .branch = {.above = &weft_front_above, .owner = &front},
+                                .news = calloc(FUZZ_PES, sizeof *front.news),
+                                .input_untaken = 1000,
+                                .cause_host = -1,
+                                .first_host = -1};
+    for (int i = 0; i < FUZZ_HOSTS; i++)
+        host[i].name = host[i].called = names[i];
+    if (weft_branch_open(&front.branch, &plan) || !front.host || !front.news)
+        abort();
+    for (int i = 0; i < FUZZ_HOSTS; i++)
+        front.host[i] = (struct weft_front_host){.name = names[i],
+                                                 .child = weft_branch_child_of(&front.branch, i)};
+    for (int pe = FUZZ_PES - 1; pe >= 0; pe--) {
+        front.host[fuzz_host_of[pe]].npes++;
+        front.host[fuzz_host_of[pe]].first_pe = pe;
+    }
+    for (int child = 0; child < CHILDREN; child++) {
+        front.branch.child[child].came = true;
+        if (weft_frames_open(&front.branch.child[child].frames, line_open(child)))
+            abort();
+    }
+}
+
+static void hello_complete(uint32_t kind, uint8_t *payload, size_t bytes) {
+    struct weft_tree_hello hello;
+    if (kind != WEFT_TREE_HELLO || bytes != sizeof hello)
+        return;
+    memcpy(&hello, payload, sizeof hello);
+    if (hello.layout == 0)
+        hello.layout = WEFT_TREE_LAYOUT;
+    if (!*hello.version)
+        memcpy(hello.version, WEFT_VERSION_STRING, sizeof WEFT_VERSION_STRING);
+    memcpy(payload, &hello, sizeof hello);
+}
+
+static bool all_done(void) {
+    bool done = true;
+    for (int i = 0; i < FUZZ_HOSTS; i++)
+        done = done && front.host[i].state == WEFT_HOST_DONE;
+    return done;
+}
+
+/* All are heard in each turn, as after a poll that has shown nothing. */
+static bool front_turn(void) {
+    struct pollfd polls[16];
+    for (size_t i = 0; i < sizeof polls / sizeof *polls; i++)
+        polls[i] = (struct pollfd){.fd = -1};
+    weft_branch_serve(&front.branch, polls);
+    bool some = false;
+    for (int child = 0; child < CHILDREN; child++)
+        some = some || front.branch.child[child].frames;
+    return some && !all_done() && front.phase != WEFT_FRONT_OVER;
+}
+
+static const char *front_look(void) {
+    int given = 0;
+    for (int i = 0; i < FUZZ_HOSTS; i++) {
+        const struct weft_front_host *host = &front.host[i];
+        given += host->gave;
+        if (host->untaken < 0 || host->untaken > WEFT_TREE_OUTPUT_MAX + WEFT_TREE_PIECE_MAX)
+            return "a host may have written more than it is let, or less than nothing";
+    }
+    if (given != front.given || given == FUZZ_HOSTS || (given > 0) != (front.shares != NULL))
+        return "the count of who has given to a round is wrong";
+    if (front.input_untaken < 0)
+        return "more input was taken than there was";
+    if ((front.phase == WEFT_FRONT_ENDING) != (front.cause.kind != WEFT_ABORT_NONE) &&
+        front.phase != WEFT_FRONT_OVER)
+        return "a job ends without a cause, or does not with one";
+    char text[WEFT_CAUSE_TEXT_BYTES];
+    weft_cause_text(&front.cause, text, sizeof text);
+    return NULL;
+}
+
+static bool front_close(void) {
+    bool whole = all_done() && front.cause.kind == WEFT_ABORT_NONE && front.round.round > 0;
+    for (int child = 0; child < CHILDREN; child++)
+        weft_frames_close(front.branch.child[child].frames);
+    free(front.branch.child);
+    free(front.host);
+    free(front.news);
+    free(front.shares);
+    return whole;
+}
+
+const struct scene scene_front = {.nlines = CHILDREN,
+                                  .hosts = {{0, 2}, {2, 1}},
+                                  .open = front_open,
+                                  .complete = hello_complete,
+                                  .turn = front_turn,
+                                  .look = front_look,
+                                  .close = front_close};
