@@ -241,17 +241,24 @@ static void mad(void) {
     }
 }
 
+static void environment_clean(void) {
+    for (char **variable = environ; *variable;) {
+        char *name = strndup(*variable, strcspn(*variable, "="));
+        if (strncmp(name, "WEFT_", 5) == 0)
+            unsetenv(name); /* the next one has its place now */
+        else
+            variable++;
+        free(name);
+    }
+}
+
 int main(int argc, char **argv) {
     char *slash = argc && realpath(argv[0], oshrun) ? strstr(oshrun, "/tests/launch/") : NULL;
     tap_start(0);
     EXPECT(slash, "%s", argv[0]);
     snprintf(program, sizeof program, "%.*s/tests/boot/pe", (int)(slash - oshrun), oshrun);
     strcpy(slash, "/bin/oshrun");
-    for (char **name = environ; *name;)
-        if (strncmp(*name, "WEFT_", 5) == 0)
-            unsetenv(strndup(*name, strcspn(*name, "=")));
-        else
-            name++;
+    environment_clean();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     tap_case("rounds go up and come back, and the daemon goes in order");

@@ -192,7 +192,9 @@ static void junk(const char *text) {
     unsigned kind = 0, bytes = 0;
     int pe = 0, value = 0;
     sscanf(text, "%u,%u,%d,%d", &kind, &bytes, &pe, &value);
-    send_frame(kind, pe, value, calloc(1, bytes + 1), bytes);
+    unsigned char *payload = calloc(1, bytes + 1);
+    send_frame(kind, pe, value, payload, bytes);
+    free(payload);
 }
 
 /* Frames of any kind with anything in them, made of this number; most are what a front refuses. */
@@ -282,14 +284,15 @@ int main(int argc, char **argv) {
             first_pe = pe;
         }
     for (char **word = start.options.program[0].argv + 1; *word; word++) {
-        char *verb = strdup(*word), *at = strchr(verb, '@'), *equals = strchr(verb, '=');
+        char *verb = *word, *at = strchr(verb, '@'), *equals = strchr(verb, '=');
         bool mine = !at || (equals && equals < at) ||
                     ((size_t)(at - verb) == strlen(argv[1]) &&
                      !strncmp(verb, argv[1], (size_t)(at - verb)));
         if (equals)
             *equals++ = '\0';
         if (mine)
-            act(at && (!equals || at < equals) ? at + 1 : verb, equals ? equals : strdup(""));
+            act(at && (!equals || at < equals) ? at + 1 : verb,
+                equals ? equals : verb + strlen(verb));
     }
     return 0;
 }
