@@ -128,7 +128,7 @@ def stopped():
 @case("an oshrun that is stopped itself is waited for, also while PEs write more than it takes")
 def front_stopped():
     job = start(*TWO, "sh", "-c", "echo; sleep 0.5; yes | head -c 6000000")
-    job.stdout.read(1)
+    os.read(job.stdout.fileno(), 1)  # no more, which would be missing below
     job.send_signal(signal.SIGSTOP)
     time.sleep(4)
     job.send_signal(signal.SIGCONT)
