@@ -13,11 +13,25 @@ enum { SOON_NS = 500000, LOCK_SOON_NS = 5000000 };
 
 static int me, npes;
 static long lock, flag, sent_ns; /* symmetric */
+static int crowded; /* symmetric: so many others want a processor that no wake is soon */
 
 static long now_ns(clockid_t clock) {
     struct timespec now;
     clock_gettime(clock, &now);
     return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* As PE 0 sees it. */
+static void look_for_crowd(void) {
+    enum { MANY = 2 }; /* for each processor */
+    static int seen;
+    double load = 0;
+    FILE *file = me == 0 ? fopen("/proc/loadavg", "r") : NULL;
+    if (file && fscanf(file, "%lf", &load) == 1)
+        seen = load > MANY * (double)sysconf(_SC_NPROCESSORS_ONLN);
+    if (file)
+        fclose(file);
+    shmem_int_broadcast(SHMEM_TEAM_WORLD, &crowded, &seen, 1, 0);
 }
 
 static void tell_all(long value) {
@@ -113,6 +127,12 @@ static int succeeds(int (*attempt)(void)) {
     return 0;
 }
 
+/* Runs a case that is about being woken soon. */
+static void soon_case(const char *name, const char *skipped, int (*attempt)(void)) {
+    tap_case(crowded ? skipped : name);
+    EXPECT(crowded || succeeds(attempt), "not once in %d tries", TRIES);
+}
+
 int main(void) {
     shmem_init();
     me = shmem_my_pe();
@@ -127,11 +147,12 @@ int main(void) {
     if (me == 0)
         shmem_set_lock(&lock);
     check_idle("a lock", pass_lock_on);
-    tap_case("letters wake who sleeps");
-    EXPECT(succeeds(wakes_soon), "fewer than %d wakes of %d came within %d us", ROUNDS / 2, ROUNDS,
-           SOON_NS / 1000);
-    tap_case("and a release who sleeps for the lock");
-    EXPECT(succeeds(lock_comes_soon), "none came within %d us", LOCK_SOON_NS / 1000);
+    look_for_crowd();
+    soon_case("letters wake who sleeps: half of the wakes come within 500 us",
+              "letters wake who sleeps # SKIP many want a processor", wakes_soon);
+    soon_case("and a release who sleeps for the lock, within 5 ms",
+              "and a release who sleeps for the lock # SKIP many want a processor",
+              lock_comes_soon);
     shmem_barrier_all();
     int result = tap_finish();
     shmem_finalize();
