@@ -23,7 +23,7 @@ random.seed(os.environ.get("WEFT_TEST_SEED"))
 
 # The scene, and how often it is repeated.
 TURNS = {"put": 5, "flood": 2, "get": 5, "fetch_add": 50, "quiet": 20, "fence": 100, "signal": 20, "barrier": 20, "locks": 20,
-         "malloc": 10, "reduce": 6, "teams": 3, "idle": 20}
+         "malloc": 10, "reduce": 6, "broadcast": 20, "teams": 3, "idle": 20}
 
 
 def begin(scene, npes, placement, settings):

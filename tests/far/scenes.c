@@ -70,6 +70,11 @@ static void reduce(void) {
     shmem_long_sum_reduce(SHMEM_TEAM_WORLD, many, source, (size_t)(turn % 2 ? 1 : NELEMS));
 }
 
+/* The root is ahead of the others as far as it may. */
+static void broadcast(void) {
+    shmem_long_broadcast(SHMEM_TEAM_WORLD, many, source, (size_t)(turn % 2 ? 1 : NELEMS), 0);
+}
+
 static void teams(void) {
     shmem_team_t team;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
@@ -130,6 +135,7 @@ static const struct scene {
     {"locks", locks},
     {"malloc", allocate},
     {"reduce", reduce},
+    {"broadcast", broadcast},
     {"teams", teams},
     {"idle", idle},
     {"handler_put", handler_put},
