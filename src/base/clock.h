@@ -6,10 +6,16 @@
 #include <stdint.h>
 #include <time.h>
 
+#define WEFT_NS_PER_MS UINT64_C(1000000)
+
 static inline uint64_t weft_clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline int64_t weft_clock_ms(void) {
+    return (int64_t)(weft_clock_ns() / WEFT_NS_PER_MS);
 }
 
 static inline void weft_clock_sleep_ms(long milliseconds) {

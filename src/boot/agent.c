@@ -21,8 +21,7 @@ enum {
     CUT_BEATS = 3, /* of another host may be missing when it is said to be cut off */
 };
 
-#define NS_PER_MS UINT64_C(1000000)
-#define BEAT_NS   (WEFT_TREE_BEAT_MS * NS_PER_MS)
+#define BEAT_NS (WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
 
 /* What has been said to a host, and heard. */
 struct line {
@@ -362,7 +361,7 @@ static void *agent_main(void *polls) {
         bool finishing = atomic_load(&agent.finishing);
         agent_turn(polls);
         if (finishing && !until_ns)
-            until_ns = weft_clock_ns() + FINISH_MS * NS_PER_MS;
+            until_ns = weft_clock_ns() + FINISH_MS * WEFT_NS_PER_MS;
         if (!finishing || all_have_parted() || weft_clock_ns() >= until_ns)
             answer(asked);
     }
@@ -371,7 +370,7 @@ static void *agent_main(void *polls) {
 
 /* Waits for a whole turn, or for the last one. */
 static void turn_await(void) {
-    uint64_t one = 1, until_ns = weft_clock_ns() + 2 * FINISH_MS * NS_PER_MS;
+    uint64_t one = 1, until_ns = weft_clock_ns() + 2 * FINISH_MS * WEFT_NS_PER_MS;
     uint32_t mine = atomic_fetch_add(&agent.asked, 1) + 1, seen;
     if (write(agent.wake, &one, sizeof one) < 0)
         return; /* it has been woken more often than one can count */

@@ -15,8 +15,6 @@
 
 enum { CONNECT_MS = 1000, SHAKE_MS = 5000, AGAIN_MS_MAX = 100 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 struct attempt {
     const struct weft_identity *self;
     struct weft_addresses addresses;
@@ -33,7 +31,7 @@ static void call_fail(struct attempt *call, const char *address, const char *why
 }
 
 static int call_shake(struct weft_tls *tls) {
-    uint64_t until_ns = weft_clock_ns() + SHAKE_MS * NS_PER_MS;
+    uint64_t until_ns = weft_clock_ns() + SHAKE_MS * WEFT_NS_PER_MS;
     int error;
     while ((error = weft_tls_shake(tls)) == -EAGAIN && weft_clock_ns() < until_ns) {
         struct pollfd polls = {.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)};
@@ -63,7 +61,7 @@ static int address_call(struct attempt *call, const char *address, struct weft_t
 }
 
 static void call_hint(struct attempt *call) {
-    uint64_t waited_ms = (weft_clock_ns() - call->begin_ns) / NS_PER_MS;
+    uint64_t waited_ms = (weft_clock_ns() - call->begin_ns) / WEFT_NS_PER_MS;
     if (waited_ms < WEFT_MEET_HINT_MS || call->hinted)
         return;
     call->hinted = true;
@@ -72,7 +70,7 @@ static void call_hint(struct attempt *call) {
 }
 
 static int call_open(struct attempt *call, struct weft_tls **tls) {
-    uint64_t limit_ns = call->begin_ns + WEFT_MEET_LIMIT_MS * NS_PER_MS;
+    uint64_t limit_ns = call->begin_ns + WEFT_MEET_LIMIT_MS * WEFT_NS_PER_MS;
     for (long pause_ms = 2;; pause_ms = 2 * pause_ms < AGAIN_MS_MAX ? 2 * pause_ms : AGAIN_MS_MAX) {
         for (int i = 0; i < call->addresses.count; i++) {
             int error = address_call(call, call->addresses.text[i], tls);

@@ -26,9 +26,8 @@ enum {
     REST_MS = 50,
 };
 
-#define NS_PER_MS UINT64_C(1000000)
-#define GUEST_NS  (UINT64_C(5000) * NS_PER_MS)
-#define LINES_NS  (UINT64_C(10000) * NS_PER_MS)
+#define GUEST_NS (UINT64_C(5000) * WEFT_NS_PER_MS)
+#define LINES_NS (UINT64_C(10000) * WEFT_NS_PER_MS)
 
 enum refusal {
     REFUSED_SILENT,
@@ -246,7 +245,7 @@ static void door_rest(struct weft_door *door, int code) {
     for (int i = 0; i < SILENT_MAX; i++)
         guest_dismiss(door, true);
     weft_machine_raise_descriptors();
-    door->rests_until_ns = weft_clock_ns() + REST_MS * NS_PER_MS;
+    door->rests_until_ns = weft_clock_ns() + REST_MS * WEFT_NS_PER_MS;
     descriptor_watch(door, EPOLL_CTL_MOD, door->listening, 0, NULL);
 }
 
@@ -438,11 +437,11 @@ int weft_door_descriptor(const struct weft_door *door) {
 /* --- The other side --------------------------------------------------------------------------- */
 
 static int connection_await(int fd, int wait_ms) {
-    uint64_t until_ns = weft_clock_ns() + (uint64_t)wait_ms * NS_PER_MS;
+    uint64_t until_ns = weft_clock_ns() + (uint64_t)wait_ms * WEFT_NS_PER_MS;
     struct pollfd poll_of = {.fd = fd, .events = POLLOUT};
     for (;;) {
         uint64_t now_ns = weft_clock_ns();
-        int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0;
+        int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
         int ready = poll(&poll_of, 1, left_ms);
         if (ready < 0 && errno != EINTR)
             return -errno;

@@ -22,8 +22,6 @@
 
 enum { TICK_MS = 100, GRACE_MS = 500, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 static struct pollfd *lines;
 static nfds_t nlines;
 
@@ -144,7 +142,7 @@ int weft_guard_start(void) {
 static void death_tell(int pe) {
     struct weft_control *control = weft_attachment.control;
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
-    uint64_t until_ns = weft_clock_ns() + LAUNCHER_MS * NS_PER_MS;
+    uint64_t until_ns = weft_clock_ns() + LAUNCHER_MS * WEFT_NS_PER_MS;
     while (!weft_control_aborted(control) && weft_clock_ns() < until_ns)
         weft_futex_sleep(&control->abort, WEFT_ABORT_NONE, WEFT_FUTEX_ALL, TICK_MS);
     weft_control_abort(control, &death);
@@ -171,7 +169,7 @@ void weft_guard_look(void) {
         return;
     uint64_t now_ns = weft_clock_ns(), due_ns = atomic_load(&next_look_ns);
     if (now_ns < due_ns ||
-        !atomic_compare_exchange_strong(&next_look_ns, &due_ns, now_ns + TICK_MS * NS_PER_MS))
+        !atomic_compare_exchange_strong(&next_look_ns, &due_ns, now_ns + TICK_MS * WEFT_NS_PER_MS))
         return;
     for (int looks = 0; looks < PES_A_LOOK && looks < npes; looks++) {
         int pe = (int)(atomic_fetch_add(&next_pe, 1) % (uint32_t)npes);

@@ -9,8 +9,6 @@
 #include "boot/stall.h"
 #include "boot/tally.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-
 enum look { SHOW, TELL, TELL_AGAIN, NEVER };
 
 static struct weft_control_pe *late_entry(int pe) {
@@ -118,7 +116,7 @@ static void late_look(struct weft_late *late, uint64_t now_ns) {
         late->looks = TELL;
         late->look_ns = late->since_ns + patience_ns;
     } else if (!late_try_tell(late, now_ns)) {
-        late->look_ns = now_ns + WEFT_TALLY_BUSY_MS * NS_PER_MS;
+        late->look_ns = now_ns + WEFT_TALLY_BUSY_MS * WEFT_NS_PER_MS;
     } else {
         uint64_t again_ns = patience_ns / WEFT_TALLY_SHOWN_AFTER * 5 / 4;
         late->look_ns = late->looks == TELL_AGAIN ? now_ns + again_ns : UINT64_MAX;

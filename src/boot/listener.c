@@ -12,8 +12,6 @@
 
 enum { CONNECTIONS_A_TURN = 64, SILENT_MS_MAX = 1000, REST_MS_MIN = 10, REST_MS_MAX = 200 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 int weft_listener_open(struct weft_listener *listener, int listening, weft_listener_hear *hear,
                        void *owner) {
     *listener = (struct weft_listener){.hear = hear, .owner = owner, .listening = listening};
@@ -31,7 +29,7 @@ void weft_listener_close(struct weft_listener *listener) {
 /* Milliseconds from now until then, rounded up, at most `limit_ms`. */
 static int poll_limit_ms(uint64_t then_ns, int limit_ms) {
     uint64_t now_ns = weft_clock_ns();
-    uint64_t left_ms = then_ns > now_ns ? (then_ns - now_ns) / NS_PER_MS + 1 : 0;
+    uint64_t left_ms = then_ns > now_ns ? (then_ns - now_ns) / WEFT_NS_PER_MS + 1 : 0;
     return left_ms < (uint64_t)limit_ms ? (int)left_ms : limit_ms;
 }
 
@@ -46,7 +44,7 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
         limit_ms = poll_limit_ms(listener->rests_until_ns, limit_ms);
     if (listener->nsilent)
         limit_ms =
-            poll_limit_ms(listener->silent[0].since_ns + SILENT_MS_MAX * NS_PER_MS, limit_ms);
+            poll_limit_ms(listener->silent[0].since_ns + SILENT_MS_MAX * WEFT_NS_PER_MS, limit_ms);
     int ready = poll(polls, count, limit_ms);
     if (ready < 0 && errno != EINTR)
         weft_clock_sleep_ms(REST_MS_MIN);
@@ -74,7 +72,7 @@ static void silent_hear(struct weft_listener *listener, const struct pollfd *pol
     }
     listener->nsilent = kept;
     while (listener->nsilent &&
-           weft_clock_ns() - listener->silent[0].since_ns > SILENT_MS_MAX * NS_PER_MS)
+           weft_clock_ns() - listener->silent[0].since_ns > SILENT_MS_MAX * WEFT_NS_PER_MS)
         peer_dismiss_oldest(listener);
 }
 
@@ -89,7 +87,7 @@ static void listener_rest(struct weft_listener *listener, int code) {
     weft_machine_raise_descriptors();
     long longer_ms = listener->rest_ms ? 2 * listener->rest_ms : REST_MS_MIN;
     listener->rest_ms = longer_ms < REST_MS_MAX ? longer_ms : REST_MS_MAX;
-    listener->rests_until_ns = weft_clock_ns() + (uint64_t)listener->rest_ms * NS_PER_MS;
+    listener->rests_until_ns = weft_clock_ns() + (uint64_t)listener->rest_ms * WEFT_NS_PER_MS;
 }
 
 static void peer_take_in(struct weft_listener *listener, const struct weft_connection *peer) {

@@ -116,7 +116,7 @@ static int root_find(const struct weft_identity *self, struct weft_attachment *a
     for (long pause_ms = 1;;
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
         int error = listeners_try(self, attachment);
-        uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
+        uint64_t waited_ms = (weft_clock_ns() - begin_ns) / WEFT_NS_PER_MS;
         if (error == -EAGAIN && spoke && weft_arrive_refused(spoke, why)) {
             weft_log("%s", why);
             error = -EPROTO;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/library.h"
 #include "boot/source.h"
 
 enum {
@@ -73,25 +74,17 @@ static struct pmix_value *pmix_ask(const struct pmix_process *of, const char *ke
 }
 
 static int pmix_load_calls(void) {
-    const struct {
-        void *call;
-        const char *name;
-    } calls[] = {{&pmix.init, "PMIx_Init"},
-                 {&pmix.put, "PMIx_Put"},
-                 {&pmix.commit, "PMIx_Commit"},
-                 {&pmix.fence, "PMIx_Fence"},
-                 {&pmix.get, "PMIx_Get"},
-                 {&pmix.finalize, "PMIx_Finalize"},
-                 {&pmix.error_string, "PMIx_Error_string"}};
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *found = dlsym(pmix.handle, calls[i].name);
-        if (!found) {
-            weft_log("PMIx: libpmix lacks %s: %s", calls[i].name, dlerror());
-            return -ENOSYS;
-        }
-        memcpy(calls[i].call, &found, sizeof found);
-    }
-    return 0;
+    const struct weft_library_call calls[] = {{"PMIx_Init", &pmix.init},
+                                              {"PMIx_Put", &pmix.put},
+                                              {"PMIx_Commit", &pmix.commit},
+                                              {"PMIx_Fence", &pmix.fence},
+                                              {"PMIx_Get", &pmix.get},
+                                              {"PMIx_Finalize", &pmix.finalize},
+                                              {"PMIx_Error_string", &pmix.error_string}};
+    const char *missing = weft_library_find(pmix.handle, calls, sizeof calls / sizeof *calls);
+    if (missing)
+        weft_log("PMIx: libpmix lacks %s", missing);
+    return missing ? -ENOSYS : 0;
 }
 
 static int pmix_load(void) {

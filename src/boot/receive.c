@@ -164,7 +164,7 @@ static void missing_list(const struct acceptor *acceptor, char *text, size_t byt
 
 static int acceptor_check_time(struct acceptor *acceptor) {
     char missing[128] = "";
-    uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / 1000000;
+    uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / WEFT_NS_PER_MS;
     if (waited_ms < WEFT_MEET_HINT_MS || (acceptor->hinted && waited_ms < WEFT_MEET_LIMIT_MS))
         return 0;
     missing_list(acceptor, missing, sizeof missing);
@@ -193,7 +193,7 @@ static int acceptor_check_peers(struct acceptor *acceptor) {
 static int port_open(struct acceptor *acceptor) {
     const struct weft_identity *self = acceptor->self;
     bool known = self->here > 0, elsewhere = known && self->here < self->npes;
-    uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / 1000000;
+    uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / WEFT_NS_PER_MS;
     if (!acceptor->callers || (known && !elsewhere) || (!known && waited_ms < MOMENT_MS))
         return 0;
     int error = weft_callers_listen(acceptor->callers);

@@ -13,9 +13,8 @@
 #include "base/log.h"
 #include "boot/tree.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define BEAT_NS   (WEFT_TREE_BEAT_MS * NS_PER_MS)
-#define CLOCK_NS  (50 * NS_PER_MS)
+#define BEAT_NS  (WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
+#define CLOCK_NS (50 * WEFT_NS_PER_MS)
 
 int weft_spoke_open(struct weft_spoke *spoke, struct weft_tls *tls) {
     *spoke = (struct weft_spoke){.turn_ns = weft_clock_ns()};
@@ -60,7 +59,7 @@ static uint64_t life_ns(const struct weft_spoke *spoke, uint64_t now_ns) {
     uint64_t heard_ns = weft_frames_heard_ns(spoke->frames);
     if (getsockopt(weft_frames_socket(spoke->frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
         return heard_ns;
-    uint64_t ago_ns = info.tcpi_last_ack_recv * NS_PER_MS;
+    uint64_t ago_ns = info.tcpi_last_ack_recv * WEFT_NS_PER_MS;
     uint64_t acknowledged_ns = ago_ns < now_ns ? now_ns - ago_ns : 0;
     return heard_ns > acknowledged_ns ? heard_ns : acknowledged_ns;
 }

@@ -54,7 +54,7 @@ static int store_reach(struct weft_tcpstore *store) {
     uint64_t begin_ns = weft_clock_ns();
     for (bool hinted = false;;) {
         store->socket = store_connect(store);
-        uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
+        uint64_t waited_ms = (weft_clock_ns() - begin_ns) / WEFT_NS_PER_MS;
         if (store->socket >= 0)
             return 0;
         if (waited_ms > WEFT_MEET_LIMIT_MS)

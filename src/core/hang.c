@@ -8,6 +8,7 @@
  * first of them come first, as it takes a moment to hear that another host has written the line. */
 #include <stdio.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/env.h"
 #include "boot/stall.h"
 #include "boot/tally.h"
@@ -241,7 +242,7 @@ static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
 }
 
 static void look(struct weft_waiter *waiter, uint64_t now_ns) {
-    uint64_t shown_ns = weft_wait_watch.after_ns, heard_ns = HEARD_MS * UINT64_C(1000000);
+    uint64_t shown_ns = weft_wait_watch.after_ns, heard_ns = HEARD_MS * WEFT_NS_PER_MS;
     uint64_t later_ns = shown_ns + shown_ns / 4;
     if (weft_boot_nhosts() > 1 && later_ns < heard_ns)
         later_ns = heard_ns;
@@ -253,8 +254,8 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     } else if (try_tell(waiter, now_ns)) {
         waiter->look_ns = UINT64_MAX;
     } else {
-        waiter->look_ns = waiter->looks != now ? now_ns + later_ns
-                                               : now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
+        waiter->look_ns =
+            waiter->looks != now ? now_ns + later_ns : now_ns + WEFT_TALLY_BUSY_MS * WEFT_NS_PER_MS;
     }
 }
 

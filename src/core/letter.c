@@ -194,7 +194,7 @@ void weft_letter_turn(struct weft_waiter *waiter) {
         void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
         if (look)
             look();
-        uint64_t rest_ns = weft_waiter_rest_ms(waiter) * UINT64_C(1000000);
+        uint64_t rest_ns = weft_waiter_rest_ms(waiter) * WEFT_NS_PER_MS;
         waiter->arrivals = weft_arrivals_sleep(waiter->arrivals, rest_ns);
     } else {
         waiter->arrivals = weft_arrivals_count();

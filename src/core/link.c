@@ -87,7 +87,7 @@ static void link_die(struct weft_link *link, int error) {
 void weft_links_look_at_dead(void) {
     const struct weft_link *link = weft_links.dead;
     if (link && weft_boot_nhosts() == 1 &&
-        weft_clock_ns() - link->dead_ns > PATIENCE_MS * UINT64_C(1000000))
+        weft_clock_ns() - link->dead_ns > PATIENCE_MS * WEFT_NS_PER_MS)
         weft_link_fail(
             "PE %d cannot be reached, though nobody has noticed that it died: %s (engine '%s')",
             link->pe, strerror(-link->error), weft_links.engine->name);

@@ -24,7 +24,7 @@ static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t f
     bool late = false;
     while (!late && !change(word, from)) {
         weft_waiter_turn(&waiter);
-        late = waiter.limited && (weft_clock_ns() - since_ns) / 1000000 >= pad->timeout_ms;
+        late = waiter.limited && (weft_clock_ns() - since_ns) / WEFT_NS_PER_MS >= pad->timeout_ms;
     }
     weft_waiter_end(&waiter);
     if (!late)

@@ -24,8 +24,6 @@ enum {
     PROBES = 4,      /* within the limit */
 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 /* The way to another host. */
 struct path {
     uint64_t silent_ns, dead_ns; /* for so long nothing has come back; a link there is dead */
@@ -112,7 +110,7 @@ static void link_note(struct weft_link *link) {
 
 /* Where nothing can be probed, silence alone says nothing. */
 static bool path_is_cut(const struct path *path) {
-    uint64_t long_ns = paths.limit_ns + MARGIN_MS * NS_PER_MS;
+    uint64_t long_ns = paths.limit_ns + MARGIN_MS * WEFT_NS_PER_MS;
     bool probed = path->waiting >= 0 && path->probe >= 0;
     return (probed && path->silent_ns > long_ns) || path->dead_ns > long_ns;
 }
@@ -136,10 +134,10 @@ static void path_judge(int host, uint64_t spent_ns) {
 
 void weft_paths_look(void) {
     uint64_t now_ns = paths.path ? weft_clock_ns() : 0, spent_ns = now_ns - paths.turn_ns;
-    if (!now_ns || spent_ns < TURN_MS * NS_PER_MS || weft_job_aborted())
+    if (!now_ns || spent_ns < TURN_MS * WEFT_NS_PER_MS || weft_job_aborted())
         return;
     paths.turn_ns = now_ns;
-    spent_ns = spent_ns < TURN_MS_MAX * NS_PER_MS ? spent_ns : TURN_MS_MAX * NS_PER_MS;
+    spent_ns = spent_ns < TURN_MS_MAX * WEFT_NS_PER_MS ? spent_ns : TURN_MS_MAX * WEFT_NS_PER_MS;
     for (int host = 0; host < weft_boot_nhosts(); host++) {
         paths.path[host].waiting = -1;
         paths.path[host].moves = paths.path[host].dead = false;

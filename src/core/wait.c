@@ -132,7 +132,7 @@ static uint64_t rested_ns(struct weft_waiter *waiter) {
 /* An eighth of the time waited, from 5 to 100 ms. Many sleepers on few processors would otherwise
  * keep those busy by looking at the abort word alone, and the PE that they wait for waits, too. */
 uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
-    uint64_t rest_ms = rested_ns(waiter) / 1000000 / REST_SHARE;
+    uint64_t rest_ms = rested_ns(waiter) / WEFT_NS_PER_MS / REST_SHARE;
     return rest_ms < REST_MS_MIN ? REST_MS_MIN : rest_ms > REST_MS_MAX ? REST_MS_MAX : rest_ms;
 }
 

@@ -19,8 +19,6 @@ enum {
     WHY_BYTES = 512,
 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 /* Places in the array for poll; three of each child follow. */
 enum { POLL_DOOR, POLL_CHILDREN };
 enum { POLL_FRAMES, POLL_SAYS, POLL_FEED, POLLS_A_CHILD };
@@ -169,7 +167,7 @@ int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
     for (int host = 0; called && host < plan->nhosts; host++)
         called[host] = plan->host[host].called;
     start->port = error ? 0 : weft_door_port(branch->door);
-    branch->silence_ns = (uint64_t)start->silence_ms * NS_PER_MS;
+    branch->silence_ns = (uint64_t)start->silence_ms * WEFT_NS_PER_MS;
     for (int child = 0; child < branch->nchildren && error == 0; child++) {
         addresses_find(&addresses, branch, child, ways);
         start->naddresses = addresses.count;
@@ -312,7 +310,7 @@ void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
 
 static void beats_send(struct weft_branch *branch, uint64_t now_ns) {
     struct weft_frame beat = {.kind = WEFT_TREE_BEAT};
-    if (now_ns < branch->beat_ns + WEFT_TREE_BEAT_MS * NS_PER_MS)
+    if (now_ns < branch->beat_ns + WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
         return;
     branch->beat_ns = now_ns;
     for (int child = 0; child < branch->nchildren; child++)
@@ -354,7 +352,7 @@ void weft_branch_close(struct weft_branch *branch, int patience_ms, bool hear) {
         struct weft_branch_child *it = &branch->child[child];
         int limit_ms = it->came || it->remote.here ? patience_ms : LOST_MS;
         while (!weft_remote_reap(&it->remote) &&
-               weft_clock_ns() < begin_ns + (uint64_t)limit_ms * NS_PER_MS) {
+               weft_clock_ns() < begin_ns + (uint64_t)limit_ms * WEFT_NS_PER_MS) {
             if (hear) /* else all but the one that was named would say how it was left */
                 weft_remote_hear(&it->remote);
             weft_clock_sleep_ms(2);

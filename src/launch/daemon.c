@@ -354,7 +354,7 @@ static void turn(void) {
 
 /* Whether all that the PEs have written is on its way. After an end it has a moment for that. */
 static bool output_is_through(void) {
-    int64_t now_ms = weft_run_now_ms();
+    int64_t now_ms = weft_clock_ms();
     bool through = weft_forward_finish(job.forward);
     if (!job.over_ms)
         job.over_ms = now_ms;
@@ -377,10 +377,10 @@ static void job_watch(void) {
 /* The connection is the front's to close: what is under way to it would be lost. */
 static void parting_await(void) {
     struct pollfd polls[WEFT_UPLINK_POLLS];
-    int64_t until_ms = weft_run_now_ms() + LAST_WORDS_MS;
+    int64_t until_ms = weft_clock_ms() + LAST_WORDS_MS;
     struct weft_frame frame;
     const void *payload;
-    while (!weft_uplink_lost(job.front) && weft_run_now_ms() < until_ms) {
+    while (!weft_uplink_lost(job.front) && weft_clock_ms() < until_ms) {
         weft_uplink_polls(job.front, polls);
         poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(job.front));
         weft_uplink_turn(job.front, polls);

@@ -22,7 +22,7 @@ enum {
 
 static void phase_enter(struct weft_run *run, enum weft_phase phase, int lasts_ms) {
     run->phase = phase;
-    run->phase_ends_ms = lasts_ms ? weft_run_now_ms() + lasts_ms : 0;
+    run->phase_ends_ms = lasts_ms ? weft_clock_ms() + lasts_ms : 0;
 }
 
 /* True if a line of the launcher's would only repeat what the person knows. */
@@ -171,11 +171,11 @@ void weft_end_advance(struct weft_run *run) {
         run_finish(run);
     if (run->phase == WEFT_KILLING)
         pes_kill(run);
-    if (run->time_is_up_ms && weft_run_now_ms() >= run->time_is_up_ms)
+    if (run->time_is_up_ms && weft_clock_ms() >= run->time_is_up_ms)
         weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_TIMEOUT,
                                                 .pe = -1,
                                                 .detail = run->options->timeout_s});
-    if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
+    if (!run->phase_ends_ms || weft_clock_ms() < run->phase_ends_ms)
         return;
     switch (run->phase) {
     case WEFT_SIGNALED:
@@ -203,7 +203,7 @@ int weft_end_patience(const struct weft_run *run) {
     int64_t next = run->phase_ends_ms;
     if (run->time_is_up_ms && run->phase < WEFT_GRACE && (!next || run->time_is_up_ms < next))
         next = run->time_is_up_ms;
-    int64_t left = next - weft_run_now_ms();
+    int64_t left = next - weft_clock_ms();
     return !next ? -1 : left > 0 ? (int)left : 0;
 }
 

@@ -11,14 +11,10 @@
 #include "base/env.h"
 #include "base/machine.h"
 
-enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71, NS_PER_MS = 1000000, FAN_OUT_MAX = 1024 };
+enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71, FAN_OUT_MAX = 1024 };
 
 /* Places in the array for poll; those of the branch follow. */
 enum { POLL_SIGNALS, POLL_WRITER, POLL_INPUT, POLL_BRANCH };
-
-static int64_t now_ms(void) {
-    return (int64_t)(weft_clock_ns() / NS_PER_MS);
-}
 
 /* --- Input ----------------------------------------------------------------------------------- */
 
@@ -74,7 +70,7 @@ static void deadly_note(struct weft_front *front, int signal, bool from_terminal
     front->end_signal = signal;
     front->end_by_terminal = from_terminal;
     if (second || !from_terminal)
-        front->signal_ends_ms = now_ms() + SIGNALED_MS;
+        front->signal_ends_ms = weft_clock_ms() + SIGNALED_MS;
     if (front->phase == WEFT_FRONT_STARTING)
         start_signaled(front, signal);
 }
@@ -119,7 +115,7 @@ static void start_is_late(struct weft_front *front) {
 }
 
 static void time_serve(struct weft_front *front) {
-    int64_t now = now_ms();
+    int64_t now = weft_clock_ms();
     weft_branch_turn(&front->branch);
     if (front->phase == WEFT_FRONT_STARTING && now >= front->phase_ends_ms)
         start_is_late(front);
@@ -211,9 +207,9 @@ static int front_open(struct weft_front *front, const struct weft_options *optio
                                  .host_of = options->hosts.of,
                                  .cause_host = -1,
                                  .first_host = -1};
-    front->phase_ends_ms = now_ms() + (int64_t)(weft_env.start_timeout * 1000);
+    front->phase_ends_ms = weft_clock_ms() + (int64_t)(weft_env.start_timeout * 1000);
     if (options->timeout_s)
-        front->time_is_up_ms = now_ms() + (int64_t)options->timeout_s * 1000;
+        front->time_is_up_ms = weft_clock_ms() + (int64_t)options->timeout_s * 1000;
     weft_machine_raise_descriptors();
     int error = hosts_make(front);
     if (error == 0)

@@ -35,10 +35,6 @@ void weft_front_refuse(struct weft_front *front, int host, const char *format, .
     front->phase = WEFT_FRONT_OVER;
 }
 
-static int64_t now_ms(void) {
-    return (int64_t)(weft_clock_ns() / 1000000);
-}
-
 static void cause_send(struct weft_front *front) {
     const struct weft_cause *cause = &front->cause;
     struct weft_tree_cause told = {.kind = cause->kind,
@@ -71,7 +67,7 @@ static void end_begin(struct weft_front *front, struct weft_cause cause, int hos
         cause_tell(front, why);
     bool nobody = front->phase == WEFT_FRONT_STARTING; /* runs */
     front->phase = nobody ? WEFT_FRONT_OVER : WEFT_FRONT_ENDING;
-    front->phase_ends_ms = now_ms() + ENDING_MS;
+    front->phase_ends_ms = weft_clock_ms() + ENDING_MS;
 }
 
 /* How the culprit died is known later than that it did. */
@@ -144,13 +140,13 @@ static int cause_status(const struct weft_front *front) {
 /* A reader who takes nothing may be left by Ctrl-C or the like; then, and after an end before its
  * time, the rest is not waited for. */
 static int output_finish(struct weft_front *front, bool ended) {
-    int64_t until_ms = now_ms() + OUTPUT_PATIENCE_MS;
+    int64_t until_ms = weft_clock_ms() + OUTPUT_PATIENCE_MS;
     int error, signal;
     bool left = false, from_terminal;
     while ((error = weft_writer_finish(front->writer, OUTPUT_LOOK_MS)) == -ETIMEDOUT) {
         while (weft_catch_next(&front->caught, &signal, &from_terminal))
             left = left || weft_catch_is_deadly(signal);
-        if (left || (ended && now_ms() > until_ms))
+        if (left || (ended && weft_clock_ms() > until_ms))
             return 0;
     }
     return error;

@@ -11,7 +11,7 @@
 #include "launch/front.h"
 
 enum { CUT_BEATS = 3 }; /* of another host may be missing when it is said to be cut off */
-#define BEAT_NS (WEFT_TREE_BEAT_MS * UINT64_C(1000000))
+#define BEAT_NS (WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
 
 void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
                      const void *payload) {

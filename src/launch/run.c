@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include "base/clock.h"
 #include "boot/tree.h"
 
 int weft_run_status(int wait) {
@@ -67,8 +66,4 @@ void weft_run_signal_group(const struct weft_run *run, int pe, int signal) {
     const struct weft_run_pe *it = &run->pe[pe];
     if (!weft_run_has(run, pe) || it->reaped || kill(-it->child, signal) < 0)
         weft_run_signal(run, pe, signal);
-}
-
-int64_t weft_run_now_ms(void) {
-    return (int64_t)(weft_clock_ns() / 1000000);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include "base/clock.h"
 #include "boot/control.h"
 #include "launch/catch.h"
 #include "launch/options.h"
@@ -112,7 +113,5 @@ void weft_run_signal(const struct weft_run *run, int pe, int signal);
 
 /* Sends to all that it has started, too, as a terminal does: where PEs have groups of their own. */
 void weft_run_signal_group(const struct weft_run *run, int pe, int signal);
-
-int64_t weft_run_now_ms(void);
 
 #endif

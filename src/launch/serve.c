@@ -56,7 +56,7 @@ int weft_serve_open(struct weft_run *run, const struct weft_options *options,
     if (error)
         return error;
     if (options->timeout_s)
-        run->time_is_up_ms = weft_run_now_ms() + (int64_t)options->timeout_s * 1000;
+        run->time_is_up_ms = weft_clock_ms() + (int64_t)options->timeout_s * 1000;
     run->control->cores = weft_machine_cores();
     if (hosts)
         weft_control_write_hosts(run->control, hosts);

@@ -24,8 +24,6 @@ enum {
     TURN_MS_MAX = 2 * WEFT_TREE_BEAT_MS,
 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 struct weft_uplink {
     struct weft_frames *frames;
     char network[WEFT_NETWORK_BYTES];
@@ -39,7 +37,7 @@ struct weft_uplink {
 
 /* The standard input ends with the front, and has nothing more to read before. */
 static int shake(struct weft_tls *tls) {
-    uint64_t until_ns = weft_clock_ns() + SHAKE_MS * NS_PER_MS;
+    uint64_t until_ns = weft_clock_ns() + SHAKE_MS * WEFT_NS_PER_MS;
     int error;
     while ((error = weft_tls_shake(tls)) == -EAGAIN && weft_clock_ns() < until_ns) {
         struct pollfd polls[] = {{.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)},
@@ -113,7 +111,7 @@ int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start
         return error;
     }
     uplink->patient = start->by_front;
-    uplink->silence_ns_max = (uint64_t)start->silence_ms * NS_PER_MS;
+    uplink->silence_ns_max = (uint64_t)start->silence_ms * WEFT_NS_PER_MS;
     uplink->turn_ns = uplink->beat_ns = weft_clock_ns();
     *opened = uplink;
     return 0;
@@ -169,8 +167,9 @@ void weft_uplink_polls(const struct weft_uplink *uplink, struct pollfd polls[WEF
 }
 
 int weft_uplink_patience_ms(const struct weft_uplink *uplink) {
-    uint64_t now_ns = weft_clock_ns(), due_ns = uplink->beat_ns + WEFT_TREE_BEAT_MS * NS_PER_MS;
-    return now_ns < due_ns ? (int)((due_ns - now_ns) / NS_PER_MS) + 1 : 0;
+    uint64_t now_ns = weft_clock_ns(),
+             due_ns = uplink->beat_ns + WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS;
+    return now_ns < due_ns ? (int)((due_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
 }
 
 /* Nothing more belongs on the standard input: bytes there are no front's of ours. */
@@ -186,13 +185,14 @@ static void stdin_look(struct weft_uplink *uplink) {
 void weft_uplink_turn(struct weft_uplink *uplink, const struct pollfd polls[WEFT_UPLINK_POLLS]) {
     uint64_t now_ns = weft_clock_ns(), spent_ns = now_ns - uplink->turn_ns;
     uplink->turn_ns = now_ns;
-    uplink->silence_ns += spent_ns < TURN_MS_MAX * NS_PER_MS ? spent_ns : TURN_MS_MAX * NS_PER_MS;
+    uplink->silence_ns +=
+        spent_ns < TURN_MS_MAX * WEFT_NS_PER_MS ? spent_ns : TURN_MS_MAX * WEFT_NS_PER_MS;
     if (uplink->lost)
         return;
     if (polls[0].revents)
         weft_frames_serve(uplink->frames,
                           polls[0].revents); /* an error is also what reading finds */
-    if (now_ns >= uplink->beat_ns + WEFT_TREE_BEAT_MS * NS_PER_MS) {
+    if (now_ns >= uplink->beat_ns + WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS) {
         uplink->beat_ns = now_ns;
         weft_uplink_send(uplink, &(struct weft_frame){.kind = WEFT_TREE_BEAT}, NULL);
     }
@@ -209,7 +209,7 @@ static bool is_acknowledged(const struct weft_uplink *uplink) {
     socklen_t bytes = sizeof info;
     if (getsockopt(weft_frames_socket(uplink->frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
         return false;
-    return info.tcpi_last_ack_recv < uplink->silence_ns_max / NS_PER_MS ||
+    return info.tcpi_last_ack_recv < uplink->silence_ns_max / WEFT_NS_PER_MS ||
            (info.tcpi_unacked == 0 && info.tcpi_probes < 2);
 }
 
