@@ -7,6 +7,7 @@
  * Far: cyclic:2
  * Far: 3+1 */
 #include <shmem.h>
+#include <weft.h>
 #include "core/levels.h"
 #include "core/link.h"
 #include "core/team.h"
@@ -39,6 +40,13 @@ static void scan(void) {
 
 static void alltoall(void) {
     shmem_double_alltoall(SHMEM_TEAM_WORLD, dest, source, NELEMS);
+}
+
+static void all_to_allv(void) {
+    size_t nelems[MEMBERS] = {NELEMS, NELEMS, NELEMS, NELEMS};
+    int rc = weft_all_to_allv(SHMEM_TEAM_WORLD, dest, nelems, NULL, source, nelems, NULL, 1,
+                              WEFT_F64, WEFT_STREAM_HOST);
+    EXPECT(rc == 0, "%s", weft_last_error());
 }
 
 /* By all letters of this PE so far. */
@@ -80,6 +88,7 @@ int main(void) {
     check("fcollect", fcollect, npes * others);
     check("collect", collect, npes * others);
     check("alltoall", alltoall, far_pairs);
+    check("all_to_allv", all_to_allv, far_pairs);
     turns = levels->in_turn ? others : far_pairs / npes;
     tap_case(
         "a partial result crosses between hosts once, and back; or sources to those that fold");
