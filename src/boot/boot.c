@@ -13,6 +13,7 @@
 #include "boot/alive.h"
 #include "boot/attachment.h"
 #include "boot/guard.h"
+#include "boot/hangup.h"
 #include "boot/hub.h"
 #include "boot/meet.h"
 
@@ -44,6 +45,7 @@ static void attachment_forget(void) {
     for (int pe = 0; weft_attachment.served && pe < weft_attachment.npes; pe++)
         close_unless_none(weft_hub_socket(weft_attachment.served, pe));
     weft_agent_forget();
+    weft_hangup_forget();
     close_unless_none(weft_attachment.hub);
     close_unless_none(weft_attachment.life);
     weft_attachment.hub = weft_attachment.life = -1;

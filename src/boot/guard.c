@@ -18,6 +18,7 @@
 #include "boot/alive.h"
 #include "boot/attachment.h"
 #include "boot/end.h"
+#include "boot/hangup.h"
 #include "boot/hub.h"
 
 enum { TICK_MS = 100, GRACE_MS = 500, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
@@ -49,8 +50,11 @@ static int neighbour_find(void) {
 /* One that has left may end as it likes. */
 static void death_report(int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
-    if (!pe_has_left(pe))
-        weft_control_abort(weft_attachment.control, &death);
+    if (pe_has_left(pe))
+        return;
+    weft_control_abort(weft_attachment.control, &death);
+    if (pe == weft_attachment.root)
+        weft_hangup();
 }
 
 /* Acts on the result of an attempt to lock a PE's mutex: reports the death if there was one, and

@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/callers.h"
+#include "boot/hangup.h"
 #include "boot/rendezvous.h"
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
@@ -40,7 +41,8 @@ static int answer_refused(const char *why, size_t bytes) {
 static int answer_welcomed(const struct weft_identity *self,
                            const struct weft_wire_message *message,
                            struct weft_attachment *attachment) {
-    if (message->nfds == 1) {
+    if (message->nfds >= 1) {
+        weft_hangup_keep(message->fd + 1, message->nfds - 1);
         int error = weft_control_map(message->fd[0], self->npes, &attachment->control);
         return error ? error : weft_control_read_hosts(attachment->control, self->npes);
     }

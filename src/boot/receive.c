@@ -238,9 +238,23 @@ static int acceptor_turn(struct acceptor *acceptor) {
 
 /* --- All are here ---------------------------------------------------------------------------- */
 
+/* The connection to the first PE of another host; NULL: this one, of neither, has none. */
+static struct weft_spoke *spoke_to(const struct acceptor *acceptor, int host) {
+    if (!acceptor->callers)
+        return host == 0 ? acceptor->spoke : NULL;
+    return weft_callers_spoke(acceptor->callers, weft_places_first(&acceptor->places, host));
+}
+
+/* Each gets the page and, for boot/hangup.h, the connections to other hosts. */
 static int peers_welcome(struct acceptor *acceptor, int page) {
+    int fds[1 + WEFT_MIDDLE_HOSTS_MAX] = {page}, nfds = 1;
+    for (int host = 0; host < acceptor->places.nhosts; host++) {
+        const struct weft_spoke *spoke = spoke_to(acceptor, host);
+        if (spoke && spoke->frames)
+            fds[nfds++] = weft_frames_socket(spoke->frames);
+    }
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
-    struct weft_wire_body body = {.fds = &page, .nfds = 1};
+    struct weft_wire_body body = {.fds = fds, .nfds = nfds};
     for (int pe = 1; pe < acceptor->self->npes; pe++) {
         if (acceptor->pe[pe].socket < 0)
             continue;

@@ -32,7 +32,7 @@ enum weft_wire_kind {
     WEFT_WIRE_FAIL,     /* PE: I give up with `status`, and have said why */
 
     WEFT_WIRE_HELLO,   /* peer to PE 0 where they meet without a launcher of ours: boot/meet.h */
-    WEFT_WIRE_WELCOME, /* PE 0: all are here; with the control page */
+    WEFT_WIRE_WELCOME, /* PE 0: all are here; with the control page and more */
     WEFT_WIRE_REFUSAL, /* PE 0: with the reason */
 
     WEFT_WIRE_CALL, /* peer to the first PE of a subset: my contribution. `first`: which member */

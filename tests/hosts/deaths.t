@@ -9,6 +9,7 @@ survivor names the culprit, is gone soon behind the limit, and nothing is left a
 Each has hosts of its own, and some run side by side where there are processors. WEFT_TEST_LONG tries every failure in
 every call, twice, or as often as WEFT_TEST_ROUNDS says.
 """
+import contextlib
 import os
 import random
 import re
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 
+import kernel
 import rig
 import verbs
 
@@ -286,6 +288,18 @@ def first_by_hand(kind):
     pe_by_hand(kind, 2)
 
 
+def large_by_hand(kind):
+    """What it has open outlives it, as it does until the kernel has taken back all memory of a large process."""
+    with contextlib.ExitStack() as held:
+        def event(job):
+            for descriptor in kernel.descriptors(job.pids[pe]):
+                held.callback(os.close, descriptor)
+            os.kill(job.pids[pe], signal.SIGKILL)
+        pe = random.choice((0, 2))
+        happen_by_hand(kind, event, rf"PE {pe} \(pid \d+ on h{pe // 2}\) died", 0, (pe,), hosts=())
+    nothing_left(SOON, HOSTS)
+
+
 def other_by_hand(kind):
     pe_by_hand(kind, random.choice((1, 3)))
 
@@ -318,6 +332,7 @@ EVENTS = {
     "PEs and hosts that only stop are waited for": (stopped, KINDS),
     "without a launcher, PE 0 is killed": (middle_by_hand, BY_HAND),
     "without a launcher, the first PE of a host is killed": (first_by_hand, BY_HAND),
+    "without a launcher, the first PE of a host is killed and large": (large_by_hand, BY_HAND),
     "without a launcher, another PE is killed": (other_by_hand, BY_HAND),
     "without a launcher, a cable is pulled": (cable_by_hand, BY_HAND),
     "without a launcher, a host crashes": (crash_by_hand, BY_HAND),

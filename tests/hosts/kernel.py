@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The calls of Linux that Python lacks before 3.12: namespaces, mounts, and the death of a parent."""
+"""The calls of Linux that Python lacks: namespaces, mounts, the death of a parent, and descriptors of others."""
 import ctypes
 import os
 import signal
@@ -7,7 +7,7 @@ import signal
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 HOST = NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET  # what a host has of its own
-_BIND, _REC, _PRIVATE, _PDEATHSIG = 4096, 16384, 1 << 18, 1
+_BIND, _REC, _PRIVATE, _PDEATHSIG, _PIDFD_GETFD = 4096, 16384, 1 << 18, 1, 438
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -43,6 +43,14 @@ def keep_mounts():
 
 def die_with_parent():
     _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def descriptors(pid):
+    """Duplicates of all that a process has open."""
+    process = os.pidfd_open(pid)
+    found = [_libc.syscall(_PIDFD_GETFD, process, int(name), 0) for name in os.listdir(f"/proc/{pid}/fd")]
+    os.close(process)
+    return [descriptor for descriptor in found if descriptor >= 0]
 
 
 def map_root(uid, gid):

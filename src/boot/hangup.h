@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connections of this host's first PE to other hosts (boot/agent.h), as its other PEs hold
+ * them. When that one dies the kernel closes its own descriptors only behind all of its memory,
+ * some 0.2 s for each gigabyte; whoever finds it dead by its mutex ends the connections at once. */
+#ifndef WEFT_BOOT_HANGUP_H
+#define WEFT_BOOT_HANGUP_H
+
+/* Keeps duplicates of them. Those that it gets none of end with the first PE alone. */
+void weft_hangup_keep(const int *sockets, int count);
+
+/* The first PE is dead: other hosts hear the end of its connections. */
+void weft_hangup(void);
+
+/* In a forked child: closes what it must not hold open. */
+void weft_hangup_forget(void);
+
+#endif
