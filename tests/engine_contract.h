@@ -27,7 +27,8 @@ static unsigned char *source; /* any letter is a part of it */
 /* What has come to an end: letter i begins with i, and goes on with the source. */
 struct arrivals {
     unsigned char seen[LETTERS];
-    uint32_t count, repeated, spoilt;
+    _Atomic uint32_t count; /* which another thread may look at */
+    uint32_t repeated, spoilt;
     struct weft_engine_end *answers; /* an end that links back and answers, or NULL */
     struct weft_engine_link *back;
 };

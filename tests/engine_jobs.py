@@ -22,6 +22,7 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static long word, sum, one = 1;
@@ -45,6 +46,15 @@ int main(int argc, char **argv) {
         if (child == 0) exit(0);
         if (waitpid(child, &status, 0) != child || status || system("exit 7") >> 8 != 7) exit(4);
         put_to_next(77);
+    }
+    if (strcmp(argv[1], "few files") == 0) {
+        struct rlimit files;
+        shmem_barrier_all();
+        getrlimit(RLIMIT_NOFILE, &files);
+        files.rlim_cur = (rlim_t)dup(0) + 1;
+        setrlimit(RLIMIT_NOFILE, &files);
+        for (int pe = 0; pe < npes; pe++) shmem_long_atomic_inc(&word, pe);
+        shmem_barrier_all();
     }
     if (strcmp(argv[1], "many") == 0) {
         shmem_long_sum_reduce(SHMEM_TEAM_WORLD, &sum, &one, 1);

@@ -77,8 +77,13 @@ static void link_make_due(struct weft_link *link) {
     weft_links.due = link;
 }
 
-/* Its PE is dead, which the launcher tells, or cannot be reached. */
+/* Its PE is dead, which the launcher tells, or cannot be reached. Of a want on this side nobody
+ * tells. */
 static void link_die(struct weft_link *link, int error) {
+    if (error == -EMFILE || error == -ENFILE)
+        weft_link_fail("no more connections to PEs of other hosts, such as PE %d: %s; allow more "
+                       "open files (ulimit -n), or set WEFT_CARRIERS=host",
+                       link->pe, strerror(-error));
     link->error = error;
     link->dead_ns = weft_clock_ns();
     weft_links.dead = link;

@@ -16,7 +16,8 @@
 
 enum {
     HEAD_BYTES = offsetof(struct weft_tcp_frame, letter),
-    FREE_MAX = 8, /* parts that wait for letters */
+    FREE_MAX = 8,      /* parts that wait for letters */
+    SHORT_BYTES = 512, /* of a frame that goes in one piece */
 };
 
 static size_t frame_bytes(size_t letter_bytes) {
@@ -88,8 +89,6 @@ static void connection_close(struct weft_tcp_connection *connection) {
     part_give_back(end, connection->in);
     part_give_back(end, connection->out);
     connection->in = connection->out = NULL;
-    if (end->last == connection)
-        end->last = NULL;
 }
 
 void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error) {
@@ -129,54 +128,91 @@ bool weft_tcp_connection_flush(struct weft_tcp_connection *connection) {
     return true;
 }
 
-/* Of pieces whose first `sent` bytes have gone, the rest. */
-static int keep_rest(struct weft_tcp_connection *connection, const struct iovec *pieces,
-                     int npieces, size_t sent) {
-    struct weft_tcp_part *part = part_take(connection->end);
-    if (!part) {
-        weft_tcp_connection_fail(connection, -ENOMEM); /* half of a letter has gone */
-        return -ENOMEM;
+/* A frame as the pieces that it comes in. */
+struct weft_tcp_pieces {
+    struct iovec of[WEFT_ENGINE_LETTER_PARTS + 2];
+    int count;
+    uint64_t letter_bytes;
+    size_t bytes;
+};
+
+static void pieces_make(struct weft_tcp_pieces *pieces, const struct iovec *parts, int nparts) {
+    static const char nothing[WEFT_ENGINE_ALIGNMENT];
+    pieces->letter_bytes = 0;
+    pieces->count = 1;
+    for (int i = 0; i < nparts; i++) {
+        if (parts[i].iov_len)
+            pieces->of[pieces->count++] = parts[i];
+        pieces->letter_bytes += parts[i].iov_len;
     }
-    char *to = (char *)&part->frame;
-    for (int i = 0; i < npieces; i++) {
-        size_t skipped = sent < pieces[i].iov_len ? sent : pieces[i].iov_len;
-        size_t bytes = pieces[i].iov_len - skipped;
-        sent -= skipped;
-        if (bytes)
-            memcpy(to + part->to, (const char *)pieces[i].iov_base + skipped, bytes);
-        part->to += bytes;
+    pieces->bytes = frame_bytes(pieces->letter_bytes);
+    pieces->of[0] = (struct iovec){&pieces->letter_bytes, HEAD_BYTES};
+    size_t rest = pieces->bytes - HEAD_BYTES - pieces->letter_bytes;
+    if (rest)
+        pieces->of[pieces->count++] = (struct iovec){(void *)(uintptr_t)nothing, rest};
+}
+
+/* Copies what is behind the first `skipped` bytes. */
+static void pieces_copy(const struct weft_tcp_pieces *pieces, size_t skipped, char *to) {
+    for (int i = 0; i < pieces->count; i++) {
+        const struct iovec *piece = &pieces->of[i];
+        size_t skips = skipped < piece->iov_len ? skipped : piece->iov_len;
+        memcpy(to, (const char *)piece->iov_base + skips, piece->iov_len - skips);
+        to += piece->iov_len - skips;
+        skipped -= skips;
     }
-    connection->out = part;
-    weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
-    return 0;
+}
+
+/* Of a frame whose first bytes have gone, the rest. NULL: there is no memory. */
+static struct weft_tcp_part *part_of(struct weft_engine_end *end,
+                                     const struct weft_tcp_pieces *pieces, size_t skipped) {
+    struct weft_tcp_part *part = part_take(end);
+    if (part) {
+        pieces_copy(pieces, skipped, (char *)&part->frame);
+        part->to = pieces->bytes - skipped;
+    }
+    return part;
+}
+
+struct weft_tcp_part *weft_tcp_part_make(struct weft_engine_end *end, const struct iovec *parts,
+                                         int nparts) {
+    struct weft_tcp_pieces pieces;
+    pieces_make(&pieces, parts, nparts);
+    return part_of(end, &pieces, 0);
+}
+
+/* One short piece costs the kernel less than some. */
+static ssize_t pieces_send(int socket, const struct weft_tcp_pieces *pieces) {
+    char text[SHORT_BYTES];
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces->of,
+                             .msg_iovlen = (size_t)pieces->count};
+    if (pieces->bytes > sizeof text)
+        return sendmsg(socket, &message, MSG_NOSIGNAL);
+    pieces_copy(pieces, 0, text);
+    return send(socket, text, pieces->bytes, MSG_NOSIGNAL);
 }
 
 int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struct iovec *parts,
                              int nparts) {
-    static const char nothing[WEFT_ENGINE_ALIGNMENT];
-    struct iovec pieces[WEFT_ENGINE_LETTER_PARTS + 2];
-    uint64_t bytes = 0;
+    struct weft_tcp_pieces pieces;
     if (connection->out && !weft_tcp_connection_flush(connection))
         return connection->socket < 0 ? connection->link->error : -EAGAIN;
-    for (int i = 0; i < nparts; i++) {
-        pieces[i + 1] = parts[i];
-        bytes += parts[i].iov_len;
-    }
-    size_t all = frame_bytes(bytes);
-    pieces[0] = (struct iovec){&bytes, sizeof bytes};
-    pieces[nparts + 1] = (struct iovec){(void *)nothing, all - HEAD_BYTES - bytes};
-    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)nparts + 2};
-    ssize_t sent = sendmsg(connection->socket, &message, MSG_NOSIGNAL);
-    if (sent == (ssize_t)all)
+    pieces_make(&pieces, parts, nparts);
+    ssize_t sent = pieces_send(connection->socket, &pieces);
+    if (sent == (ssize_t)pieces.bytes)
         return 0;
-    if (sent >= 0)
-        return keep_rest(connection, pieces, nparts + 2, (size_t)sent);
-    if (!is_for_now(errno)) {
-        weft_tcp_connection_fail(connection, -errno);
-        return connection->link->error;
+    int error = sent < 0 ? -errno : 0;
+    if (sent < 0 && is_for_now(errno)) {
+        weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
+        return -EAGAIN;
     }
-    weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
-    return -EAGAIN;
+    if (!error && !(connection->out = part_of(connection->end, &pieces, (size_t)sent)))
+        error = -ENOMEM; /* half of a letter has gone */
+    if (error)
+        weft_tcp_connection_fail(connection, error);
+    else
+        weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
+    return error;
 }
 
 /* --- Reading --------------------------------------------------------------------------------- */
@@ -255,13 +291,20 @@ static void read_take(struct weft_tcp_connection *connection, size_t missed, siz
         room_deliver(connection, got - taken);
 }
 
-bool weft_tcp_connection_read(struct weft_tcp_connection *connection) {
+/* Without a part that is kept there is but one place. */
+static ssize_t bytes_read(struct weft_tcp_connection *connection, size_t missed) {
     struct weft_tcp_part *part = connection->in;
-    size_t missed = part ? part_misses(part) : 0;
-    bool only_head = part && part->to < HEAD_BYTES;
-    struct iovec into[] = {{part ? (char *)&part->frame + part->to : NULL, missed},
-                           {connection->end->room, only_head ? 0 : WEFT_TCP_ROOM_BYTES}};
-    ssize_t got = readv(connection->socket, into, 2);
+    struct weft_engine_end *end = connection->end;
+    if (!part)
+        return recv(connection->socket, end->room, sizeof end->room, 0);
+    struct iovec into[] = {{(char *)&part->frame + part->to, missed},
+                           {end->room, sizeof end->room}};
+    return readv(connection->socket, into, part->to < HEAD_BYTES ? 1 : 2);
+}
+
+bool weft_tcp_connection_read(struct weft_tcp_connection *connection) {
+    size_t missed = connection->in ? part_misses(connection->in) : 0;
+    ssize_t got = bytes_read(connection, missed);
     if (got > 0)
         read_take(connection, missed, (size_t)got);
     else if (got == 0 || !is_for_now(errno))

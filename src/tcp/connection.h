@@ -18,6 +18,10 @@ void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error)
 /* The same without a word, and it is gone. */
 void weft_tcp_connection_free(struct weft_tcp_connection *connection);
 
+/* A letter that waits for a connection. NULL: there is no memory. */
+struct weft_tcp_part *weft_tcp_part_make(struct weft_engine_end *end, const struct iovec *parts,
+                                         int nparts);
+
 /* As the contract has it of `letter`. */
 int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struct iovec *parts,
                              int nparts);

@@ -93,6 +93,7 @@ struct weft_engine_link {
     struct weft_tcp_address peer;
     struct weft_tcp_connection *out;    /* by which letters go; NULL: there is none yet */
     struct weft_tcp_connection *better; /* by which they are to go behind a letter that is cut */
+    struct weft_tcp_part *first;        /* letter, that waits for a connection */
     unsigned tries;                     /* of connections */
     int error;                          /* it is dead */
 };
@@ -107,8 +108,6 @@ struct weft_engine_end {
     struct weft_tcp_connection *connections; /* those that are open */
     struct weft_tcp_connection *greeting;    /* those that are not yet, the oldest first */
     unsigned nstrangers;                     /* of them, that others have made */
-    struct weft_tcp_connection *last;        /* that a letter has come by, or NULL */
-    unsigned looks;                          /* at that one alone */
     struct weft_tcp_part *free;
     unsigned nfree;
     unsigned moved; /* in this progress */

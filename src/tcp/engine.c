@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The engine over TCP: a letter is one frame in a connection (tcp/end.h).
  *
- * Who looks reads at once from the connection by which the last letter came, because the next one
- * mostly comes there, and asks the epoll where that has nothing. No thread is needed: everything is
- * done in `progress`, and the epoll is what a sleeper waits for. */
+ * Who looks asks the epoll, and not the connection by which the last letter came, though that saves
+ * a call where the next one comes there, too: who reads from a socket over and over holds its lock
+ * when a packet comes, which then has to wait. Asking an epoll that has nothing takes no lock. No
+ * thread is needed: everything is done in `progress`, and the epoll is what a sleeper waits for. */
 #include "tcp/engine.h"
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +20,6 @@
 
 enum {
     EVENTS_MAX = 16, /* that are taken at once */
-    LOOKS_MAX = 8,   /* at one connection, until others have their turn */
 };
 
 _Static_assert(sizeof(struct weft_tcp_address) <= WEFT_ENGINE_ADDRESS_BYTES, "room");
@@ -38,6 +38,7 @@ static void end_free(struct weft_engine_end *end) {
     connections_free(end->connections);
     for (struct weft_engine_link *link = end->links, *next; link; link = next) {
         next = link->next;
+        free(link->first);
         free(link);
     }
     for (struct weft_tcp_part *part = end->free, *next; part; part = next) {
@@ -127,12 +128,21 @@ static struct weft_tcp_connection *way_out(struct weft_engine_link *link) {
     return link->out;
 }
 
+/* One is taken before there is a connection: who watches for acknowledgments sees that it waits. */
+static int letter_wait(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+    if (link->first)
+        return -EAGAIN;
+    link->first = weft_tcp_part_make(link->end, parts, nparts);
+    return link->first ? 0 : -ENOMEM;
+}
+
 static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
     int error = link->error ? link->error : link->end->error;
     if (error)
         return error;
-    struct weft_tcp_connection *out = way_out(link);
-    return out ? weft_tcp_connection_send(out, parts, nparts) : -EAGAIN;
+    if (!link->out)
+        return letter_wait(link, parts, nparts);
+    return weft_tcp_connection_send(way_out(link), parts, nparts);
 }
 
 /* --- Progress -------------------------------------------------------------------------------- */
@@ -149,16 +159,15 @@ static void connection_serve(struct weft_tcp_connection *connection, uint32_t ev
         end->moved++;
     }
     if (events & ~(uint32_t)EPOLLOUT && connection->socket >= 0 &&
-        weft_tcp_connection_read(connection)) {
+        weft_tcp_connection_read(connection))
         end->moved++;
-        end->last = connection->socket >= 0 ? connection : NULL;
-    }
 }
 
 /* Those that call come last: they may have others hung up on that stand in the list. */
-static void end_look(struct weft_engine_end *end) {
+static unsigned engine_progress(struct weft_engine_end *end) {
     struct epoll_event events[EVENTS_MAX];
     bool called = false;
+    end->moved = 0;
     int count = epoll_wait(end->epoll, events, EVENTS_MAX, 0);
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr)
@@ -170,14 +179,6 @@ static void end_look(struct weft_engine_end *end) {
         weft_tcp_greeting_answer(end);
     if (end->nstrangers)
         weft_tcp_greeting_dismiss(end);
-}
-
-static unsigned engine_progress(struct weft_engine_end *end) {
-    end->moved = 0;
-    if (end->last && end->looks++ < LOOKS_MAX && weft_tcp_connection_read(end->last))
-        return end->moved + 1;
-    end->looks = 0;
-    end_look(end);
     return end->moved;
 }
 

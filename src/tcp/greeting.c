@@ -90,10 +90,15 @@ static bool is_preferred(const struct weft_engine_link *link,
 
 void weft_tcp_link_take(struct weft_engine_link *link, struct weft_tcp_connection *connection) {
     connection->link = link;
-    if (!link->out)
+    if (!link->out) {
         link->out = connection;
-    else if (is_preferred(link, connection))
+        connection->out = link->first;
+        link->first = NULL;
+        if (connection->out)
+            weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
+    } else if (is_preferred(link, connection)) {
         link->better = connection;
+    }
 }
 
 static struct weft_engine_link *link_find(struct weft_engine_end *end, const unsigned char *name) {
@@ -111,7 +116,6 @@ static void greeting_end(struct weft_tcp_connection *connection) {
     connection->next = end->connections;
     end->connections = connection;
     end->moved++;
-    weft_tcp_connection_watch(connection, EPOLLIN);
     if (!link)
         link = link_find(end, connection->greeting.hello.name);
     if (link)

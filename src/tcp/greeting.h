@@ -8,7 +8,7 @@
  *                               <-------------  welcome
  *
  * S is in the address of who is called, which all PEs of the job have, and nobody else. It is never
- * sent, so what somebody has recorded opens nothing. Who calls takes no letters before the welcome:
+ * sent, so what somebody has recorded opens nothing. Who calls sends no letters before the welcome:
  * until then the other side may hang up at any time, and it calls again.
  *
  * A stranger costs one place of a few for some seconds at most, and when all are taken the oldest

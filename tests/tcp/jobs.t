@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs over TCP (tests/engine_jobs.py), by default, and with few files that a PE may open."""
 import pathlib
+import re
 import sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "launch")]
@@ -14,6 +15,13 @@ def choice():
     for environment in {}, {"WEFT_ENGINE": "auto"}:
         said = jobs.reached_by(**environment)
         assert said == "TCP on lo (127.0.0.1), for PEs of the job alone; not encrypted", said
+
+
+@case("PEs that may open too few files say so")
+def files():
+    said = jobs.run(12, jobs.program, "few files")
+    assert said.status == jobs.STATUS_ERROR, f"status {said.status}: {said.err}"
+    assert re.search(r"no more connections to PEs of other hosts, such as PE \d+: Too many open files; allow more", said.err), said.err
 
 
 main()
