@@ -247,9 +247,10 @@ static bool put_word_apply(struct reader *reader, const struct weft_far_text *te
 
 static bool put_blocks_apply(struct reader *reader, const struct weft_far_text *text) {
     struct weft_far_blocks blocks;
+    size_t all;
     if (!reader_take(reader, &blocks, sizeof blocks))
         return false;
-    if (blocks.bytes > reader->left || blocks.bytes * blocks.count != reader->left)
+    if (__builtin_mul_overflow(blocks.bytes, blocks.count, &all) || all != reader->left)
         return weft_letter_refuse(reader->from, "it has %zu bytes for %lu blocks of %lu",
                                   reader->left, (unsigned long)blocks.count,
                                   (unsigned long)blocks.bytes);
