@@ -26,7 +26,8 @@ struct caller {
 struct weft_callers {
     const struct weft_identity *self;
     struct weft_door *door;
-    bool tried; /* to open it */
+    bool tried;       /* to open it, */
+    const char *deaf; /* and why that has failed; NULL: it has not */
     bool *came;
     int ncame;
     int unready;           /* hosts, once all PEs have come */
@@ -87,15 +88,18 @@ int weft_callers_listen(struct weft_callers *callers) {
     if (callers->tried)
         return 0;
     callers->tried = true;
-    if (!sure && weft_openssl_load() < 0)
-        return -ENOSYS; /* they may just be late */
+    if (!sure && weft_openssl_load() < 0) { /* they may just be late */
+        callers->deaf = "there is no OpenSSL here";
+        return -ENOSYS;
+    }
     int reserved = weft_invitation_redeem(&self->job_key.invitation);
     if (reserved < 0) {
+        callers->deaf =
+            self->job_key.invitation.port
+                ? "PE 0 has to be the process that has made the unique id"
+                : "this one has no address for them (WEFT_INTERFACE may name a network)";
         if (sure)
-            weft_log("%s: some PEs are on other hosts, and %s", self->source->name,
-                     self->job_key.invitation.port
-                         ? "PE 0 has to be the process that has made the unique id"
-                         : "this one has no address for them (WEFT_INTERFACE may name a network)");
+            weft_log("%s: some PEs are on other hosts, and %s", self->source->name, callers->deaf);
         return -EADDRNOTAVAIL;
     }
     return weft_door_open(&callers->door,
@@ -104,6 +108,11 @@ int weft_callers_listen(struct weft_callers *callers) {
                                                       .take = caller_take,
                                                       .owner = callers,
                                                       .reserved = &reserved});
+}
+
+void weft_callers_hint(const struct weft_callers *callers) {
+    if (callers && callers->deaf)
+        weft_note("PEs on other hosts cannot come: %s", callers->deaf);
 }
 
 /* --- Hearing ---------------------------------------------------------------------------------- */

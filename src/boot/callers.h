@@ -67,6 +67,9 @@ int weft_callers_open(struct weft_callers **callers, const struct weft_identity 
  * hosts, and is logged then. */
 int weft_callers_listen(struct weft_callers *callers);
 
+/* Notes why it does not listen, if it should. */
+void weft_callers_hint(const struct weft_callers *callers);
+
 /* What to poll for, at most npes + 1 entries, whose number is returned. */
 int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls);
 

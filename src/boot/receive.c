@@ -173,8 +173,10 @@ static int acceptor_check_time(struct acceptor *acceptor) {
                 WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
-    if (*missing)
+    if (*missing) {
         weft_source_hint(acceptor->self, missing);
+        weft_callers_hint(acceptor->callers);
+    }
     acceptor->hinted = true;
     return 0;
 }

@@ -134,7 +134,8 @@ def deaths():
     host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(5.5)
     host.kill()
-    end(host, -9, "waiting for PE 2 of 3 to call shmem_init")
+    end(host, -9, "waiting for PE 2 of 3 to call shmem_init\n.*: PEs on other hosts cannot come: "
+                  "(PE 0 has to be the process that has made the unique id|this one has no address for them)")
     end(second, 9)
     assert not settled_leftovers()
 
