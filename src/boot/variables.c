@@ -66,16 +66,19 @@ static int dialect_open(struct weft_identity *self) {
     return -EHOSTUNREACH;
 }
 
-/* The hash of all facts and the size, anew for each byte of the key. */
+/* The hash of all facts and the size, anew for each byte of the key, whose number comes last: it
+ * takes its eight bytes more until the last fact's last digit, such as that of a restart, has
+ * reached the bits that are the key's. */
 static void facts_hash(struct weft_identity *self) {
     const char *const *facts = dialect_of(self)->facts;
-    for (int at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
-        uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)self->npes;
+    for (uint64_t at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
+        uint64_t sum = WEFT_HASH_BASIS + (uint64_t)self->npes;
         for (int i = 0; i < FACTS_MAX && facts[i]; i++) {
             const char *value = getenv(facts[i]);
             sum = value ? weft_hash(sum, value, strlen(value)) : sum;
             sum = weft_hash(sum, "\xff", 1);
         }
+        sum = weft_hash(sum, &at, sizeof at);
         self->job_key.secret[at] = (unsigned char)(sum >> 32);
     }
     self->job_key.host = 0;

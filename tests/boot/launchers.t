@@ -96,6 +96,19 @@ def side_by_side():
         check(job)
 
 
+@case("starts that differ in one digit do not mix: torchrun's of one job after a failure, and steps of srun")
+def starts():
+    number = str(uuid.uuid4().int % 10**9)
+    for variables, digit in ((starters.torchrun_variables(2, 29505, number), "TORCHELASTIC_RESTART_COUNT"),
+                             (starters.slurm_variables(2, number), "SLURM_STEP_ID")):
+        first, second = variables, [{**one, digit: "1"} for one in variables]
+        strangers = [spawn([EXCHANGE], first[0]), spawn([EXCHANGE], second[1])]
+        time.sleep(0.5)
+        assert [process.poll() for process in strangers] == [None, None], digit
+        for job in [Job([strangers[0], spawn([EXCHANGE], first[1])]), Job([spawn([EXCHANGE], second[0]), strangers[1]])]:
+            check(job)
+
+
 @case("MASTER_PORT is left alone: it may be somebody's, and nobody listens at any port of ours")
 def port():
     with socket.create_server(("127.0.0.1", 0)) as taken:

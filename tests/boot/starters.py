@@ -94,11 +94,14 @@ def torchrun(npes, command, **more):
     return Job([spawn(command, {**variables, **more}) for variables in torchrun_variables(npes, 29500, run)])
 
 
+def slurm_variables(npes, job):
+    return [{"SLURM_PROCID": str(pe), "SLURM_NTASKS": str(npes), "SLURM_STEP_NUM_TASKS": str(npes),
+             "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": job, "SLURM_STEP_ID": "0"} for pe in range(npes)]
+
+
 def slurm(npes, command):
     job = str(uuid.uuid4().int % 10**9)
-    return Job([spawn(command, {"SLURM_PROCID": str(pe), "SLURM_NTASKS": str(npes), "SLURM_STEP_NUM_TASKS": str(npes),
-                                "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": job, "SLURM_STEP_ID": "0"})
-                for pe in range(npes)])
+    return Job([spawn(command, variables) for variables in slurm_variables(npes, job)])
 
 
 # --- Process managers ----------------------------------------------------------------------------

@@ -248,12 +248,13 @@ class Store:
 def torchrun():
     store = Store()
 
-    def variables(pe):
-        return dict(RANK=str(pe), WORLD_SIZE="4", LOCAL_RANK=str(pe % 2), LOCAL_WORLD_SIZE="2", MASTER_ADDR="login",
-                    MASTER_PORT=str(store.port), TORCHELASTIC_RUN_ID="run", TORCHELASTIC_RESTART_COUNT="0")
+    for restart in range(2):
+        def variables(pe):
+            return dict(RANK=str(pe), WORLD_SIZE="4", LOCAL_RANK=str(pe % 2), LOCAL_WORLD_SIZE="2", MASTER_ADDR="login",
+                        MASTER_PORT=str(store.port), TORCHELASTIC_RUN_ID="run", TORCHELASTIC_RESTART_COUNT=str(restart))
 
-    Processes(["h0", "h0", "h1", "h1"], "work", variables).expect(0)
-    assert len(store.values) == 1, store.values
+        Processes(["h0", "h0", "h1", "h1"], "work", variables).expect(0)
+        assert len(store.values) == restart + 1, store.values
 
 
 # --- Launchers that may be installed ---------------------------------------------------------------
