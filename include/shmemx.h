@@ -43,6 +43,11 @@ typedef struct {
  * process; all later ones come back to the same job. */
 int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr);
 
+/* The network interface by which this host speaks to the job's others, such as "eth0", for
+ * connections of the program's own; "" where it is not known, and NULL in a job of one host. Stays
+ * as long as the process. Local. */
+const char *shmemx_network(void);
+
 /* --- The end of a job, for languages with exceptions ------------------------------------------ */
 
 /* Has `handler` called where this process would end because a PE has died or failed, or this one

@@ -4,7 +4,7 @@ processes, in ten changed lines:  diff mlp.py tensor_parallel_mlp.py
 """
 import torch
 
-TOKENS, WIDTH, HIDDEN = 256, 64, 256
+TOKENS, WIDTH, HIDDEN = 240, 64, 240
 
 
 class MLP(torch.nn.Module):

@@ -8,7 +8,7 @@ and adds up what is multiplied on its way back.
 import torch
 import weft.torch as symm_mem
 
-TOKENS, WIDTH, HIDDEN = 256, 64, 256
+TOKENS, WIDTH, HIDDEN = 240, 64, 240
 WORLD = symm_mem.init_process_group()
 
 

@@ -3,6 +3,7 @@
 #include "argument.h"
 #include "array.h"
 #include "error.h"
+#include "session.h"
 #include "team.h"
 
 WEFT_FUNCTION(pe_accessible) {
@@ -70,6 +71,15 @@ WEFT_FUNCTION(ptr) {
     return result;
 }
 
+static PyObject *network(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    if (!weft_session_check("network"))
+        return NULL;
+    const char *interface = shmemx_network();
+    return interface ? PyUnicode_DecodeFSDefault(interface) : Py_NewRef(Py_None);
+}
+
 static PyObject *info_get_version(PyObject *self, PyObject *unused) {
     int major, minor;
     (void)self;
@@ -103,6 +113,12 @@ PyMethodDef weft_info_methods[] = {
              "team, pe is a rank of it. Holds nothing: Buffer.peer() is the same as a Buffer.\n\n"
              "ValueError: an array that is not symmetric, no such PE. RuntimeError: before\n"
              "init(), after finalize()."),
+    {"network", network, METH_NOARGS,
+     "network()\n--\n\n"
+     "The network interface by which this host speaks to the job's others, such as eth0, for\n"
+     "connections of the program's own; None in a job of one host, and '' where it is not "
+     "known.\n\n"
+     "RuntimeError: before init(), after finalize()."},
     {"info_get_version", info_get_version, METH_NOARGS,
      "info_get_version()\n--\n\nThe version of OpenSHMEM that the library is of: (1, 6)."},
     {"info_get_name", info_get_name, METH_NOARGS,

@@ -132,6 +132,12 @@ void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
     return asker == SHMEMX_SPACE_HOST ? find_pointer(p, pe) : NULL;
 }
 
+const char *shmemx_network(void) {
+    weft_check_running(__func__);
+    const char *network = weft_boot_network();
+    return !network && weft_boot_nhosts() > 1 ? "" : network;
+}
+
 API(void, info_get_version, (int *major, int *minor)) {
     weft_check_local(__func__, "major", major, sizeof *major);
     weft_check_local(__func__, "minor", minor, sizeof *minor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up and query: nested and repeated initialisation, what is accessible, pointers to the peers'
- * objects, names and versions. */
-#include <shmem.h>
+ * objects, names, versions and the network. */
+#include <shmemx.h>
 #include <stdlib.h>
 #include <string.h>
 #include "reach.h"
@@ -110,6 +110,13 @@ static void names(void) {
     shmem_pcontrol(3, "anything", 5);
 }
 
+/* oshrun tells programs of a job over hosts by which one they speak. */
+static void network(void) {
+    const char *told = getenv("WEFT_INTERFACE"), *found = shmemx_network();
+    EXPECT(told ? found && strcmp(found, told) == 0 : !found, "%s, not %s", found ? found : "none",
+           told ? told : "none");
+}
+
 /* Barriers order what went before, in many turns. */
 static void barriers(void) {
     static long stored, put;
@@ -143,6 +150,8 @@ int main(void) {
     pointers();
     tap_case("names and versions");
     names();
+    tap_case("the network");
+    network();
     tap_case("barriers");
     barriers();
     int result = tap_finish();

@@ -263,7 +263,7 @@ def launch(words, status, wanted, text=None, **settings):
     result = subprocess.run([str(word) for word in words], text=True, capture_output=True, timeout=patience(40),
                             env={**CLEAN, **settings}, stdin=subprocess.DEVNULL)
     assert result.returncode == status, (result.returncode, result.stdout, result.stderr)
-    assert len(re.findall(r"^pid ", result.stdout, re.M)) == wanted, result
+    assert len(re.findall(r"^pid .* by eth0$", result.stdout, re.M)) == wanted, result
     assert text is None or text in result.stderr, result.stderr
     expect_empty()
 

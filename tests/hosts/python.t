@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Python over hosts of the rig: the package's tests and examples on 2 hosts x 2 PEs, and where PyTorch is installed its
-process groups, their store and the perceptron, whose losses are those of one process."""
+process groups, their store and the perceptron, whose losses are those of one process; by oshrun, by MPICH's hydra, and by
+torchrun, which starts programs of C, too."""
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import tempfile
 
 import rig
 
-rig.enter(2)
+rig.enter(3)
 sys.path[:0] = [str(rig.HERE.parent / "python"), str(rig.HERE.parent)]
 import interpreter  # noqa: E402
 import tap  # noqa: E402
@@ -80,6 +81,19 @@ def over(problems, hosts, *command, **more):
     return done.stdout.splitlines()
 
 
+def by_torchrun(problems, hosts, each, *command, **more):
+    """What a program prints on all hosts: on each of them an agent of PyTorch's own starts its ranks."""
+    words = [python("torch"), "-m", "torch.distributed.run", "--nnodes", hosts, "--nproc-per-node", each, "--master-addr", "h0",
+             "--master-port", "29500", "--monitor-interval", "0.1"]
+    environment = interpreter.environment(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", **more)
+    agents = [subprocess.Popen(["on", f"h{rank}", *map(str, [*words, "--node-rank", rank, *command])], text=True, env=environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(hosts)]
+    said = [agent.communicate(timeout=300) for agent in agents]
+    if any(agent.returncode for agent in agents):
+        problems += [f"status {[agent.returncode for agent in agents]}", *"".join(sum(said, ())).splitlines()[-60:]]
+    return "".join(out for out, _ in said).splitlines()
+
+
 def python(*modules):
     """Its whole path: nobody's PATH goes along to other hosts."""
     found = interpreter.find(*modules)
@@ -107,12 +121,34 @@ def examples(problems):
         problems += [] if text in "".join(lines) else [f"{name}: no {text!r} in {lines}"]
 
 
-def groups(problems):
-    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
-        file.write(MEETING)
-        file.flush()
-        lines = over(problems, "h0:2,h1:2", python("torch"), file.name)
-    problems += [] if lines == ["met and refused"] * 4 else [f"printed {lines}"]
+def by_hydra(problems, program):
+    """On two hosts, with nothing said of their network."""
+    if not shutil.which("mpiexec.hydra"):
+        raise tap.Skip("there is no mpiexec.hydra here (package mpich)")
+    words = ["mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", rig.HERE / "bin/fakessh", "-iface", "bridge", "-hosts",
+             "h0:2,h1:2", "-n", "4", python("torch"), program]
+    return interpreter.run(problems, *words, CUDA_VISIBLE_DEVICES="")
+
+
+def meet(start):
+    """Four ranks that something has started on two hosts."""
+    def groups(problems):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(MEETING)
+            file.flush()
+            lines = start(problems, file.name)
+        problems += [] if lines == ["met and refused"] * 4 else [f"printed {lines}"]
+    return groups
+
+
+def plain_program(problems):
+    starts = str(BUILD / "tests/hosts/starts")
+    for hosts, each in ((2, 1), (2, 2), (3, 1)):
+        lines = by_torchrun(problems, hosts, each, "--no-python", starts, "work")
+        problems += [] if len(lines) == hosts * each else [f"{hosts} x {each} printed {lines}"]
+    again = f"exec {starts} $([ $TORCHELASTIC_RESTART_COUNT = 0 ] && echo exit || echo work)"
+    lines = by_torchrun(problems, 2, 2, "--max-restarts", 1, "--no-python", "sh", "-c", again)
+    problems += [] if len(lines) == 8 else [f"after a restart printed {lines}"]
 
 
 def operators(problems):
@@ -124,13 +160,18 @@ def operators(problems):
 
 def perceptron(problems):
     plain = interpreter.run(problems, python("torch"), ROOT / "examples/python/mlp.py", CUDA_VISIBLE_DEVICES="")
-    lines = over(problems, "h0,h1", python("torch"), ROOT / "examples/python/tensor_parallel_mlp.py")
-    problems += [] if lines == plain else ["got", *lines, "expected", *plain]
+    program = ROOT / "examples/python/tensor_parallel_mlp.py"
+    for lines in (over(problems, "h0,h1", python("torch"), program), by_torchrun(problems, 3, 1, program)):
+        problems += [] if lines == plain else ["got", *lines, "expected", *plain]
 
 
 tap.run([("programs are told the interface of their job's network, and not that of another job", interface),
          ("the package's tests", tests),
          ("examples", examples),
-         ("PyTorch's ranks meet in the job's network alone; groups are of any PEs, shares of near ones", groups),
+         ("PyTorch's ranks meet in the job's network alone; groups are of any PEs, shares of near ones",
+          meet(lambda problems, program: over(problems, "h0:2,h1:2", python("torch"), program))),
+         ("the same by MPICH's hydra", meet(by_hydra)),
+         ("the same by torchrun", meet(lambda problems, program: by_torchrun(problems, 2, 2, program))),
+         ("torchrun starts a program of C, and once more after a failure", plain_program),
          ("the tensor-parallel perceptron learns as the one of a process does", perceptron)]
         + [("PyTorch's operators that are for any PEs", operators)] * LONG)

@@ -5,9 +5,9 @@
  *   starts KIND PE NPES   by a unique id, which PE 0 makes and writes as a line of hexadecimal
  * digits, and others read from stdin
  *
- * Each prints "pid PE PID". KIND is work, all kinds of calls with all PEs; wait, in which all wait
- * for the last PE; exit, in which the last one calls shmem_global_exit(7); again, which initialises
- * a second time. For launchers.t; no test of its own. PEs: none */
+ * Each prints "pid PE PID", and by which network. KIND is work, all kinds of calls with all PEs;
+ * wait, in which all wait for the last PE; exit, in which the last one calls shmem_global_exit(7);
+ * again, which initialises a second time. For launchers.t; no test of its own. PEs: none */
 #include "hosts/by_id.h"
 #include <shmem.h>
 #include <stdio.h>
@@ -60,7 +60,9 @@ int main(int argc, char **argv) {
         int me = shmem_my_pe(), npes = shmem_n_pes();
         char host[64] = "";
         gethostname(host, sizeof host - 1);
-        printf("pid %d %d on %s of %d\n", me, (int)getpid(), host, npes);
+        const char *network = shmemx_network();
+        printf("pid %d %d on %s of %d by %s\n", me, (int)getpid(), host, npes,
+               network ? network : "itself");
         fflush(stdout);
         work(me, npes);
         if (strcmp(kind, "wait") == 0 && me == npes - 1)

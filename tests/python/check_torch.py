@@ -23,13 +23,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import interpreter  # noqa: E402
 
-SCRIPTS = ("torch", "torch_backend", "torch_handler", "triton", "tutorial")
+SCRIPTS = ("python/torch", "python/torch_backend", "python/torch_handler", "python/triton", "python/tutorial", "hosts/python")
 BESIDE = ("numpy", "pytest", "hypothesis", "mypy", "setuptools")  # what the tests want
 ROOM_BYTES = 10 * 10**9
 TRIES = 3
 TABLE = ("install", "alike", "names", "memory", "operators", "gradients", "compile", "opcheck", "registry", "handler",
          "tutorial")
-OWN = {"torch_backend": "install", "tutorial": "tutorial"}  # their cases are counted, not pytest's
+OWN = {"python/torch_backend": "install", "python/tutorial": "tutorial"}  # their cases are counted, not pytest's
 AREA = re.compile(r"# area (.+): (\d+) passed, (\d+) skipped")
 ALIKE = re.compile(r"# .*: (\d+) of (\d+) functions alike on .*, (\d+) not compared")
 OUTCOME = re.compile(r"(ok|not ok) \d+ - (.*?)(?: # SKIP (.*))?$")
@@ -75,7 +75,7 @@ def version_of(python):
 def lines_of(script, python, cache):
     """What a script of tests prints, until it ends."""
     environment = {**os.environ, "WEFT_PYTHON": str(python), "XDG_CACHE_HOME": str(cache)}
-    done = run(HERE / f"{script}.t", env=environment)
+    done = run(HERE.parent / f"{script}.t", env=environment)
     return done.returncode, done.stdout.splitlines()
 
 

@@ -2,6 +2,7 @@
 """Contexts, of all PEs and of teams; locks; teams as grids; what memory is in reach."""
 import array
 import gc
+import os
 import threading
 
 import pytest
@@ -263,6 +264,7 @@ def test_reach(me, n, far):
 
 
 def test_names():
+    assert weft.network() == os.environ.get("WEFT_INTERFACE")
     assert weft.info_get_version() == (1, 6) and weft.info_get_name() == f"Weft {weft.__version__}"
 
 

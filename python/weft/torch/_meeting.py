@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where the ranks of torch.distributed meet that Weft's launcher has started: at a store of PyTorch's, which
 PE 0 serves at one address alone. On one host that is 127.0.0.1; over several hosts it is PE 0's in the network
-of the job, whose interface oshrun names in WEFT_INTERFACE. PyTorch's transports use that network, too.
+of the job. PyTorch's transports use that network, too.
 """
 import fcntl
 import ipaddress
@@ -33,7 +33,7 @@ def store():
 
 def use_network():
     """Gloo and NCCL would take the address that the host's name stands for, which is 127.0.1.1 on many."""
-    interface = os.environ.get("WEFT_INTERFACE")
+    interface = weft.network()
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")
@@ -49,12 +49,12 @@ def _serve(address):
 
 
 def _address():
-    interface = os.environ.get("WEFT_INTERFACE")
-    if not interface:
+    interface = weft.network()
+    if interface is None:
         return "127.0.0.1"
     found = _address4(interface) or _address6(interface)
     if not found:
-        raise RuntimeError(f"init_process_group: the network interface {interface} of WEFT_INTERFACE has no address: pass "
+        raise RuntimeError(f"init_process_group: the network interface of this job, '{interface}', has no address: pass "
                            "a store, rank and world_size to torch.distributed.init_process_group()")
     return found
 
