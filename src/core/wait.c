@@ -16,8 +16,11 @@ enum {
     SPIN_TURNS = 4096, /* some 50 us of pauses */
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
+    CLOCK_TURNS = 64,       /* of looks, from one reading of the clock to the next */
     CLOCK_AFTER_TURNS = 32, /* shorter waits are not worth two readings of the clock */
     LOOK_TURNS = 16,        /* of pauses, from one look for letters to the next: it takes 200 ns */
+    SPIN_NS = 50 * 1000,    /* of looks for letters, which take an engine as long as they do */
+    AWAKE_NS = 5000000,     /* of looks and yields: longer where others want this processor */
     TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
     TIMER_NS_FAR = 2000000, /* at most, where no other PE stores to this one's memory itself */
     REST_MS_MIN = 5,
@@ -63,22 +66,45 @@ static inline bool look_for_letters(const struct weft_waiter *waiter, bool in_an
     return true;
 }
 
-/* Spins or yields for one turn; false when it is time to sleep. */
+/* How long the wait has lasted since this was asked first; now and then the watch looks at it. */
+static uint64_t lasted_ns(struct weft_waiter *waiter) {
+    uint64_t now_ns = weft_clock_ns();
+    if (waiter->since_ns == 0) {
+        waiter->since_ns = now_ns;
+        waiter->look_ns = weft_wait_watch.look ? now_ns + weft_wait_watch.after_ns : UINT64_MAX;
+    }
+    if (now_ns >= waiter->look_ns)
+        weft_wait_watch.look(waiter, now_ns);
+    return now_ns - waiter->since_ns;
+}
+
+/* Pauses are counted. Looks for letters are timed, by an engine that may take long: PEs of several
+ * hosts can share processors without knowing it, and each look keeps one from the peer that it is
+ * for. */
+static void spin(struct weft_waiter *waiter, uint32_t turn) {
+    if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
+        waiter_leave(waiter);
+    if (!look_for_letters(waiter, turn % LOOK_TURNS == 0))
+        pause_briefly();
+    else if (turn > 0 && turn % CLOCK_TURNS == 0 && lasted_ns(waiter) >= SPIN_NS)
+        waiter->turns = SPIN_TURNS;
+}
+
+/* Spins or yields for one turn; false when it is time to sleep. Where others want the processor a
+ * yield lasts until all have had theirs, and no letter ends it, as it ends a sleep. */
 bool weft_waiter_awake(struct weft_waiter *waiter) {
     uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
     uint32_t turn = waiter->turns++;
     if (turn < spins) {
-        if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
-            waiter_leave(waiter);
-        if (!look_for_letters(waiter, turn % LOOK_TURNS == 0))
-            pause_briefly();
+        spin(waiter, turn);
         return true;
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
     if (turn < spins + YIELD_TURNS) {
         sched_yield();
-        look_for_letters(waiter, true);
+        if (look_for_letters(waiter, true) && lasted_ns(waiter) >= AWAKE_NS)
+            waiter->turns = spins + YIELD_TURNS;
         return true;
     }
     waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
@@ -117,22 +143,10 @@ void weft_waiter_hide(struct weft_waiter *waiter) {
     waiter->stall = NULL;
 }
 
-/* How long the wait has rested, over all; now and then the watch looks at it. */
-static uint64_t rested_ns(struct weft_waiter *waiter) {
-    uint64_t now_ns = weft_clock_ns();
-    if (waiter->since_ns == 0) {
-        waiter->since_ns = now_ns;
-        waiter->look_ns = weft_wait_watch.look ? now_ns + weft_wait_watch.after_ns : UINT64_MAX;
-    }
-    if (now_ns >= waiter->look_ns)
-        weft_wait_watch.look(waiter, now_ns);
-    return now_ns - waiter->since_ns;
-}
-
 /* An eighth of the time waited, from 5 to 100 ms. Many sleepers on few processors would otherwise
  * keep those busy by looking at the abort word alone, and the PE that they wait for waits, too. */
 uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
-    uint64_t rest_ms = rested_ns(waiter) / WEFT_NS_PER_MS / REST_SHARE;
+    uint64_t rest_ms = lasted_ns(waiter) / WEFT_NS_PER_MS / REST_SHARE;
     return rest_ms < REST_MS_MIN ? REST_MS_MIN : rest_ms > REST_MS_MAX ? REST_MS_MAX : rest_ms;
 }
 
@@ -172,9 +186,9 @@ static void check_departure(const struct weft_word *word, uint32_t value,
 
 /* Until letters arrive that had not when the condition was looked at. The timer is for stores of
  * others: near PEs, or, where there are none, threads of this one. */
-static void arrivals_sleep(struct weft_waiter *waiter, uint64_t rested_ns) {
+static void arrivals_sleep(struct weft_waiter *waiter, uint64_t waited_ns) {
     bool near_peers = weft_windows.scratch.window.count > 1;
-    uint64_t rest_ns = near_peers ? 0 : rested_ns / REST_SHARE;
+    uint64_t rest_ns = near_peers ? 0 : waited_ns / REST_SHARE;
     rest_ns = rest_ns < TIMER_NS ? TIMER_NS : rest_ns > TIMER_NS_FAR ? TIMER_NS_FAR : rest_ns;
     waiter->arrivals = weft_arrivals_sleep(waiter->arrivals, rest_ns);
 }
@@ -188,9 +202,9 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
         panic_departed(waiter);
     if (waiter->pe >= 0 && (waiter->departed = weft_pe_departed(waiter->pe)))
         return;
-    uint64_t rested = rested_ns(waiter);
+    uint64_t waited_ns = lasted_ns(waiter);
     if (weft_wait_look) {
-        arrivals_sleep(waiter, rested);
+        arrivals_sleep(waiter, waited_ns);
     } else {
         struct timespec briefly = {.tv_nsec = TIMER_NS};
         clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);

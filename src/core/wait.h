@@ -34,7 +34,7 @@ struct weft_waiter {
     bool by_letters;                  /* nothing else ends it */
     uint8_t looks, failures;          /* of the watch below */
     uint32_t arrivals;                /* of letters, before the condition was looked at last */
-    uint64_t since_ns, look_ns;       /* of the first rest, and of the watch's next look */
+    uint64_t since_ns, look_ns;       /* when the wait first asked, and of the watch's next look */
     const struct weft_word *word;     /* that is waited for; NULL: it is none of the library */
     const struct weft_roster *roster; /* of an active set that is waited for, of npes; or NULL */
     int npes;

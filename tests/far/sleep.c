@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: who waits long for a far PE leaves the processor to others, in a wait for a word, in
- * a barrier and for a lock; and a letter wakes it, not a timer. PEs: 2 3
- * Far: each */
+ * a barrier and for a lock, also where an engine takes long to look for letters; and a letter wakes
+ * it, not a timer. PEs: 2 3
+ * Far: each
+ * Far: each slow_look_us=50 */
 #include <shmem.h>
 #include <stdint.h>
 #include <time.h>

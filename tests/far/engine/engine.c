@@ -227,6 +227,7 @@ static void readers_sleep(struct weft_engine_end *end, bool sleep) {
 static unsigned engine_progress(struct weft_engine_end *end) {
     call_begin(end, "progress");
     forbid_within_deliver(end, "progress");
+    spend(end->settings.slow_look_us);
     unsigned moved = 0;
     if (end->armed || ++end->turns % SOCKETS_EVERY == 0)
         moved += sockets_look(end);

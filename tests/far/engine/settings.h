@@ -18,6 +18,7 @@
     SETTING(delay_us, 0, "a letter arrives so late at most; drawn where letters are reordered") \
     SETTING(slow_us, 0, "each letter costs its sender so much")                                 \
     SETTING(slow_read_us, 0, "each letter costs its receiver so much")                          \
+    SETTING(slow_look_us, 0, "each look for letters costs so much")                             \
     SETTING(refuse, 0, "of 100 letters that are sent so many find no room at first")            \
     SETTING(die_after, 0, "this process is killed when it has sent or got so many letters")     \
     SETTING(ring, 1 << 20, "bytes of letters under way between two processes")                  \
