@@ -412,6 +412,12 @@ PARALLEL := $(MAKE) --no-print-directory --output-sync -j$(shell nproc)
 SAN_CFLAGS   := -O0 -g1 -Wno-stringop-overflow
 CLANG_ROOMS  := core api ops conformance
 SAN_ROOMS    := core api coll ops conformance random gpu
+# On how many PEs these run, and which on 3, too: what cannot on 2, and under the sanitizers what makes trees and rings of
+# PEs. make check-all has all on 2 and 3.
+CLANG_PES    := 2
+CLANG_ON_3   := core/sleepers
+SAN_PES      := 2
+SAN_ON_3     := core/ coll/ random/ gpu/lists
 one_of        = $(subst $() ,|,$(1))
 THREAD_TESTS := boot/subset api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
 .PHONY: test
@@ -427,8 +433,9 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun \
 	    $(THREAD_BUILD)/tests/far/libweft_fake_engine.so \
 	    $(addprefix $(THREAD_BUILD)/tests/,$(sort $(THREAD_TESTS) $(THREAD_FAR)))
-	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^($(call one_of,$(CLANG_ROOMS)))/' \
-	    $(SAN_BUILD):2,3:'^($(call one_of,$(SAN_ROOMS)))/' \
+	@tests/prove.sh $(BUILD) $(CLANG_BUILD):$(CLANG_PES):'^($(call one_of,$(CLANG_ROOMS)))/' \
+	    $(CLANG_BUILD):3:'^($(call one_of,$(CLANG_ON_3)))' \
+	    $(SAN_BUILD):$(SAN_PES):'^($(call one_of,$(SAN_ROOMS)))/' $(SAN_BUILD):3:'^($(call one_of,$(SAN_ON_3)))' \
 	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$' $(CHECK_FAR) $(CHECK_HOSTS)
 
 # The same tests far, which pretend to be on several hosts (tests/prove.sh): PE counts and placements.
@@ -513,6 +520,8 @@ check-all: CHECK_FAR += $(call far_items,$(SAN_BUILD),api/ coll/ conformance/ ra
                         $(call far_items,$(THREAD_BUILD),random/,3:each 4:each)
 check-all: THREAD_FAR += random/random
 check-all: SAN_ROOMS += far boot launch
+check-all: CLANG_PES := 2,3
+check-all: SAN_PES := 2,3
 check-all: CHECK_FAR += $(SAN_BUILD):1:'^(far/fuzz|boot/(door|frames|hub|tls)|launch/.*)$$'
 check-all: CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)

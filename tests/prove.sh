@@ -21,9 +21,9 @@
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
 # delays and late stores.
 # With WEFT_TEST_LONG=1 in the environment tests take their long forms: more time, and 5 and 8 PEs
-# where the head names none; WEFT_TEST_PART=2/4 runs the second of four parts (tests/parts.py). As many
-# tests run at once as there are processors, 4 at most (WEFT_TEST_JOBS=1: one behind the other); on
-# real GPUs (-g) only one.
+# where the head names none; WEFT_TEST_PART=2/4 runs the second of four parts (tests/parts.py). One more
+# test runs at once than there are processors, as many of them wait or sleep, but 4 at most
+# (WEFT_TEST_JOBS=1: one behind the other); on real GPUs (-g) only one.
 set -eu
 if [ -n "${WEFT_TEST_LONG:-}" ]; then
     pes_default='1 2 3 4 5 8' patience=3600
@@ -136,7 +136,7 @@ add_gpu() {
 }
 
 reordered=seed=${WEFT_TEST_SEED:-$$},reorder=16
-jobs=${WEFT_TEST_JOBS:-$(nproc)}
+jobs=${WEFT_TEST_JOBS:-$(($(nproc) + 1))}
 [ "$jobs" -le 4 ] || jobs=4
 [ -z "$real_gpu" ] || jobs=1
 list=
