@@ -223,7 +223,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/carriers far/fuzz far/letters far/levels far/meet far/texts),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/carriers far/engine far/fuzz far/letters far/levels far/meet far/rings far/texts),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
@@ -280,7 +280,7 @@ tests: $(FAR_ENGINE) $(BUILD)/tests/far/objects
 $(BUILD)/tests/far/objects: $(LIB)
 	@mkdir -p $(@D)
 	@echo $(LIB_OBJ) $(SANFLAGS) > $@ # for tests/far/mutations.t
-$(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
+$(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c) src/transport/letter_ring.c)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LDLIBS)
 

@@ -32,7 +32,8 @@
       "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
     X(text, carriers, "WEFT_CARRIERS", NULL, "auto",                                               \
       "who applies what comes from far PEs: pe, each PE itself; host, the first of a host for "    \
-      "all; auto: host in large jobs where it has a processor to spare")                           \
+      "all; relay, that one, and it sends for all; auto: host, then relay, in large jobs where "   \
+      "hosts have a processor to spare")                                                           \
     X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
       "the command by which oshrun runs another on a host, whose name and words follow it")        \
     X(size, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                     \

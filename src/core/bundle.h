@@ -19,7 +19,8 @@ struct head {
     uint32_t number; /* of a control letter: up to which it asks */
     uint32_t heard;  /* of the letters that came from the target, all up to this are applied */
     uint32_t from;
-    uint8_t sort, asks, reserved[2];
+    uint8_t sort, asks;
+    uint16_t slot; /* of the process that it goes to, on its host: of the relay's (core/relay.h) */
 };
 
 size_t weft_text_bytes(const struct iovec *text, int nparts);

@@ -16,26 +16,43 @@
 #include "core/window.h"
 
 /* From so many PEs on a host has one carrier by itself, where that has a processor to run on: links
- * of each PE to each would take more than it costs that one thread applies all. */
-enum { CARD_VERSION = 4, CARRIER_PES_MIN = 256 };
+ * of each PE to each would take more than it costs that one thread applies all. Later that carries
+ * what goes, too: links of each PE to each host would take more than a letter's way through it. */
+enum { CARD_VERSION = 5, CARRIER_PES_MIN = 256, RELAY_PES_MIN = 4096 };
 
 static bool open;
 
-/* Whether this process should apply letters for all its near PEs, if it is the first of them: 0, 1
- * or -errno, logged. Its thread needs a processor that no PE has. */
-static int carries_host(void) {
+/* The thread of a carrier needs a processor that no PE has. */
+static enum weft_carriers carriers_of_job(void) {
     cpu_set_t processors;
     weft_machine_processors(&processors);
     bool spare = weft_job.control->cores > weft_boot_npes_here() && CPU_COUNT(&processors) > 1;
+    if (!spare || weft_job.npes < CARRIER_PES_MIN)
+        return WEFT_CARRIERS_PE;
+    return weft_job.npes < RELAY_PES_MIN ? WEFT_CARRIERS_HOST : WEFT_CARRIERS_RELAY;
+}
+
+int weft_far_carriers(void) {
+    static const char *const names[] = {
+        [WEFT_CARRIERS_PE] = "pe", [WEFT_CARRIERS_HOST] = "host", [WEFT_CARRIERS_RELAY] = "relay"};
     if (strcmp(weft_env.carriers, "auto") == 0)
-        return spare && weft_job.npes >= CARRIER_PES_MIN;
-    if (strcmp(weft_env.carriers, "host") == 0 || strcmp(weft_env.carriers, "pe") == 0)
-        return weft_env.carriers[0] == 'h';
-    weft_log("WEFT_CARRIERS is '%s': set it to auto, host or pe", weft_env.carriers);
+        return carriers_of_job();
+    for (int i = WEFT_CARRIERS_PE; i <= WEFT_CARRIERS_RELAY; i++)
+        if (strcmp(weft_env.carriers, names[i]) == 0)
+            return i;
+    weft_log("WEFT_CARRIERS is '%s': set it to auto, pe, host or relay", weft_env.carriers);
     return -EINVAL;
 }
 
-int weft_far_open(void *room, int *file) {
+static void card_write(void *room, struct weft_card *card) {
+    card->letter_bytes = weft_link_room();
+    weft_paths_open(&card->path);
+    snprintf(card->engine, sizeof card->engine, "%s", weft_links.engine->name);
+    memset(room, 0, WEFT_FAR_CARD_BYTES);
+    memcpy(room, card, sizeof *card);
+}
+
+int weft_far_open(bool relays, void *room, int *fds) {
     static const struct weft_letter_user user = {weft_far_apply, weft_far_settled,
                                                  weft_far_answered, weft_card_address,
                                                  weft_far_wake_served};
@@ -43,24 +60,26 @@ int weft_far_open(void *room, int *file) {
                              .slot = weft_windows.scratch.mine,
                              .first = weft_windows.scratch.window.first};
     size_t bytes = sizeof card.address;
-    int result = carries_host();
-    card.carries = result > 0;
+    int result = weft_far_carriers();
+    card.carries = result > WEFT_CARRIERS_PE;
     if (result >= 0)
-        result = weft_letters_open(&user, card.address, &bytes);
+        result = weft_letters_open(&user, relays, card.address, &bytes);
     if (result < 0)
         return result;
     open = true;
     card.address_bytes = (uint32_t)bytes;
-    card.letter_bytes = weft_link_room();
-    weft_paths_open(&card.path);
-    snprintf(card.engine, sizeof card.engine, "%s", weft_links.engine->name);
-    memset(room, 0, WEFT_FAR_CARD_BYTES);
-    memcpy(room, &card, sizeof card);
-    return weft_cards_make(file);
+    card_write(room, &card);
+    result = weft_cards_make(&fds[WEFT_FAR_FILE]);
+    if (result == 0 && relays)
+        result = weft_relay_rings_make(weft_links.engine->letter_bytes, &fds[WEFT_FAR_RELAY]);
+    return result < 0 ? result : relays ? WEFT_FAR_FDS : WEFT_FAR_RELAY;
 }
 
-int weft_far_start(const void *all, int file) {
-    int result = weft_cards_take(all, file);
+int weft_far_start(const void *all, const int *fds, int nfds) {
+    size_t stride = (size_t)nfds, first = weft_windows.scratch.window.first;
+    int result = weft_cards_take(all, fds[first * stride + WEFT_FAR_FILE]);
+    if (result == 0 && nfds == WEFT_FAR_FDS)
+        result = weft_relay_attach(weft_links.end, fds + WEFT_FAR_RELAY, stride);
     if (result == 0) {
         weft_far_serve(weft_far_carries_others());
         weft_letters_start();

@@ -46,6 +46,7 @@ struct facts {
     uint64_t heap_slot_bytes, scratch_slot_bytes;
     uint64_t static_bytes, static_fingerprint;
     uint64_t checked;
+    uint64_t carriers; /* enum weft_carriers */
     struct weft_slots near;
 };
 
@@ -80,11 +81,15 @@ static int make_own_memory(struct facts *mine, int *fds) {
                               scratch_slot_bytes_min, &near);
     if (result < 0)
         return result;
+    int carriers = near.count < (uint32_t)weft_job.npes ? weft_far_carriers() : WEFT_CARRIERS_PE;
+    if (carriers < 0)
+        return carriers;
     const struct weft_static *statics = weft_static_data();
     *mine = (struct facts){.version = WEFT_VERSION_STRING,
                            .heap_slot_bytes = weft_windows.heap.slot_bytes,
                            .scratch_slot_bytes = weft_windows.scratch.slot_bytes,
                            .checked = weft_env.debug,
+                           .carriers = (uint64_t)carriers,
                            .near = near};
     if (statics->fd >= 0) {
         mine->static_bytes = statics->bytes;
@@ -103,6 +108,14 @@ static bool is_mutual(const struct facts *all, int pe) {
            (!weft_slots_have(mine, pe) ||
             (mine->first == theirs->first && mine->step == theirs->step &&
              mine->count == theirs->count));
+}
+
+/* A host relays if all do: its letters need carriers at both ends. */
+static bool all_relay(const struct facts *all) {
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        if (all[all[pe].near.first].carriers != WEFT_CARRIERS_RELAY)
+            return false;
+    return true;
 }
 
 /* All must run the same Weft, and see the same placement; the smallest slot counts; one that wants
@@ -173,7 +186,7 @@ static void close_all(const int *fds, size_t n) {
 }
 
 /* The near PEs' memory beside the own; all descriptors have served then. */
-static int attach_all(const struct facts *all, const int *all_fds) {
+static int attach_all(const struct facts *all, const int *all_fds, bool *relays) {
     struct facts common;
     int result = agree(all, &common);
     weft_job_set_mode(WEFT_JOB_CHECKED, result == 0 && common.checked);
@@ -184,11 +197,12 @@ static int attach_all(const struct facts *all, const int *all_fds) {
         result = attach(&weft_windows.scratch, all_fds, FD_SCRATCH, common.scratch_slot_bytes);
     if (result == 0)
         result = attach_statics(&common, all_fds);
+    *relays = result == 0 && all_relay(all);
     close_all(all_fds, (size_t)weft_job.npes * NFDS);
     return result;
 }
 
-static int share_memory(void) {
+static int share_memory(bool *relays) {
     size_t npes = (size_t)weft_job.npes;
     struct facts mine, *all = calloc(npes, sizeof *all);
     int *all_fds = calloc(npes * NFDS, sizeof *all_fds), fds[NFDS];
@@ -206,33 +220,45 @@ static int share_memory(void) {
     if (result == 0)
         result = weft_boot_exchange(&exchange);
     if (result == 0)
-        result = attach_all(all, all_fds);
+        result = attach_all(all, all_fds, relays);
     free(all);
     free(all_fds);
     return result;
 }
 
-/* Letters to and from far PEs, now that memory is mapped: all show their cards. Each gives a file
- * with its own, of which those of first near PEs serve. */
-static int open_far(void) {
-    size_t npes = (size_t)weft_job.npes;
-    unsigned char mine[WEFT_FAR_CARD_BYTES], *all = malloc(npes * sizeof mine);
-    int file = -1, *files = calloc(npes, sizeof *files);
-    struct weft_exchange exchange = {
-        .mine = mine, .bytes = sizeof mine, .all = all, .fds = &file, .nfds = 1, .all_fds = files};
-    int result = all && files ? weft_far_open(mine, &file) : -ENOMEM;
-    if (!all || !files)
+/* With the own card and descriptors, so many. */
+static int exchange_cards(const unsigned char *mine, const int *fds, int nfds) {
+    size_t npes = (size_t)weft_job.npes, all_nfds = npes * (size_t)nfds;
+    unsigned char *all = malloc(npes * WEFT_FAR_CARD_BYTES);
+    int *all_fds = calloc(all_nfds, sizeof *all_fds), result = all && all_fds ? 0 : -ENOMEM;
+    struct weft_exchange exchange = {.mine = mine,
+                                     .bytes = WEFT_FAR_CARD_BYTES,
+                                     .all = all,
+                                     .fds = fds,
+                                     .nfds = nfds,
+                                     .all_fds = all_fds};
+    if (result < 0)
         weft_log("no memory for the cards of %zu PEs", npes);
-    if (result == 0)
+    else
         result = weft_boot_exchange(&exchange);
     if (result == 0) {
-        result = weft_far_start(all, files[weft_windows.scratch.window.first]);
-        close_all(files, npes);
+        result = weft_far_start(all, all_fds, nfds);
+        close_all(all_fds, all_nfds);
     }
-    if (file >= 0)
-        close(file);
     free(all);
-    free(files);
+    free(all_fds);
+    return result;
+}
+
+/* Letters to and from far PEs, now that memory is mapped: all show their cards. */
+static int open_far(bool relays) {
+    unsigned char card[WEFT_FAR_CARD_BYTES];
+    int fds[WEFT_FAR_FDS];
+    memset(fds, 0xff, sizeof fds); /* none yet */
+    int result = weft_far_open(relays, card, fds);
+    if (result > 0)
+        result = exchange_cards(card, fds, result);
+    close_all(fds, WEFT_FAR_FDS);
     return result;
 }
 
@@ -357,6 +383,7 @@ static void watch_forks(void) {
 }
 
 static int bring_up(void) {
+    bool relays = false;
     int result = weft_env_read();
     weft_static_move_late();
     if (result == 0)
@@ -364,9 +391,9 @@ static int bring_up(void) {
     if (result < 0)
         return result;
     watch_forks();
-    result = share_memory();
+    result = share_memory(&relays);
     if (result == 0 && weft_job.far)
-        result = open_far();
+        result = open_far(relays);
     if (result == 0)
         result = weft_teams_open();
     if (result == 0)

@@ -89,6 +89,12 @@ static void link_die(struct weft_link *link, int error) {
     weft_links.dead = link;
 }
 
+void weft_link_give_up(int pe, int error) {
+    struct weft_link *link = weft_link_of(pe);
+    if (link && !link->error)
+        link_die(link, error);
+}
+
 void weft_links_look_at_dead(void) {
     const struct weft_link *link = weft_links.dead;
     if (link && weft_boot_nhosts() == 1 &&

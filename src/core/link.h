@@ -162,6 +162,9 @@ struct weft_link *weft_link_of(int pe);
 /* Notes whether a quiet has to wait for the link, when something of that has changed. */
 void weft_link_count(struct weft_link *link);
 
+/* The engine has no way to that PE any more, also if this process has sent nothing there. */
+void weft_link_give_up(int pe, int error);
+
 /* Has what has been applied acknowledged, if the peer waits for that, or may soon. */
 void weft_link_tell(struct weft_link *link);
 

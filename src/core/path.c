@@ -171,6 +171,8 @@ void weft_paths_open(weft_path_end *mine) {
 int weft_paths_start(const weft_path_end *(*end_of)(int pe)) {
     int nhosts = weft_boot_nhosts();
     paths.end_of = end_of;
+    if (!end_is_somewhere(&paths.mine))
+        paths.mine = *end_of(weft_job.pe);
     paths.turn_ns = weft_clock_ns();
     paths.limit_ns = (uint64_t)(weft_env.host_timeout * 1e9);
     paths.path = nhosts > 1 ? calloc((size_t)nhosts, sizeof *paths.path) : NULL;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: where one PE carries letters for its host, the others of other hosts have a link to
  * that one alone, whichever PE they mean; data, words, atomics and answers are right at each PE; a
- * PE is served whose own process looks at nothing, and one that sleeps is woken; teams of any
- * members are made. PEs: 4
+ * PE is served whose own process looks at nothing, and one that sleeps is woken; one that is
+ * stopped stops nobody; teams of any members are made. The same where carriers send for all. PEs: 4
  * Far: 2+2 seed=3 WEFT_CARRIERS=host
  * Far: cyclic:2 reorder=16,delay_us=50,refuse=5 WEFT_CARRIERS=host
- * Far: list:0,1,1,0 slow_read_us=5 WEFT_CARRIERS=host */
+ * Far: list:0,1,1,0 slow_read_us=5 WEFT_CARRIERS=host
+ * Far: 2+2 seed=3 WEFT_CARRIERS=relay
+ * Far: cyclic:2 reorder=16,delay_us=50,refuse=5 WEFT_CARRIERS=relay
+ * Far: list:0,1,1,0 slow_read_us=5 WEFT_CARRIERS=relay */
 #include <shmemx.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,10 +19,17 @@
 #include "core/link.h"
 #include "far.h"
 
-enum { PES_MAX = 6, BYTES = 100000, ROUNDS = 200, LATE_US = 20000 };
+enum {
+    PES_MAX = 6,
+    BYTES = 100000,
+    ROUNDS = 200,
+    GETS = 64,
+    GET_BYTES = 8000,
+    LATE_US = 20000,
+};
 
 static unsigned char landing[PES_MAX][BYTES]; /* symmetric: from each PE */
-static uint64_t seen[PES_MAX], counter, flag;
+static uint64_t seen[PES_MAX], counter, flag, stopped, done;
 static int me, npes;
 
 static bool is_far(int pe) {
@@ -35,6 +46,7 @@ static void check_links(void) {
         EXPECT(!weft_links.of[pe] || carrier || carries, "PE %d has a link to PE %d", me, pe);
         EXPECT(!weft_links.of[pe] || is_far(pe), "PE %d has a link to its neighbour %d", me, pe);
     }
+    shmem_barrier_all(); /* those who make teams meet by letters to others, too */
 }
 
 static void put_to_all(uint64_t round) {
@@ -102,6 +114,48 @@ static void check_sleepers(void) {
     }
 }
 
+/* The last PE carries for nobody. It asks for more than a ring takes, and is stopped; the others go
+ * on with each other and with its memory until all have, and then the first of its host has it go
+ * on, too. */
+static void check_stopped(void) {
+    static unsigned char fetched[GETS][GET_BYTES];
+    int last = npes - 1, first = weft_far_first(last), asked = is_far(0) ? 0 : 1;
+    if (first == last)
+        return; /* its host has nobody else */
+    fill(landing[0], GET_BYTES, (uint64_t)me);
+    counter = 0;
+    shmem_barrier_all();
+    if (me == last) {
+        shmem_uint64_p(&stopped, (uint64_t)getpid(), first);
+        for (int i = 0; i < GETS; i++)
+            shmem_getmem_nbi(fetched[i], landing[0], GET_BYTES, asked);
+        kill(getpid(), SIGSTOP);
+        shmem_quiet();
+        shmem_uint64_atomic_inc(&done, first);
+    }
+    if (me == first) {
+        shmem_uint64_wait_until(&stopped, SHMEM_CMP_NE, 0);
+        usleep(LATE_US);
+    }
+    for (int i = 0; me != last && i < ROUNDS; i++)
+        for (int pe = 0; pe < npes; pe++)
+            shmem_uint64_atomic_fetch_add(&counter, 1, pe);
+    if (me != last)
+        shmem_uint64_atomic_inc(&done, first);
+    if (me == first) {
+        shmem_uint64_wait_until(&done, SHMEM_CMP_EQ, (uint64_t)last);
+        do {
+            kill((pid_t)stopped, SIGCONT); /* it may be late, and not have stopped yet */
+            usleep(1000);
+        } while (!shmem_uint64_test(&done, SHMEM_CMP_EQ, (uint64_t)npes));
+    }
+    for (int i = 0; me == last && i < GETS; i++)
+        EXPECT(differs(fetched[i], GET_BYTES, (uint64_t)asked) == GET_BYTES, "get %d is wrong", i);
+    EXPECT(me != last || counter == (uint64_t)(ROUNDS * last), "counted %lu",
+           (unsigned long)counter);
+    shmem_barrier_all();
+}
+
 /* Without the first PE of a host, too. */
 static void check_teams(void) {
     for (int first = 0; first < npes; first++) {
@@ -133,6 +187,8 @@ int main(void) {
     check_quiet();
     tap_case("who sleeps is woken");
     check_sleepers();
+    tap_case("who is stopped stops nobody");
+    check_stopped();
     tap_case("links go to carriers");
     check_links();
     tap_case("teams of any members");

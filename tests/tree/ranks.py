@@ -8,8 +8,8 @@ RANKS = {
     "core": [
         {"job", "roster"},
         {"window", "placement", "wait", "poll", "blocks", "ivar"},
-        {"strided", "cards", "space", "link", "arrive", "bundle", "gather", "engine", "letter", "path", "far_text", "far_apply", "far_meet",
-         "far_progress"},
+        {"strided", "cards", "relay", "relay_rings", "space", "link", "arrive", "bundle", "gather", "engine", "letter", "path", "far_text",
+         "far_apply", "far_meet", "far_progress"},
         {"far", "far_rma", "far_bring", "levels", "sync", "static", "pad", "route", "order"},
         {"team", "hang"},
         {"arena", "pin"},

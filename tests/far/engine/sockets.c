@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -80,6 +81,14 @@ static int descriptor_send(int socket, int fd) {
     return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
+static int ring_make(struct weft_engine_link *link, int *fd) {
+    size_t bytes = weft_letter_ring_file_bytes((size_t)link->end->settings.ring);
+    *fd = memfd_create("letters", MFD_CLOEXEC);
+    if (*fd < 0 || ftruncate(*fd, (off_t)bytes) != 0)
+        return -errno;
+    return weft_letter_ring_map(&link->ring, *fd);
+}
+
 int sockets_connect(struct weft_engine_link *link, const void *name, size_t bytes) {
     struct sockaddr_un address;
     int ring_fd;
@@ -90,11 +99,11 @@ int sockets_connect(struct weft_engine_link *link, const void *name, size_t byte
     if (link->source.fd < 0 || connect(link->source.fd, (struct sockaddr *)&address,
                                        address_fill(&address, name, bytes)) < 0)
         return -errno;
-    int error = ring_make(&link->ring, (size_t)link->end->settings.ring, &ring_fd);
-    if (error < 0)
-        return error;
-    error = descriptor_send(link->source.fd, ring_fd);
-    close(ring_fd);
+    int error = ring_make(link, &ring_fd);
+    if (error == 0)
+        error = descriptor_send(link->source.fd, ring_fd);
+    if (ring_fd >= 0)
+        close(ring_fd);
     return error < 0 ? error : source_watch(link->end, &link->source);
 }
 
@@ -135,7 +144,8 @@ static void connection_take(struct weft_engine_end *end) {
 
 /* Reads all messages, and maps the ring that the first one brings. Whether the other side is there.
  */
-static bool messages_take(struct weft_engine_end *end, struct source *source, struct ring *ring) {
+static bool messages_take(struct weft_engine_end *end, struct source *source,
+                          struct weft_letter_ring *ring) {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
@@ -157,7 +167,7 @@ static bool messages_take(struct weft_engine_end *end, struct source *source, st
             continue;
         int fd;
         memcpy(&fd, CMSG_DATA(head), sizeof fd);
-        if (ring->words || ring_map(ring, fd) < 0)
+        if (ring->words || weft_letter_ring_map(ring, fd) < 0)
             engine_fail(end, "a connection brings no ring");
         close(fd);
     }

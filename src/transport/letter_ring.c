@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ring.h"
+#include "transport/letter_ring.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,41 +13,34 @@ static size_t record_bytes(size_t letter_bytes) {
     return HEAD + (letter_bytes + HEAD - 1) / HEAD * HEAD;
 }
 
-static _Atomic uint64_t *head_at(const struct ring *ring, uint64_t position) {
+static _Atomic uint64_t *head_at(const struct weft_letter_ring *ring, uint64_t position) {
     return (_Atomic uint64_t *)(void *)&ring->words->records[position % ring->bytes];
 }
 
-static int ring_map_bytes(struct ring *ring, int fd, size_t bytes) {
+size_t weft_letter_ring_file_bytes(size_t bytes) {
+    return sizeof(struct weft_letter_ring_words) + (bytes + HEAD - 1) / HEAD * HEAD;
+}
+
+int weft_letter_ring_map(struct weft_letter_ring *ring, int fd) {
+    struct stat file;
+    if (fstat(fd, &file) != 0)
+        return -errno;
+    size_t bytes = (size_t)file.st_size;
     void *words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (words == MAP_FAILED)
         return -errno;
-    *ring = (struct ring){.words = words, .bytes = bytes - sizeof(struct ring_words)};
+    *ring = (struct weft_letter_ring){.words = words,
+                                      .bytes = bytes - sizeof(struct weft_letter_ring_words)};
     return 0;
 }
 
-int ring_make(struct ring *ring, size_t bytes, int *fd) {
-    size_t all = sizeof(struct ring_words) + (bytes + HEAD - 1) / HEAD * HEAD;
-    *fd = memfd_create("letters", MFD_CLOEXEC);
-    if (*fd < 0)
-        return -errno;
-    int error = ftruncate(*fd, (off_t)all) == 0 ? ring_map_bytes(ring, *fd, all) : -errno;
-    if (error < 0)
-        close(*fd);
-    return error;
-}
-
-int ring_map(struct ring *ring, int fd) {
-    struct stat file;
-    return fstat(fd, &file) == 0 ? ring_map_bytes(ring, fd, (size_t)file.st_size) : -errno;
-}
-
-void ring_unmap(struct ring *ring) {
+void weft_letter_ring_unmap(struct weft_letter_ring *ring) {
     if (ring->words)
-        munmap(ring->words, sizeof(struct ring_words) + ring->bytes);
+        munmap(ring->words, sizeof(struct weft_letter_ring_words) + ring->bytes);
     ring->words = NULL;
 }
 
-static bool has_room(struct ring *ring, size_t bytes) {
+static bool has_room(struct weft_letter_ring *ring, size_t bytes) {
     if (ring->position + bytes - ring->taken <= ring->bytes)
         return true;
     ring->taken = atomic_load_explicit(&ring->words->taken, memory_order_acquire);
@@ -55,7 +48,7 @@ static bool has_room(struct ring *ring, size_t bytes) {
 }
 
 /* The same, but where there is none the reader is told to ring. */
-static bool has_room_or_waits(struct ring *ring, size_t bytes) {
+static bool has_room_or_waits(struct weft_letter_ring *ring, size_t bytes) {
     if (has_room(ring, bytes))
         return true;
     atomic_exchange(&ring->words->writer_waits, 1);
@@ -63,13 +56,14 @@ static bool has_room_or_waits(struct ring *ring, size_t bytes) {
 }
 
 /* Makes the record known, whose successor begins at `next`: release, and a full fence behind it. */
-static void publish(struct ring *ring, uint64_t next, uint64_t head) {
+static void publish(struct weft_letter_ring *ring, uint64_t next, uint64_t head) {
     atomic_store_explicit(head_at(ring, next), 0, memory_order_relaxed);
     atomic_exchange(head_at(ring, ring->position), head);
     ring->position = next;
 }
 
-bool ring_write(struct ring *ring, const struct iovec *parts, int nparts, size_t bytes) {
+bool weft_letter_ring_write(struct weft_letter_ring *ring, const struct iovec *parts, int nparts,
+                            size_t bytes) {
     size_t record = record_bytes(bytes), left = ring->bytes - ring->position % ring->bytes;
     size_t skip = record + HEAD > left ? left : 0; /* there is always a place for the next head */
     if (!has_room_or_waits(ring, skip + record + HEAD))
@@ -86,12 +80,12 @@ bool ring_write(struct ring *ring, const struct iovec *parts, int nparts, size_t
     return true;
 }
 
-size_t ring_under_way(const struct ring *ring) {
+size_t weft_letter_ring_under_way(const struct weft_letter_ring *ring) {
     return (size_t)(ring->position -
                     atomic_load_explicit(&ring->words->taken, memory_order_relaxed));
 }
 
-const void *ring_read(struct ring *ring, size_t *bytes) {
+const void *weft_letter_ring_read(struct weft_letter_ring *ring, size_t *bytes) {
     uint64_t head = atomic_load_explicit(head_at(ring, ring->position), memory_order_acquire);
     if (head == RING_SKIP) {
         ring->position += ring->bytes - ring->position % ring->bytes;
@@ -101,11 +95,11 @@ const void *ring_read(struct ring *ring, size_t *bytes) {
     return head ? (const unsigned char *)head_at(ring, ring->position) + HEAD : NULL;
 }
 
-void ring_take(struct ring *ring, size_t bytes) {
+void weft_letter_ring_take(struct weft_letter_ring *ring, size_t bytes) {
     ring->position += record_bytes(bytes);
 }
 
-bool ring_give_back(struct ring *ring) {
+bool weft_letter_ring_give_back(struct weft_letter_ring *ring) {
     atomic_exchange(&ring->words->taken, ring->position);
     return atomic_load_explicit(&ring->words->writer_waits, memory_order_relaxed) != 0 &&
            atomic_exchange(&ring->words->writer_waits, 0) != 0;

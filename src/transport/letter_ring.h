@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A ring of letters in a file of memory, between one process that writes and one that reads.
+ *
+ *   | bytes | letter ...| bytes | letter ....| 0 |        a record: 8 bytes, then the letter,
+ *           position of the reader ^         ^ of the writer       rounded up to 8
+ *
+ * The writer puts a 0 where the next record will begin before it makes this one known by its
+ * number of bytes: so what is left there from the last lap is never taken for a record. Letters
+ * do not wrap around; a record of RING_SKIP bytes says that the next one is at the beginning.
+ *
+ * Who dies or is stopped within a call leaves the ring whole: a record is known when it is all
+ * there. How a sleeper is woken is its users' affair; they learn here when. */
+#ifndef WEFT_TRANSPORT_LETTER_RING_H
+#define WEFT_TRANSPORT_LETTER_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct weft_letter_ring_words {
+    _Alignas(64) _Atomic uint64_t taken; /* bytes of records that the reader has given back */
+    _Alignas(64) _Atomic uint32_t reader_sleeps;
+    _Atomic uint32_t writer_waits; /* for room */
+    _Alignas(64) unsigned char records[];
+};
+
+/* One end of it. */
+struct weft_letter_ring {
+    struct weft_letter_ring_words *words; /* NULL: not mapped yet */
+    size_t bytes;                         /* of the records */
+    uint64_t position, taken;             /* taken: as the writer knows it */
+};
+
+/* What the file of a ring has for records of so many bytes; it is made with zeros. */
+size_t weft_letter_ring_file_bytes(size_t bytes);
+
+/* Maps the file, which is the caller's to close. 0 or -errno. */
+int weft_letter_ring_map(struct weft_letter_ring *ring, int fd);
+void weft_letter_ring_unmap(struct weft_letter_ring *ring);
+
+/* Whether the letter has been written. If not, the reader rings once there is room again. */
+bool weft_letter_ring_write(struct weft_letter_ring *ring, const struct iovec *parts, int nparts,
+                            size_t bytes);
+
+/* Whether the reader has asked to be woken, and is now to be. Behind each write. */
+static inline bool weft_letter_ring_wakes_reader(struct weft_letter_ring *ring) {
+    return __builtin_expect(
+               atomic_load_explicit(&ring->words->reader_sleeps, memory_order_relaxed) != 0, 0) &&
+           atomic_exchange(&ring->words->reader_sleeps, 0) != 0;
+}
+
+/* Before the reader sleeps, and when it is awake: letters of before a sleep are seen behind this,
+ * and each of later wakes it. */
+static inline void weft_letter_ring_sleep(struct weft_letter_ring *ring, bool sleep) {
+    atomic_exchange(&ring->words->reader_sleeps, sleep);
+}
+
+/* Bytes that the reader has not given back. */
+size_t weft_letter_ring_under_way(const struct weft_letter_ring *ring);
+
+/* The next letter, valid until it is taken; NULL: there is none. */
+const void *weft_letter_ring_read(struct weft_letter_ring *ring, size_t *bytes);
+void weft_letter_ring_take(struct weft_letter_ring *ring, size_t bytes);
+
+/* Gives back what has been taken; whether the writer is waiting for it. */
+bool weft_letter_ring_give_back(struct weft_letter_ring *ring);
+
+#endif
