@@ -140,7 +140,8 @@ static void check_room(void) {
 struct sleeper {
     struct weft_engine_end *end;
     struct arrivals *arrivals;
-    int sleeps, overslept, descriptor;
+    int sleeps, descriptor;
+    _Atomic int overslept; /* which another thread may look at */
 };
 
 static int end_sleep(struct weft_engine_end *end, int *descriptor) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts with one PE each, and a processor for each host: Weft beside bare TCP, UCX's own calls and Open
-MPI's OpenSHMEM, in turns; and calls to a near PE in a job of two hosts beside a job of one.
+"""Two hosts with one PE each, and a processor for each host: Weft, also over UCX, beside bare TCP, UCX's own calls and
+Open MPI's OpenSHMEM, in turns; and calls to a near PE in a job of two hosts beside a job of one.
 
     tests/hosts/rig.py bench/hosts/run.py BUILD RESULTS [ROUNDS]       (make bench-hosts)
 
@@ -51,8 +51,9 @@ def pair(program):
     return lambda: outputs(*(["fakessh", host, *words, str(side)] for side, host in enumerate(("h0", "h1"))))
 
 
-def weft(hosts, program):
-    return lambda: outputs([BUILD / "bin/oshrun", "--hosts", hosts, BUILD / "bench" / program], WEFT_SSH="fakessh")
+def weft(hosts, program, engine="tcp"):
+    return lambda: outputs([BUILD / "bin/oshrun", "--hosts", hosts, BUILD / "bench" / program], WEFT_SSH="fakessh",
+                           WEFT_ENGINE=engine)
 
 
 def open_mpi(program):
@@ -81,6 +82,8 @@ def contestants():
     else:
         say("UCX's own calls are left out: libucx-dev is not here")
     yield "weft", weft("h0:1,h1:1", "far")
+    if (BUILD / "lib/libweft_ucx.so").exists():
+        yield "weft-ucx", weft("h0:1,h1:1", "far", "ucx")
     other = shutil.which("mpirun.openmpi") and compiled("osh", "oshcc", *flags, "-Ibench", "bench/far.c")
     if other:
         yield "open-mpi", open_mpi(other)
@@ -91,11 +94,12 @@ def contestants():
 
 
 def keep(name, number, text):
-    """The lines of one round; a job of one host has a column of its own."""
+    """The lines of one round; a job of one host, and one over UCX, has a column of its own."""
+    libraries = {"near-one": "Weft on one host", "weft-ucx": "Weft over UCX"}
     with open(RESULTS / f"hosts-{name}-{number}.jsonl", "w") as file:
         for line in filter(lambda line: line.startswith("{"), text.splitlines()):
-            if name == "near-one":
-                line = json.dumps({**json.loads(line), "library": "Weft on one host"})
+            if name in libraries:
+                line = json.dumps({**json.loads(line), "library": libraries[name]})
             file.write(line + "\n")
 
 
