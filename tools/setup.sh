@@ -54,6 +54,7 @@ if [ "$purpose" = check ]; then
     need 'command -v slurmctld || test -x /usr/sbin/slurmctld' slurmctld
     need 'command -v slurmd || test -x /usr/sbin/slurmd' slurmd
     need 'command -v srun' slurm-client
+    need 'ls /usr/lib/*/pmix2/lib/libpmix.so' libpmix-dev # opened by Slurm's plugin
     need 'command -v munged || test -x /usr/sbin/munged' munge
     # One interpreter has to have all that a purpose needs; apt gives it to the system's.
     one_python() { echo "python3 -c '$1' || /usr/bin/python3 -c '$1'"; }

