@@ -43,7 +43,7 @@ def bits():
 
 @case("a random program")
 def anything():
-    run(LATE, "random/random", "--seed", "7")
+    run(LATE, "random/random", "--seed", "7", "--ops", "20000")
 
 
 @case("carriers alone open an engine")
