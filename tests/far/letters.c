@@ -349,7 +349,7 @@ static void arrive_bundle(uint32_t count, uint64_t excess) {
 static void check_requests(void) {
     begin(UINT32_MAX - 3);
     char dest[8];
-    struct weft_letter_request request = {dest, 0, sizeof dest, 1, NULL};
+    struct weft_letter_request request = {.dest = dest, .block_bytes = sizeof dest, .nblocks = 1};
     uint32_t asked = 0;
     while (asked < SENT_MAX && send_one(8, &request)) {
         asked++;
