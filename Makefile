@@ -480,7 +480,7 @@ HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:cyclic 6:hosts
 .PHONY: check-hosts
 check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
 	@tools/setup.sh check
-	$(PARALLEL) all tests
+	$(PARALLEL) all tests python
 	@tests/prove.sh $(BUILD)::'^hosts/' $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
 
 # As a user installs it, with all that it depends on: 3 GB down and 6 GB below $(BUILD) for each version, one
