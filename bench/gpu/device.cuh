@@ -132,11 +132,15 @@ static double round_us(enqueue *launch) {
 
 // --- Put-with-signal, there and back ------------------------------------------------------------
 
+enum { WORD = 0 }; // a size: 8 bytes by value, for which a library may have a call of its own
+
 // By one thread or by a block of so many; the size is a constant, as in most kernels.
 template <int THREADS, size_t SIZE>
 __device__ static void send(const struct calls &c, char *dest, const char *source, uint64_t *signal,
                             uint64_t value, int pe) {
-    if (THREADS > 1)
+    if (SIZE == WORD)
+        c.word_signal((uint64_t *)dest, (const uint64_t *)source, signal, value, pe);
+    else if (THREADS > 1)
         c.put_signal_b(dest, source, SIZE, signal, value, pe);
     else
         c.put_signal_t(dest, source, SIZE, signal, value, pe);
@@ -180,10 +184,11 @@ template <int THREADS, size_t SIZE> static void launch_ping_pong(int i) {
 }
 
 template <int THREADS, size_t SIZE> static void signal_row(const char *text) {
-    poison(SIZE);
+    size_t bytes = SIZE == WORD ? sizeof(uint64_t) : SIZE;
+    poison(bytes);
     if (me < 2) {
         double us = 0.5 * round_us(launch_ping_pong<THREADS, SIZE>);
-        check_dest(SIZE, 1 - me, 0);
+        check_dest(bytes, 1 - me, 0);
         row(text, right_or_nan(text, us), "us");
     }
     args.used += (uint64_t)(WARM + SAMPLES) * (uint64_t)args.rounds;
@@ -417,6 +422,7 @@ static void rows_of_kernels() {
     fill(args.source, PUT_BYTES, seed_of(me));
     zero_words();
     signal_row<1, 8>("kernel: put-with-signal 8 B by a thread, one way");
+    signal_row<1, WORD>("kernel: word of 8 B with its signal, one way");
     signal_row<256, 16 << 10>("kernel: put-with-signal 16 KiB by 256 threads, one way");
     signal_row<512, 16 << 10>("kernel: put-with-signal 16 KiB by 512 threads, one way");
     signal_row<1024, 16 << 10>("kernel: put-with-signal 16 KiB by 1024 threads, one way");

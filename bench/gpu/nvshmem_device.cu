@@ -13,6 +13,11 @@ struct calls {
                                  uint64_t value, int pe) const {
         nvshmemx_putmem_signal_block(dest, source, size, signal, value, NVSHMEM_SIGNAL_SET, pe);
     }
+    // The value is in memory already, where it takes one from.
+    __device__ void word_signal(uint64_t *dest, const uint64_t *source, uint64_t *signal,
+                                uint64_t value, int pe) const {
+        nvshmem_putmem_signal(dest, source, sizeof *dest, signal, value, NVSHMEM_SIGNAL_SET, pe);
+    }
     __device__ void wait_t(uint64_t *signal, uint64_t value) const {
         nvshmem_signal_wait_until(signal, NVSHMEM_CMP_GE, value);
     }

@@ -31,6 +31,7 @@ GOAL_OF_TWO = 0.95
 # Of calls inside kernels, on two GPUs and on four; and GB/s that leave each GPU, by either kind of put.
 KERNEL_GOALS = {
     "kernel: put-with-signal 8 B by a thread, one way": 0.70,
+    "kernel: word of 8 B with its signal, one way": 0.70,
     "kernel: put-with-signal 16 KiB by 256 threads, one way": 0.86,
     "kernel: put-with-signal 16 KiB by 512 threads, one way": 0.86,
     "kernel: put-with-signal 16 KiB by 1024 threads, one way": 0.86,

@@ -17,6 +17,10 @@ struct calls {
                                  uint64_t value, int pe) const {
         weft_put_signal_b(&team, dest, source, size, signal, value, WEFT_SIGNAL_SET, pe);
     }
+    __device__ void word_signal(uint64_t *dest, const uint64_t *source, uint64_t *signal,
+                                uint64_t value, int pe) const {
+        weft_p64_signal(&team, dest, *source, signal, value, WEFT_SIGNAL_SET, pe);
+    }
     __device__ void wait_t(uint64_t *signal, uint64_t value) const {
         weft_wait_ge(&team, signal, value);
     }

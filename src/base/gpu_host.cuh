@@ -130,6 +130,25 @@ WEFT_HOST_WORD(uint64_t, u64)
 #undef WEFT_HOST_ATOMS
 #undef WEFT_HOST_CHANGE
 
+/* An atomic of the host has come back when its result is there. */
+WEFT_DEVICE void weft_await_u32(uint32_t value) {
+    (void)value;
+}
+WEFT_DEVICE void weft_await_u64(uint64_t value) {
+    (void)value;
+}
+
+/* The host has one scope. */
+WEFT_DEVICE uint64_t weft_ld_acquire_gpu_u64(const uint64_t *word) {
+    return weft_ld_acquire_sys_u64(word);
+}
+WEFT_DEVICE void weft_st_release_gpu_u64(uint64_t *word, uint64_t value) {
+    weft_st_release_sys_u64(word, value);
+}
+WEFT_DEVICE uint64_t weft_atom_add_gpu_u64(uint64_t *word, uint64_t value) {
+    return weft_atom_add_sys_u64(word, value);
+}
+
 WEFT_DEVICE struct weft_quad weft_ld_relaxed_sys_quad(const struct weft_quad *quad) {
     struct weft_quad value;
     const uint64_t *from = (const uint64_t *)quad;

@@ -72,10 +72,14 @@ COPIES(b)
 /* --- Words and signals ---------------------------------------------------------------------------
  */
 
-#define WORDS(bits)                                                               \
-    ACTION(weft_p##bits, (team t, address dest, uint##bits##_t value, int32_t m), \
-           (pointer{t}, pointer{dest}, value, m))                                 \
-    RESULT(uint##bits##_t, weft_g##bits, (team t, address source, int32_t m),     \
+#define WORDS(bits)                                                                               \
+    ACTION(weft_p##bits, (team t, address dest, uint##bits##_t value, int32_t m),                 \
+           (pointer{t}, pointer{dest}, value, m))                                                 \
+    ACTION(weft_p##bits##_signal,                                                                 \
+           (team t, address dest, uint##bits##_t value, address sig, uint64_t signal, int32_t op, \
+            int32_t m),                                                                           \
+           (pointer{t}, pointer{dest}, value, pointer{sig}, signal, op, m))                       \
+    RESULT(uint##bits##_t, weft_g##bits, (team t, address source, int32_t m),                     \
            (pointer{t}, pointer{source}, m))
 WORDS(32)
 WORDS(64)

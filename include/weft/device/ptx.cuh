@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kernels do in one instruction of PTX, a function each: loads, stores and atomics in the
- * scope of the whole system, fences, the time, and which thread this is. The other parts of
+/* What kernels do in one instruction of PTX, a function each: loads, stores and atomics, mostly in
+ * the scope of the whole system, fences, the time, and which thread this is. The other parts of
  * <weft/device.cuh> are made of these; a kernel may call them as well.
  *
  * The file is C, and C++ of CUDA as well: a clang without CUDA compiles it for nvptx64. Names end
@@ -60,33 +60,36 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
 #define WEFT_UNROLL              _Pragma("unroll")
 #define WEFT_ROLLED              _Pragma("unroll 1")
 
-/* --- Loads and stores: weft_<instruction>_<order>_sys_<type> -------------------------------------
- */
+/* --- Loads and stores: weft_<instruction>_<order>_<scope>_<type> ---------------------------------
+ * The scope is sys, or gpu for words that kernels of one GPU tell each other. */
 
-#define WEFT_PTX_LOAD(order, bits, letter)                                                 \
-    WEFT_DEVICE uint##bits##_t weft_ld_##order##_sys_u##bits(const uint##bits##_t *word) { \
-        uint##bits##_t value;                                                              \
-        __asm__ volatile("ld." #order ".sys.global.u" #bits " %0, [%1];"                   \
-                         : "=" letter(value)                                               \
-                         : "l"(word)                                                       \
-                         : "memory");                                                      \
-        return value;                                                                      \
-    }
-#define WEFT_PTX_STORE(order, bits, letter)                                                      \
-    WEFT_DEVICE void weft_st_##order##_sys_u##bits(uint##bits##_t *word, uint##bits##_t value) { \
-        __asm__ volatile("st." #order ".sys.global.u" #bits " [%0], %1;"                         \
-                         :                                                                       \
-                         : "l"(word), letter(value)                                              \
+#define WEFT_PTX_LOAD(order, scope, bits, letter)                                                \
+    WEFT_DEVICE uint##bits##_t weft_ld_##order##_##scope##_u##bits(const uint##bits##_t *word) { \
+        uint##bits##_t value;                                                                    \
+        __asm__ volatile("ld." #order "." #scope ".global.u" #bits " %0, [%1];"                  \
+                         : "=" letter(value)                                                     \
+                         : "l"(word)                                                             \
                          : "memory");                                                            \
+        return value;                                                                            \
     }
-WEFT_PTX_LOAD(relaxed, 32, "r")
-WEFT_PTX_LOAD(relaxed, 64, "l")
-WEFT_PTX_LOAD(acquire, 32, "r")
-WEFT_PTX_LOAD(acquire, 64, "l")
-WEFT_PTX_STORE(relaxed, 32, "r")
-WEFT_PTX_STORE(relaxed, 64, "l")
-WEFT_PTX_STORE(release, 32, "r")
-WEFT_PTX_STORE(release, 64, "l")
+#define WEFT_PTX_STORE(order, scope, bits, letter)                               \
+    WEFT_DEVICE void weft_st_##order##_##scope##_u##bits(uint##bits##_t *word,   \
+                                                         uint##bits##_t value) { \
+        __asm__ volatile("st." #order "." #scope ".global.u" #bits " [%0], %1;"  \
+                         :                                                       \
+                         : "l"(word), letter(value)                              \
+                         : "memory");                                            \
+    }
+WEFT_PTX_LOAD(relaxed, sys, 32, "r")
+WEFT_PTX_LOAD(relaxed, sys, 64, "l")
+WEFT_PTX_LOAD(acquire, sys, 32, "r")
+WEFT_PTX_LOAD(acquire, sys, 64, "l")
+WEFT_PTX_LOAD(acquire, gpu, 64, "l")
+WEFT_PTX_STORE(relaxed, sys, 32, "r")
+WEFT_PTX_STORE(relaxed, sys, 64, "l")
+WEFT_PTX_STORE(release, sys, 32, "r")
+WEFT_PTX_STORE(release, sys, 64, "l")
+WEFT_PTX_STORE(release, gpu, 64, "l")
 #undef WEFT_PTX_LOAD
 #undef WEFT_PTX_STORE
 
@@ -134,16 +137,18 @@ WEFT_WEAK(16)
                          : "l"(word), letter(value)                                              \
                          : "memory");                                                            \
     }
-#define WEFT_PTX_ATOM(name, order, operation, bits, letter)                            \
-    WEFT_DEVICE uint##bits##_t weft_atom_##name##_sys_u##bits(uint##bits##_t *word,    \
-                                                              uint##bits##_t value) {  \
-        uint##bits##_t before;                                                         \
-        __asm__ volatile("atom." order ".sys.global." operation #bits " %0, [%1], %2;" \
-                         : "=" letter(before)                                          \
-                         : "l"(word), letter(value)                                    \
-                         : "memory");                                                  \
-        return before;                                                                 \
+#define WEFT_PTX_ATOM_IN(scope, name, order, operation, bits, letter)                         \
+    WEFT_DEVICE uint##bits##_t weft_atom_##name##_##scope##_u##bits(uint##bits##_t *word,     \
+                                                                    uint##bits##_t value) {   \
+        uint##bits##_t before;                                                                \
+        __asm__ volatile("atom." order "." #scope ".global." operation #bits " %0, [%1], %2;" \
+                         : "=" letter(before)                                                 \
+                         : "l"(word), letter(value)                                           \
+                         : "memory");                                                         \
+        return before;                                                                        \
     }
+#define WEFT_PTX_ATOM(name, order, operation, bits, letter) \
+    WEFT_PTX_ATOM_IN(sys, name, order, operation, bits, letter)
 #define WEFT_PTX_CAS(name, order, bits, letter)                                       \
     WEFT_DEVICE uint##bits##_t weft_atom_##name##_sys_u##bits(                        \
         uint##bits##_t *word, uint##bits##_t cond, uint##bits##_t value) {            \
@@ -174,10 +179,12 @@ WEFT_WEAK(16)
     WEFT_PTX_CAS(cas_relaxed, "relaxed", bits, letter)
 WEFT_PTX_ATOMICS(32, "r")
 WEFT_PTX_ATOMICS(64, "l")
+WEFT_PTX_ATOM_IN(gpu, add, "acq_rel", "add.u", 64, "l")
 WEFT_PTX_CAS(cas_acquire, "acquire", 32, "r")
 WEFT_PTX_CAS(cas_release, "release", 32, "r")
 #undef WEFT_PTX_RED
 #undef WEFT_PTX_ATOM
+#undef WEFT_PTX_ATOM_IN
 #undef WEFT_PTX_CAS
 #undef WEFT_PTX_ATOMICS
 
@@ -186,6 +193,17 @@ WEFT_PTX_CAS(cas_release, "release", 32, "r")
 
 WEFT_DEVICE void weft_fence_sys(void) {
     __asm__ volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+/* Nothing behind it begins before the value is there, as when an atomic has come back. That a
+ * branch sees to; the way that it does not take is no less right. */
+WEFT_DEVICE void weft_await_u64(uint64_t value) {
+    if (WEFT_UNLIKELY(value == 0x5aa5c33c0ff0d22d))
+        weft_fence_sys();
+}
+WEFT_DEVICE void weft_await_u32(uint32_t value) {
+    if (WEFT_UNLIKELY(value == 0x5aa5c33c))
+        weft_fence_sys();
 }
 
 /* A fence that acquires and does not release, and so waits for no store: where there is one. */

@@ -71,6 +71,39 @@ WEFT_DEVICE void send_by_warp(const weft_device_team *t, uint32_t kind, const me
     }
 }
 
+/* The message's bytes from `at` on, as words have them. */
+WEFT_DEVICE uint64_t word_of(const struct message &message, uint32_t at, uint32_t bytes) {
+    uint64_t word = 0;
+    for (uint32_t k = 0; k < bytes; k++)
+        word |= (uint64_t)byte_of(message, at + k) << k * 8;
+    return word;
+}
+
+/* A word of the message with the signal, by one thread; the rest before it, which a fence is for.
+ */
+WEFT_DEVICE void put_word_signal(const weft_device_team *t, uint32_t kind, const message &message,
+                                 uint64_t *sig, uint32_t v, uint32_t last, int m) {
+    uint32_t size = kind == SEND_HALF_WORD_SIGNAL ? 4 : 8;
+    uint32_t head = -(uint32_t)(uintptr_t)message.dest & (size - 1), tail = head + size;
+    bool whole = tail <= message.bytes, first = weft_block_thread() == 0;
+    if (!whole)
+        head = tail = message.bytes;
+    weft_put_b(t, message.dest, message.source, head, m);
+    weft_put_b(t, message.dest + tail, message.source + tail, message.bytes - tail, m);
+    weft_fence_b();
+    if (first && !whole)
+        weft_signal(t, sig, v, m);
+    else if (first && size == 4)
+        weft_p32_signal(t, (uint32_t *)(message.dest + head),
+                        (uint32_t)word_of(message, head, size), sig, v, WEFT_SIGNAL_SET, m);
+    else if (first && kind == SEND_WORD_SIGNAL_ADD)
+        weft_p64_signal(t, (uint64_t *)(message.dest + head), word_of(message, head, size), sig,
+                        v - last, WEFT_SIGNAL_ADD, m);
+    else if (first)
+        weft_p64_signal(t, (uint64_t *)(message.dest + head), word_of(message, head, size), sig, v,
+                        WEFT_SIGNAL_SET, m);
+}
+
 /* Whole words by themselves; the rest with the others. */
 WEFT_DEVICE void put_words(const weft_device_team *t, const message &message, int m) {
     uint32_t head = -(uint32_t)(uintptr_t)message.dest & 7;
@@ -78,12 +111,9 @@ WEFT_DEVICE void put_words(const weft_device_team *t, const message &message, in
         head = message.bytes;
     uint32_t words = (message.bytes - head) / 8, tail = head + words * 8;
     weft_put_b(t, message.dest, message.source, head, m);
-    for (uint32_t i = weft_block_thread(); i < words; i += weft_block_threads()) {
-        uint64_t word = 0;
-        for (uint32_t k = 0; k < 8; k++)
-            word |= (uint64_t)byte_of(message, head + i * 8 + k) << k * 8;
-        weft_p64(t, (uint64_t *)(message.dest + head + i * 8), word, m);
-    }
+    for (uint32_t i = weft_block_thread(); i < words; i += weft_block_threads())
+        weft_p64(t, (uint64_t *)(message.dest + head + i * 8), word_of(message, head + i * 8, 8),
+                 m);
     weft_put_b(t, message.dest + tail, message.source + tail, message.bytes - tail, m);
 }
 
@@ -160,6 +190,10 @@ WEFT_DEVICE void send(const weft_device_team *t, const signals_messages &task, u
     case SEND_PUT_SIGNAL_ADD_B:
         return weft_put_signal_b(t, message.dest, message.source, message.bytes, sig, v - last,
                                  WEFT_SIGNAL_ADD, m);
+    case SEND_WORD_SIGNAL:
+    case SEND_WORD_SIGNAL_ADD:
+    case SEND_HALF_WORD_SIGNAL:
+        return put_word_signal(t, kind, message, sig, v, last, m);
     default:
         break;
     }

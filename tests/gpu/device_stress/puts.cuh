@@ -123,10 +123,30 @@ STRESS_PART int take_signalled(const struct stress_round *r) {
     return 1;
 }
 
+/* The first whole word with the signal, and all else before it, by a thread; false: there is none.
+ */
+STRESS_PART bool put_word_signal(const struct stress_round *r, uint64_t *sig, uint64_t value,
+                                 int op, int m) {
+    char *dest = dest_of(r, r->t->me), *source = source_of(r);
+    size_t head = -(uintptr_t)dest & 7, tail = head + 8;
+    if (tail > r->bytes)
+        return false;
+    uint64_t word = 0;
+    for (size_t k = 0; k < 8; k++)
+        word |= (uint64_t)(unsigned char)weft_ld_weak(&source[head + k]) << k * 8;
+    weft_put_t(r->t, dest, source, head, m);
+    weft_put_t(r->t, dest + tail, source + tail, r->bytes - tail, m);
+    weft_fence();
+    weft_p64_signal(r->t, (uint64_t *)(dest + head), word, sig, value, op, m);
+    return true;
+}
+
 STRESS_PART void put_signal(const struct stress_round *r, int m) {
     int op = r->variant % 2 ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
     char *dest = dest_of(r, r->t->me), *source = source_of(r);
     uint64_t *sig = signal_of(r, r->t->me), value = value_of(r, r->t->me);
+    if (r->scope == THREAD && r->variant / 2 % 2 && put_word_signal(r, sig, value, op, m))
+        return;
     if (r->scope == THREAD)
         weft_put_signal_t(r->t, dest, source, r->bytes, sig, value, op, m);
     else if (r->scope == WARP)
