@@ -50,10 +50,9 @@ struct calls {
 #include "device.cuh"
 
 enum {
-    UNITS = 1024,        // packets of an epoch, at most
-    STAGES = 2,          // tiles of a warp's in shared memory
-    MOST_PIPELINES = 6,  // warps of a block, of which each moves tiles by itself
-    BULK_BYTES = 6 << 15 // of shared memory
+    UNITS = 1024,      // packets of an epoch, at most
+    STAGES = 2,        // tiles of a warp's in shared memory
+    MOST_PIPELINES = 6 // warps of a block, of which each moves tiles by itself
 };
 
 static weft_device_team pair; // PEs 0 and 1
@@ -154,6 +153,7 @@ struct pipeline {
     const char *source;
     uint64_t *come; // mbarriers of the stages
     uint32_t tile_bytes;
+    int blocks;
     size_t first, step, tiles;
 };
 
@@ -178,7 +178,7 @@ __device__ static void put_tiles(const struct pipeline &p, int me, int n) {
         }
         if (!weft_mbarrier_wait(p.team, &p.come[stage], k / STAGES & 1))
             return;
-        int peer = (int)((me + 1 + tile / gridDim.x % (n - 1)) % n);
+        int peer = (int)((me + 1 + tile / p.blocks % (n - 1)) % n);
         weft_bulk_put(weft_at(p.team, p.dest + tile * p.tile_bytes, peer),
                       p.room + stage * p.tile_bytes, p.tile_bytes);
         weft_bulk_commit();
@@ -188,29 +188,29 @@ __device__ static void put_tiles(const struct pipeline &p, int me, int n) {
 
 // Tile by tile to the peers in turn; with n = 2 there is one.
 __global__ static void put_bulk(const __grid_constant__ weft_device_team t, char *dest,
-                                const char *source, size_t size, uint32_t tile_bytes, int pe,
-                                int n) {
+                                const char *source, size_t size, uint32_t tile_bytes, int blocks,
+                                int pe, int n) {
     extern __shared__ __align__(128) char room[];
     __shared__ uint64_t come[MOST_PIPELINES][STAGES];
     unsigned warp = threadIdx.x / 32;
-    size_t tiles = size / tile_bytes, first = blockIdx.x + warp * (size_t)gridDim.x;
-    size_t step = (size_t)gridDim.x * (blockDim.x / 32);
-    if (threadIdx.x % 32 == 0)
+    int number = number_of_block(blocks);
+    size_t tiles = size / tile_bytes, first = number + warp * (size_t)blocks;
+    size_t step = (size_t)blocks * (blockDim.x / 32);
+    if (threadIdx.x % 32 == 0 && number >= 0)
         put_tiles({&t, dest, room + warp * STAGES * tile_bytes, source, come[warp], tile_bytes,
-                   first, step, first < tiles ? (tiles - first + step - 1) / step : 0},
+                   blocks, first, step, first < tiles ? (tiles - first + step - 1) / step : 0},
                   pe, n);
 }
 
 static void launch_bulk(int) {
-    uint32_t tile_bytes = (uint32_t)args.bytes, pipelines = BULK_BYTES / STAGES / tile_bytes;
-    put_bulk<<<args.blocks, pipelines * 32, BULK_BYTES, stream>>>(
-        args.calls.team, args.dest, args.source, PUT_BYTES, tile_bytes, me, npes);
+    uint32_t tile_bytes = (uint32_t)args.bytes, pipelines = SHARED_BYTES / STAGES / tile_bytes;
+    launch_everywhere(put_bulk, pipelines * 32, args.calls.team, args.dest, args.source, PUT_BYTES,
+                      tile_bytes, args.blocks, me, npes);
 }
 
 static void bulk_rows() {
     char text[64];
     const size_t tiles[] = {16 << 10, 32 << 10};
-    CUDA(cudaFuncSetAttribute(put_bulk, cudaFuncAttributeMaxDynamicSharedMemorySize, BULK_BYTES));
     for (int k = 0; k < LENGTH(tiles); k++) {
         args.bytes = tiles[k];
         snprintf(text, sizeof text, "put by bulk copies of %s", size_name(tiles[k]));

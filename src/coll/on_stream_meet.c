@@ -165,15 +165,21 @@ int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_pla
 
 /* --- Folding --------------------------------------------------------------------------------- */
 
-/* What also stores much at the peers wants more blocks than there are channels: an all-reduce of 64
- * MiB by two H200s took 209 us so, and 226 with the meetings in the kernel; of 2 MiB 13.0 and 12.6.
- * Who has said how many multiprocessors to take gets no more. */
-static bool wants_blocks(const struct weft_fold_task *task, size_t most,
-                         const struct weft_gpu_channels *channels) {
+/* Whether much is stored at the peers, too, and nobody has said how many multiprocessors to take.
+ */
+static bool is_large(const struct weft_fold_task *task, size_t most,
+                     const struct weft_gpu_channels *channels) {
     enum { BYTES_MIN = 2 << 20 }; /* of a chunk */
     size_t bytes = most * weft_folds[task->op][task->number].elem_bytes;
     return task->ndests > 1 && bytes >= BYTES_MIN && channels->blocks_max == WEFT_GPU_CHANNELS;
 }
+
+/* Two members want more blocks than there are channels then: an all-reduce of 64 MiB by two H200s
+ * took 209 us so, and 226 with the meetings in the kernel; of 2 MiB 13.0 and 12.6. Where several
+ * peers are loaded from and stored to at once, many blocks get in each other's way: by four H100s
+ * 64 MiB took 363 us with all multiprocessors and 333 with 16, in place 359 and 325, 256 MiB in
+ * place 1299 and 1272. */
+enum { BLOCKS_OF_MANY = 16 };
 
 /* The members meet in the kernel, or, where they have no channels, before it and behind it. `most`:
  * as many elements as a member's task has. */
@@ -186,7 +192,10 @@ static int fold_between(const struct weft_on_stream *on, const struct weft_fold_
                          "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
     int rc = alone ? 0 : weft_device_channels(&channels, on->team, WEFT_FORM_LL);
-    if (rc == 0 && (alone || !wants_blocks(task, most, &channels)))
+    bool large = rc == 0 && !alone && is_large(task, most, &channels);
+    if (large && on->team->npes > 2)
+        channels.blocks_max = BLOCKS_OF_MANY;
+    if (rc == 0 && !(large && on->team->npes == 2))
         return weft_fold_launch(alone ? NULL : &channels, task, most, on->stream);
     if (rc && rc != -ENOTSUP)
         return rc;
