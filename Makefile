@@ -474,9 +474,9 @@ fuzz: ## look for what harms those who get it, with clang's libFuzzer: FUZZ=lett
 HOST_TESTS ?= api/ conformance/ coll/ ops/ random/
 HOST_SHORT := api/rma api/amo api/signal api/team api/collective$$ coll/bits conformance/(global|life|ordering|progress|waiting)
 CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_SHORT),4:hosts:2x2:cyclic) $(call far_items,$(BUILD),random/,4:hosts:2x2) \
-              $(call far_items,$(BUILD),$(HOST_UCX),4:hosts:2x2:ucx)
-HOST_UCX   := api/rma api/amo conformance/ordering
-HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
+              $(call far_items,$(BUILD),$(HOST_WAYS),4:hosts:2x2:ucx 4:hosts:2x2:relay)
+HOST_WAYS  := api/rma api/amo conformance/ordering
+HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:relay 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
 .PHONY: check-hosts
 check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
 	@tools/setup.sh check

@@ -15,8 +15,8 @@
 # "Far: PLACEMENT [SETTINGS [VARIABLE=VALUE]]" in its head runs once for each, with these settings of
 # the engine and this variable.
 # With hosts:2x3 or hosts:2x3:cyclic for PLACEMENT programs run on 2 hosts of the rig (tests/hosts/rig.py), with 3
-# PEs on each, by the default engine, with hosts:2x3:ucx by that over UCX; also those whose head names four counts
-# and more, up to the last of them.
+# PEs on each, by the default engine, with hosts:2x3:ucx by that over UCX, with hosts:2x3:relay by the first PE of each
+# host; also those whose head names four counts and more, up to the last of them.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
 # delays and late stores.
@@ -68,14 +68,15 @@ add() {
 add_on_hosts() {
     hosts=${shape%x*} here=${shape#*x}
     where="--hosts $(seq -s, -f "h%g:$here" 0 $((hosts - 1)))"
-    engine_of_hosts=
+    way=
     case $placement in
         *:cyclic) where="$where --map-by node" ;;
-        *:ucx) engine_of_hosts=WEFT_ENGINE=ucx ;;
+        *:ucx) way=WEFT_ENGINE=ucx ;;
+        *:relay) way=WEFT_CARRIERS=relay ;;
     esac
     driver=$(gpu_words)
     [ -z "$driver" ] || where="$where -x LD_LIBRARY_PATH -x GPU_REQUIRED"
-    add "$far" "tests/hosts/rig.py -n $hosts env ${driver#env} $engine_of_hosts WEFT_SSH=fakessh WEFT_TEST_HOSTS='$where'" "$where"
+    add "$far" "tests/hosts/rig.py -n $hosts env ${driver#env} $way WEFT_SSH=fakessh WEFT_TEST_HOSTS='$where'" "$where"
 }
 # What a test of GPUs finds the pretended driver by; nothing for others.
 gpu_words() {

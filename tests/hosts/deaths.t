@@ -7,7 +7,8 @@ survivor names the culprit, is gone soon behind the limit, and nothing is left a
     deaths.t EVENT KIND     one of them, which are listed below
 
 Each has hosts of its own, and some run side by side where there are processors. WEFT_TEST_LONG tries every failure in
-every call, twice, or as often as WEFT_TEST_ROUNDS says.
+every call, twice, or as often as WEFT_TEST_ROUNDS says. In every other round, or by lot, the first PE of each host sends
+and receives for all of it, which the name of the case says; or as WEFT_CARRIERS has it.
 """
 import contextlib
 import os
@@ -342,9 +343,10 @@ EVENTS = {
 
 # --- All of them -----------------------------------------------------------------------------------------------------
 
-def apart(event, kind, found):
+def apart(event, kind, carriers, found):
     """Runs one in hosts of its own."""
-    result = subprocess.run([sys.executable, __file__, event, kind], text=True, capture_output=True, timeout=300)
+    result = subprocess.run([sys.executable, __file__, event, kind], text=True, capture_output=True, timeout=300,
+                            env=dict(os.environ, WEFT_CARRIERS=carriers))
     if "# SKIP" in result.stdout:
         raise tap.Skip(result.stdout.partition("# SKIP ")[2].splitlines()[0])
     if result.returncode:
@@ -358,8 +360,10 @@ def cases():
     for number in range(rounds if LONG else 1):
         for name, (function, kinds) in EVENTS.items():
             for kind in kinds if LONG else [draw.choice(kinds)]:
-                yield (f"{name}: {kind}" + (f" ({number + 1})" if number else ""),
-                       lambda found, event=function.__name__, kind=kind: apart(event, kind, found))
+                turn = number if LONG else draw.randrange(2)
+                carriers = os.environ.get("WEFT_CARRIERS") or ("pe", "relay")[turn % 2]
+                yield (f"{name}: {kind}, {carriers}" + (f" ({number + 1})" if number else ""),
+                       lambda found, case=(function.__name__, kind, carriers): apart(*case, found))
 
 
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
