@@ -15,22 +15,24 @@ PHASES = str(BUILD / "tests/hosts/phases")
 SECONDS = 0.5
 
 
-def lines_of(kind, hosts="h0:2,h1"):
-    """What PEs of a job say until its time is up."""
+def start(kind, hosts, seconds):
+    """A job whose PEs wait for PE 2, or for ever, until its time is up."""
     settings = dict(ENVIRONMENT, WEFT_SSH="fakessh", WEFT_HANG_SECONDS=str(SECONDS))
-    command = [OSHRUN, "--timeout", str(int(patience(2))), "--hosts", hosts, PHASES, kind]
-    result = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True, env=settings,
-                            timeout=patience(30))
-    assert result.returncode == 124, f"status {result.returncode}: {result.stderr}"
-    pids = dict(re.findall(r"^pid (\d) (\d+)$", result.stdout, re.M))
-    return pids, [line for line in result.stderr.splitlines() if "has waited" in line]
+    return subprocess.Popen([OSHRUN, "--timeout", str(int(patience(seconds))), "--hosts", hosts, PHASES, kind], text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings)
 
 
 def expect_line(kind, wanted):
-    """Some line matches; PID in it stands for the process of PE 2, which the others wait for."""
-    pids, lines = lines_of(kind)
-    pattern = wanted.replace("PID", pids["2"])
-    assert any(re.search(pattern, line) for line in lines), lines
+    """Some line matches; PID in it stands for the process of PE 2, which the others wait for. The job ends with it."""
+    job, lines, found = start(kind, "h0:2,h1", 20), [], None
+    for line in job.stderr:
+        lines.append(line)
+        found = re.search(wanted.replace("PID", r"(?P<pid>\d+)"), line)
+        if found:
+            break
+    job.terminate()
+    pids = dict(re.findall(r"^pid (\d) (\d+)$", job.communicate(timeout=patience(30))[0], re.M))
+    assert found and found["pid"] == pids["2"], (pids, lines)
 
 
 BARRIER = r"PE [01] \(pid \d+ on h0\): shmem_barrier_all has waited .* for PE 2 \(pid PID on h1\), "
@@ -54,7 +56,10 @@ def absent():
 @case("one PE alone writes the line, where some wait on several hosts")
 def once():
     for kind in "wait", "signal":
-        lines = [line for line in lines_of(kind, "h0,h1:2")[1] if "shmem_barrier_all has waited" in line]
+        job = start(kind, "h0,h1:2", 2)
+        said = job.communicate(timeout=patience(30))[1]
+        assert job.returncode == 124, f"status {job.returncode}: {said}"
+        lines = [line for line in said.splitlines() if "shmem_barrier_all has waited" in line]
         assert len(lines) == 1 and " on h0)" in lines[0], lines
 
 
