@@ -32,6 +32,7 @@ def expect_line(kind, wanted):
             break
     job.terminate()
     pids = dict(re.findall(r"^pid (\d) (\d+)$", job.communicate(timeout=patience(30))[0], re.M))
+    assert job.returncode == 143, f"status {job.returncode}: {lines}"
     assert found and found["pid"] == pids["2"], (pids, lines)
 
 
