@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every engine has to keep of transport/transport.h, between two ends of one process: letters
- * of all sizes arrive whole and once, room is bounded, sleepers are woken by letters and by room, a
- * dead target is reported, and what is given back is gone. */
+/* What every engine has to keep of transport/transport.h, between ends of one process: letters of
+ * all sizes arrive whole and once, nobody's are kept waiting by others', room is bounded, sleepers
+ * are woken by letters and by room, a dead target is reported, and what is given back is gone. */
 #ifndef TESTS_ENGINE_CONTRACT_H
 #define TESTS_ENGINE_CONTRACT_H
 
@@ -109,6 +109,45 @@ static void check_way(void) {
     EXPECT(there.spoilt + back.spoilt == 0, "%u, %u spoilt", there.spoilt, back.spoilt);
     engine->abandon(from);
     engine->abandon(to);
+}
+
+/* One letter, whatever it takes. */
+static void letter_bring(struct weft_engine_end *from, struct weft_engine_link *link,
+                         struct weft_engine_end *to, struct arrivals *there, uint32_t number) {
+    bool sent = false;
+    for (int turn = 0; turn < 1000000 && !there->seen[number]; turn++) {
+        sent = sent || letter_send(link, number) == 0;
+        engine->progress(from);
+        engine->progress(to);
+    }
+    EXPECT(there->seen[number], "letter %u has not come", number);
+}
+
+/* Two ends that find a letter of the other's whenever one of theirs has gone, and a third one's
+ * letter, that is not kept waiting for long. */
+static void check_third(void) {
+    enum { TURNS = 500, FIRST = 1000 };
+    struct arrivals at_first = {0}, at_second = {0}, at_third = {0};
+    struct weft_engine_end *first = end_open(&at_first), *second = end_open(&at_second);
+    struct weft_engine_end *third = end_open(&at_third);
+    struct weft_engine_link *there = ends_link(first, second), *back = ends_link(second, first);
+    struct weft_engine_link *from_third = ends_link(third, first);
+    letter_bring(first, there, second, &at_second, 1);
+    letter_bring(second, back, first, &at_first, 2);
+    letter_bring(third, from_third, first, &at_first, 3);
+    EXPECT(letter_send(from_third, 5) == 0, "a letter is refused");
+    engine->progress(third);
+    uint32_t turn = 0;
+    for (; turn < TURNS && !at_first.seen[5]; turn++) {
+        letter_send(back, FIRST + turn);
+        engine->progress(second);
+        letter_send(there, FIRST + turn);
+        engine->progress(first);
+    }
+    EXPECT(turn < TURNS, "a letter waits while %d others are answered", TURNS);
+    engine->abandon(first);
+    engine->abandon(second);
+    engine->abandon(third);
 }
 
 /* A target that does not look fills up, and no more than that; nothing of it is lost. */
@@ -281,6 +320,8 @@ static void contract_check(const struct weft_engine *checked) {
         source[i] = (unsigned char)(i * 40503u >> 8);
     tap_case("letters arrive whole and once, and can be answered");
     check_way();
+    tap_case("who is answered at once hears others, too");
+    check_third();
     tap_case("room is bounded, and nothing comes without progress");
     check_room();
     tap_case("sleepers are woken");

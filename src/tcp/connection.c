@@ -83,6 +83,8 @@ static void connection_close(struct weft_tcp_connection *connection) {
     struct weft_engine_end *end = connection->end;
     if (connection->socket < 0)
         return;
+    if (end->spoken == connection)
+        end->spoken = NULL;
     epoll_ctl(end->epoll, EPOLL_CTL_DEL, connection->socket, NULL);
     close(connection->socket);
     connection->socket = -1;
@@ -199,8 +201,10 @@ int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struc
         return connection->socket < 0 ? connection->link->error : -EAGAIN;
     pieces_make(&pieces, parts, nparts);
     ssize_t sent = pieces_send(connection->socket, &pieces);
-    if (sent == (ssize_t)pieces.bytes)
+    if (sent == (ssize_t)pieces.bytes) {
+        connection->end->spoken = connection;
         return 0;
+    }
     int error = sent < 0 ? -errno : 0;
     if (sent < 0 && is_for_now(errno)) {
         weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);

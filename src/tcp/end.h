@@ -110,7 +110,9 @@ struct weft_engine_end {
     unsigned nstrangers;                     /* of them, that others have made */
     struct weft_tcp_part *free;
     unsigned nfree;
-    unsigned moved; /* in this progress */
+    unsigned moved;                     /* in this progress */
+    struct weft_tcp_connection *spoken; /* by which a letter has gone since */
+    unsigned nanswers;                  /* that were read from it, in a row */
     _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char room[WEFT_TCP_ROOM_BYTES];
 };
 
