@@ -4,7 +4,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { GPUS = 32, KEYS = 16, NO_KEY = -1 };
+enum {
+    GPUS = 32,
+    KEYS = 16,
+    NO_KEY = -1,
+    CLOSED_AFTER_EACH = 32, /* kernels of a GPU, the first ones; */
+    CLOSED_AFTER = 16,      /* then each so many */
+};
 
 static struct range {
     uintptr_t at;
@@ -13,7 +19,12 @@ static struct range {
     int key;       /* NO_KEY: protected for the whole process */
 } * ranges;
 static size_t nranges;
-static unsigned running[GPUS]; /* kernels */
+
+/* What is protected for the whole process. */
+static struct {
+    unsigned running, ended; /* kernels */
+    bool open;               /* also between kernels, now and then */
+} guarded[GPUS];
 
 /* One for each set of GPUs that there is. */
 static struct {
@@ -34,11 +45,11 @@ static int key_of(uint32_t gpus) {
     return key;
 }
 
-/* For the whole process, as long as a kernel runs that may. */
+/* For the whole process, as long as it is open to a GPU that may. */
 static void protect(const struct range *range) {
     int access = PROT_NONE;
     for (int gpu = 0; gpu < GPUS; gpu++)
-        if (running[gpu] && range->gpus >> gpu & 1)
+        if (guarded[gpu].open && range->gpus >> gpu & 1)
             access = PROT_READ | PROT_WRITE;
     if (mprotect((void *)range->at, range->bytes, access) < 0)
         abort();
@@ -79,7 +90,6 @@ void guard_unmap(uintptr_t at, size_t bytes) {
         abort();
 }
 
-/* The first kernel opens and the last one closes what is protected for the process. */
 static void change_all(int gpu, unsigned rights, bool whole) {
     for (int i = 0; i < nkeys; i++)
         if (keys[i].gpus >> gpu & 1)
@@ -90,9 +100,18 @@ static void change_all(int gpu, unsigned rights, bool whole) {
 }
 
 void guard_kernel_begin(int gpu) {
-    change_all(gpu, 0, running[gpu]++ == 0);
+    bool opens = !guarded[gpu].open;
+    guarded[gpu].open = true;
+    guarded[gpu].running++;
+    change_all(gpu, 0, opens);
 }
 
+/* Closing and opening takes the kernel through all pages, which is a third of all that tests do:
+ * so it is not for each of many kernels. */
 void guard_kernel_end(int gpu) {
-    change_all(gpu, PKEY_DISABLE_ACCESS, --running[gpu] == 0);
+    unsigned ended = ++guarded[gpu].ended;
+    bool closes =
+        --guarded[gpu].running == 0 && (ended <= CLOSED_AFTER_EACH || ended % CLOSED_AFTER == 0);
+    guarded[gpu].open = !closes;
+    change_all(gpu, PKEY_DISABLE_ACCESS, closes);
 }

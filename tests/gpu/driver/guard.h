@@ -7,7 +7,7 @@
  * processor has protection keys for memory (x86's pku), the threads of such streams may touch it
  * and no other thread ever may, whenever it was created: Linux denies every key but 0 to begin
  * with. Where it has none, the memory is open to all threads of the process while a kernel of such
- * a GPU runs in it, and closed otherwise.
+ * a GPU runs in it, and closed behind its first kernels, and now and then behind later ones.
  *
  * Under driver_lock. */
 #ifndef TESTS_GPU_DRIVER_GUARD_H
