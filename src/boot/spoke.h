@@ -13,7 +13,9 @@
 
 struct weft_tls;
 
-enum { WEFT_MIDDLE_HOSTS_MAX = 32 }; /* of a job in whose middle a PE is, its own among them */
+/* Of a job in whose middle a PE is, its own among them: the other PEs of a host are handed the page
+ * and the connections to other hosts in one message. */
+enum { WEFT_MIDDLE_HOSTS_MAX = WEFT_WIRE_FDS_MAX };
 
 enum weft_spoke_end {
     WEFT_SPOKE_LIVES,

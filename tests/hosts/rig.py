@@ -4,7 +4,7 @@
 
     tests/hosts/rig.py [-n HOSTS] COMMAND...
 
-COMMAND runs on a host "login" beside HOSTS (2, at most 16) others: h0, h1, ... In it the commands of
+COMMAND runs on a host "login" beside HOSTS (2, at most 64) others: h0, h1, ... In it the commands of
 tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakessh for WEFT_SSH.
 
      login 10.77.0.254    h0 10.77.0.1    h1 10.77.0.2    ...
@@ -32,12 +32,17 @@ import sshd
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOGIN = "login"
-HOSTS_MAX = 16
+HOSTS_MAX = 64
+STRANGERS_MAX = 24  # hosts that ask for each other's hardware: all answers go into one table of the kernel's, of 1,024
 
 
 def address_of(host):
     fixed = {LOGIN: "10.77.0.254", "localhost": "127.0.0.1"}
     return fixed.get(host) or f"10.77.0.{int(host[1:]) + 1}"
+
+
+def hardware_of(host):
+    return f"02:00:0a:4d:00:{int(host[1:]) + 1:02x}"
 
 
 def names_of(count):
@@ -93,7 +98,13 @@ def processors_of(number, count):
     return all_of_them[number % len(all_of_them)::count]
 
 
-def start_host(name, table, processors):
+def acquaint(name, count):
+    """What tells a host of many the hardware of all others."""
+    others = [host for host in names_of(count) if host != name and count > STRANGERS_MAX]
+    return [f"neigh add {address_of(host)} lladdr {hardware_of(host)} nud permanent dev eth0" for host in others]
+
+
+def start_host(name, count, table, processors):
     """Forks the host's first process, which takes a step at each byte that it reads, and says so by one.
     Returns (pid, where it says so, where it is told).
     """
@@ -110,7 +121,7 @@ def start_host(name, table, processors):
         furnish(name, table)
         os.write(say_ready, b"+")
         os.read(wait, 1)  # until the cable is there
-        configure([f"addr add {address_of(name)}/24 dev eth0", "link set eth0 up"])
+        configure([f"addr add {address_of(name)}/24 dev eth0", "link set eth0 up", *acquaint(name, count)])
         sshd.serve(say_ready)
     os.close(say_ready)
     os.close(wait)
@@ -136,11 +147,12 @@ def build(count):
     hosts = names_of(count)
     table = "".join(f"{address_of(host)} {host}\n" for host in ("localhost", *hosts, LOGIN))
     furnish(LOGIN, table)
-    started = {name: start_host(name, table, processors_of(number, count)) for number, name in enumerate(hosts)}
+    started = {name: start_host(name, count, table, processors_of(number, count)) for number, name in enumerate(hosts)}
     step(started)
     cables = ["link add bridge type bridge", "link set bridge up", f"addr add {address_of(LOGIN)}/24 dev bridge"]
     for name, (pid, *_) in started.items():
-        cables += [f"link add {name} type veth peer name eth0 netns {pid}", f"link set {name} master bridge up"]
+        cables += [f"link add {name} type veth peer name eth0 address {hardware_of(name)} netns {pid}",
+                   f"link set {name} master bridge up"]
     configure(cables)
     step(started)
     return {name: pid for name, (pid, *_) in started.items()}
