@@ -24,10 +24,11 @@ static inline bool weft_fetch_detour(void) {
 }
 
 /* Other threads send letters meanwhile, of which this one need not know: an atomic load would be an
- * instruction more, and only the thread sanitizer has to see one. */
+ * instruction more. A fence follows, which the thread sanitizer does not know: it has to see a load
+ * that acquires. */
 static inline bool weft_order_detour(void) {
 #ifdef WEFT_THREAD_SANITIZER
-    return __atomic_load_n(&weft_job.order_detour, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&weft_job.order_detour, __ATOMIC_ACQUIRE) != 0;
 #else
     return __builtin_expect(weft_job.order_detour != 0, 0);
 #endif

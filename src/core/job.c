@@ -22,12 +22,13 @@ static _Thread_local bool exits; /* this thread is the one in exit() */
 
 enum { TEXT_BYTES = 768 };
 
-/* Threads that find different reasons leave each other's alone. */
+/* Threads that find different reasons leave each other's alone. Who sees that one is gone sees what
+ * has come before. */
 static void order_detour_set(uint8_t reason, bool on) {
     if (on)
         __atomic_fetch_or(&weft_job.order_detour, reason, __ATOMIC_RELAXED);
     else
-        __atomic_fetch_and(&weft_job.order_detour, (uint8_t)~reason, __ATOMIC_RELAXED);
+        __atomic_fetch_and(&weft_job.order_detour, (uint8_t)~reason, __ATOMIC_RELEASE);
 }
 
 void weft_job_set_unfinished(bool unfinished) {
