@@ -39,11 +39,12 @@ typedef void *place;
 typedef ucontext_t place;
 #endif
 
-/* At the low end of its own memory: what overruns the stack is noticed at the next switch. */
+/* At the high end of its own memory, beside what the fibre uses most: a switch then touches one
+ * page of the many that thousands of threads have. */
 struct fibre_stack {
-    uint64_t canary;
+    _Alignas(64) place inside;
+    place outside;
     struct fibre_stack *next; /* of the pool */
-    place inside, outside;
     void (*body)(void *);
     void *argument;
     void *thread, *thread_outside; /* ThreadSanitizer's */
@@ -54,6 +55,17 @@ struct fibre_stack {
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fibre_stack *pool;
+
+/* The low end, with a word that nobody but who overruns the stack changes. */
+static uint64_t *low_end(struct fibre_stack *stack) {
+    return (uint64_t *)((char *)(stack + 1) - STACK_BYTES);
+}
+
+static void overrun(const struct fibre_stack *stack) {
+    fprintf(stderr, "pretended GPU: a kernel's thread needs more than %zu bytes of stack\n",
+            STACK_BYTES - sizeof *stack);
+    abort();
+}
 
 /* --- The switch ----------------------------------------------------------------------------------
  */
@@ -76,7 +88,7 @@ __attribute__((naked, noinline)) static void first_entry(void) {
 }
 
 static void prepare(struct fibre_stack *stack) {
-    void **top = (void **)((char *)stack + STACK_BYTES);
+    void **top = (void **)stack;
     *--top = NULL; /* the call in first_entry then finds the stack aligned */
     *--top = NULL;
     *--top = (void *)(uintptr_t)first_entry;
@@ -98,8 +110,8 @@ static void first_entry(unsigned high, unsigned low) {
 static void prepare(struct fibre_stack *stack) {
     uintptr_t word = (uintptr_t)stack;
     getcontext(&stack->inside);
-    stack->inside.uc_stack.ss_sp = stack + 1;
-    stack->inside.uc_stack.ss_size = STACK_BYTES - sizeof *stack;
+    stack->inside.uc_stack.ss_sp = low_end(stack) + 1;
+    stack->inside.uc_stack.ss_size = STACK_BYTES - sizeof *stack - sizeof(uint64_t);
     makecontext(&stack->inside, (void (*)(void))first_entry, 2, (unsigned)(word >> 16 >> 16),
                 (unsigned)word);
 }
@@ -115,7 +127,8 @@ static void tell_entering(struct fibre_stack *stack) {
     __tsan_switch_to_fiber(stack->thread, 0);
 #endif
 #ifdef TELL_ASAN
-    __sanitizer_start_switch_fiber(&stack->fake_outside, stack, STACK_BYTES);
+    __sanitizer_start_switch_fiber(&stack->fake_outside, low_end(stack),
+                                   STACK_BYTES - sizeof *stack);
 #endif
 }
 
@@ -156,7 +169,7 @@ static void map_stacks(void) {
         abort();
     }
     for (int i = 0; i < STACKS_A_MAPPING; i++) {
-        struct fibre_stack *stack = (struct fibre_stack *)(at + (size_t)i * STACK_BYTES);
+        struct fibre_stack *stack = (struct fibre_stack *)(at + (size_t)(i + 1) * STACK_BYTES) - 1;
         stack->next = pool;
         pool = stack;
     }
@@ -177,8 +190,10 @@ void fibre_drop(struct fibre *fibre) {
     if (!stack)
         return;
     fibre->stack = NULL;
+    if (*low_end(stack) != CANARY)
+        overrun(stack);
 #ifdef TELL_ASAN
-    __asan_unpoison_memory_region(stack, STACK_BYTES);
+    __asan_unpoison_memory_region(low_end(stack), STACK_BYTES);
 #endif
     pthread_mutex_lock(&pool_lock);
     stack->next = pool;
@@ -197,7 +212,7 @@ static void run_body(struct fibre_stack *stack) {
 
 void fibre_begin(struct fibre *fibre, void (*body)(void *argument), void *argument) {
     struct fibre_stack *stack = take_stack();
-    stack->canary = CANARY;
+    *low_end(stack) = CANARY;
     stack->body = body;
     stack->argument = argument;
     stack->fake = NULL;
@@ -214,11 +229,10 @@ void fibre_enter(struct fibre *fibre) {
     tell_entering(stack);
     switch_sides(&stack->outside, &stack->inside);
     tell_left(stack);
-    if (stack->canary != CANARY) {
-        fprintf(stderr, "pretended GPU: a kernel's thread needs more than %d bytes of stack\n",
-                STACK_BYTES);
-        abort();
-    }
+#ifdef __x86_64__
+    if ((uint64_t *)stack->inside <= low_end(stack))
+        overrun(stack);
+#endif
 }
 
 void fibre_leave(struct fibre *fibre, bool ends) {
