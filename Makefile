@@ -526,7 +526,7 @@ check-all: CHECK_FAR += $(SAN_BUILD):1:'^(far/fuzz|boot/(door|frames|hub|tls)|la
 # Threads where no PE has a near one: what is ordered by memory of another process the sanitizer does not see.
 check-all: CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS)) \
                          $(call far_items,$(SAN_BUILD),$(HOST_SHORT) random/,4:hosts:2x2:relay) \
-                         $(call far_items,$(THREAD_BUILD),random/ $(THREAD_FAR),3:hosts:3x1 3:hosts:3x1:relay)
+                         $(call far_items,$(THREAD_BUILD),$(THREAD_FAR),3:hosts:3x1 3:hosts:3x1:relay)
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
 $(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))
 check-all: export WEFT_TEST_PART := $(PART)/$(words $(CHECK_PARTS))

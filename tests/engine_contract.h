@@ -241,12 +241,7 @@ static void check_death(uint32_t under_way) {
     struct arrivals there = {0};
     struct weft_engine_end *from = end_open(NULL), *to = end_open(&there);
     struct weft_engine_link *link = ends_link(from, to);
-    while (there.count == 0) {
-        if (there.count == 0)
-            letter_send(link, 0);
-        engine->progress(from);
-        engine->progress(to);
-    }
+    letter_bring(from, link, to, &there, 0);
     for (uint32_t i = 1; i < under_way; i++)
         letter_send(link, i);
     engine->abandon(to);
@@ -292,11 +287,7 @@ static void check_repeats(void) {
         struct weft_engine_end *from = end_open(NULL), *to = end_open(&there);
         struct weft_engine_link *link = ends_link(from, to);
         there.count = there.repeated = there.seen[0] = 0;
-        while (there.count == 0) {
-            letter_send(link, 0);
-            engine->progress(from);
-            engine->progress(to);
-        }
+        letter_bring(from, link, to, &there, 0);
         unsigned threads = engine->threads(from) + engine->threads(to);
         int descriptor;
         for (int turn = 0; engine->arm(to, &descriptor) != 0 && turn < 1000; turn++)

@@ -249,7 +249,7 @@ static struct weft_spoke *spoke_to(const struct acceptor *acceptor, int host) {
 
 /* Each gets the page and, for boot/hangup.h, the connections to other hosts. */
 static int peers_welcome(struct acceptor *acceptor, int page) {
-    int fds[WEFT_MIDDLE_HOSTS_MAX] = {page}, nfds = 1;
+    int fds[WEFT_WIRE_FDS_MAX] = {page}, nfds = 1;
     for (int host = 0; host < acceptor->places.nhosts; host++) {
         const struct weft_spoke *spoke = spoke_to(acceptor, host);
         if (spoke && spoke->frames)

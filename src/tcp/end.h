@@ -112,7 +112,7 @@ struct weft_engine_end {
     unsigned nfree;
     unsigned moved;                     /* in this progress */
     struct weft_tcp_connection *spoken; /* by which a letter has gone since */
-    unsigned nanswers;                  /* that were read from it, in a row */
+    unsigned unasked;                   /* looks in a row that did not ask the epoll */
     _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char room[WEFT_TCP_ROOM_BYTES];
 };
 

@@ -22,7 +22,7 @@
 
 enum {
     EVENTS_MAX = 16, /* that are taken at once */
-    ANSWERS_MAX = 8,
+    UNASKED_MAX = 8, /* looks in a row that do not ask the epoll */
 };
 
 _Static_assert(sizeof(struct weft_tcp_address) <= WEFT_ENGINE_ADDRESS_BYTES, "room");
@@ -171,11 +171,11 @@ static void connection_serve(struct weft_tcp_connection *connection, uint32_t ev
 static bool answer_read(struct weft_engine_end *end) {
     struct weft_tcp_connection *spoken = end->spoken;
     end->spoken = NULL;
-    if (spoken && end->nanswers < ANSWERS_MAX && weft_tcp_connection_read(spoken)) {
-        end->nanswers++;
+    if (spoken && end->unasked < UNASKED_MAX && weft_tcp_connection_read(spoken)) {
+        end->unasked++;
         return true;
     }
-    end->nanswers = 0;
+    end->unasked = 0;
     return false;
 }
 

@@ -19,15 +19,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lines  # noqa: E402
 import tap  # noqa: E402
 
-SECONDS = "0.4", "3"  # the second where a PE was without a processor for so long that the lines tell of that
+# WEFT_HANG_SECONDS, and how long a wait has lasted by its line (TIME); the second where a PE was without a processor
+# for so long that the lines tell of that.
+TIMES = {"0.4": r"0\.\d+", "3": r"[3-9](\.\d+)?"}
 NO_CALL = r"which is in no call of Weft that lasts \(its own code, or a loop of tests or fetches\)"
 SLEEPS = rf"{NO_CALL}: it sleeps"
 
 # name, PEs, statement, lines. "PE 1" in a line stands for it with its pid.
 HANGS = [
     ("a barrier against a reduction", 2, "if (me == 1) shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1); else shmem_barrier_all()",
-     [r"PE 0: shmem_barrier_all has waited [03]\S* s for PE 1, which is in shmem_int_sum_reduce\. These are different collective calls",
-      r"PE 1: shmem_int_sum_reduce has waited [03]\S* s for PE 0, which is in shmem_barrier_all\. These are different"]),
+     [r"PE 0: shmem_barrier_all has waited TIME s for PE 1, which is in shmem_int_sum_reduce\. These are different collective calls",
+      r"PE 1: shmem_int_sum_reduce has waited TIME s for PE 0, which is in shmem_barrier_all\. These are different"]),
     ("one PE of four is late", 4, "if (me == 1) sleep(100); shmem_barrier_all()", [rf"PE [023]: shmem_barrier_all has waited \S+ s for PE 1, {SLEEPS} "]),
     ("one PE computes", 3, "if (me == 2) for (volatile int i = 0;; i++); weft_all_reduce(SHMEM_TEAM_WORLD, y, x, 4, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST)",
      [rf"PE [01]: weft_all_reduce has waited \S+ s for PE 2, {NO_CALL}: it runs"]),
@@ -69,7 +71,7 @@ HANGS = [
 
 # The same before shmem_init, where the launcher's number is all that a PE knows itself by.
 BEFORE = [
-    ("a PE that does not call shmem_init", 3, "if (me == 1) sleep(100)", [r"PE [02]: shmem_init has waited [03]\S* s for PE 1, which has not called shmem_init: it sleeps \(WEFT_HANG"]),
+    ("a PE that does not call shmem_init", 3, "if (me == 1) sleep(100)", [r"PE [02]: shmem_init has waited TIME s for PE 1, which has not called shmem_init: it sleeps \(WEFT_HANG"]),
     ("PE 0 and others that do not call shmem_init", 4, "if (me != 3) sleep(100)", [r"PE 3: shmem_init has waited \S+ s for PE 0, PE 1, PE 2, which have not called shmem_init: it sleeps"]),
     ("a PE that does not call shmem_init again", 2, "shmem_init(); shmem_finalize(); if (me == 1) sleep(100)",
      [r"PE 0: shmem_init has waited \S+ s for PE 1, which has finalized: it sleeps"]),
@@ -148,9 +150,13 @@ def start(number, pes, **environment):
                             stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
 
 
-def whole(line):
-    """A pattern with the pids of its PEs."""
-    return re.sub(r"PE (\d|\[\d+\])", r"PE \1 \\(pid \\d+\\)", line)
+def whole(line, time):
+    """A pattern with the pids of its PEs, and the time."""
+    return re.sub(r"PE (\d|\[\d+\])", r"PE \1 \\(pid \\d+\\)", line).replace("TIME", time)
+
+
+def waits(said):
+    return [line for line in said if " has waited " in line]
 
 
 def told_wrong(number, pes, wanted, seconds):
@@ -158,11 +164,11 @@ def told_wrong(number, pes, wanted, seconds):
     job = start(number, pes, WEFT_HANG_SECONDS=seconds)
     limit = threading.Timer(20, job.terminate)
     limit.start()
-    missing, said = list(map(whole, wanted)), []
+    missing, said = [whole(line, TIMES[seconds]) for line in wanted], []
     for line in job.stderr:
         said.append(line)
         missing = [pattern for pattern in missing if not re.search(pattern, line)]
-        if not missing or sum(" has waited " in line for line in said) > len(wanted):
+        if not missing or len(waits(said)) > len(wanted):
             break
     job.terminate()
     job.send_signal(signal.SIGCONT)
@@ -170,15 +176,14 @@ def told_wrong(number, pes, wanted, seconds):
     job.wait()
     limit.cancel()
     wrong = [f"no line with {pattern}" for pattern in missing]
-    told = sum(" has waited " in line for line in said)
-    if told != len(wanted):
-        wrong.append(f"{told} lines instead of {len(wanted)}")
+    if len(waits(said)) != len(wanted):
+        wrong.append(f"{len(waits(said))} lines instead of {len(wanted)}")
     return wrong + said if wrong else []
 
 
 def hang(number, pes, wanted):
     def case(problems):
-        for seconds in SECONDS:
+        for seconds in TIMES:
             wrong = told_wrong(number, pes, wanted, seconds)
             if not wrong:
                 return

@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -26,8 +25,6 @@ from by_hand import CLEAN, SILENCE, SOON, STARTS, Processes, expect_empty  # noq
 from harness import BUILD, Skip, case, main, patience, wait_until  # noqa: E402
 
 FAKESSH = str(rig.HERE / "bin/fakessh")
-
-
 FOUR = ["h0", "h1", "h1", "h0"]
 
 

@@ -100,7 +100,9 @@ def processors_of(number, count):
 
 def acquaint(name, count):
     """What tells a host of many the hardware of all others."""
-    others = [host for host in names_of(count) if host != name and count > STRANGERS_MAX]
+    if count <= STRANGERS_MAX:
+        return []
+    others = [host for host in names_of(count) if host != name]
     return [f"neigh add {address_of(host)} lladdr {hardware_of(host)} nud permanent dev eth0" for host in others]
 
 
@@ -182,6 +184,11 @@ def enter(count):
     """For a script of tests: it goes on with hosts beside it, or is skipped."""
     if "RIG_h0" not in os.environ:
         sys.exit(main(["-n", str(count), sys.executable, *sys.argv]))
+
+
+def hosts():
+    """Those of the rig that this runs beside."""
+    return [name for name in names_of(HOSTS_MAX) if f"RIG_{name}" in os.environ]
 
 
 def main(arguments):
