@@ -21,6 +21,9 @@ enum {
     LOOK_TURNS = 16,        /* of pauses, from one look for letters to the next: it takes 200 ns */
     SPIN_NS = 50 * 1000,    /* of looks for letters, which take an engine as long as they do */
     AWAKE_NS = 5000000,     /* of looks and yields: longer where others want this processor */
+    ALONE_NS = 1000,        /* a yield that comes back sooner has let nobody run */
+    SHARED_NS = 200 * 1000, /* one that comes back later has let somebody compute */
+    SHARED_WAITS = 64,      /* that do not spin once a yield has let others run */
     TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
     TIMER_NS_FAR = 2000000, /* at most, where no other PE stores to this one's memory itself */
     REST_MS_MIN = 5,
@@ -32,6 +35,7 @@ _Thread_local uint64_t weft_waited_ns;
 struct weft_wait_watch weft_wait_watch;
 void (*_Atomic weft_wait_look)(void);
 
+static _Thread_local uint32_t shared_waits;               /* that will not spin */
 static _Thread_local const struct weft_waiter *innermost; /* of those that wait for a word */
 
 static inline void pause_briefly(void) {
@@ -90,24 +94,45 @@ static void spin(struct weft_waiter *waiter, uint32_t turn) {
         waiter->turns = SPIN_TURNS;
 }
 
+/* Yields, and learns from how long that took whether others that wait and serve, too, want this
+ * processor: PEs of hosts that are one machine, of which the job does not know. Waits then begin
+ * with yields for a while. Who keeps the processor longer computes, and is not waited for. */
+static void yield(void) {
+    uint64_t before_ns = weft_clock_ns();
+    sched_yield();
+    uint64_t lasted_ns = weft_clock_ns() - before_ns;
+    shared_waits = lasted_ns > ALONE_NS && lasted_ns < SHARED_NS ? SHARED_WAITS : 0;
+}
+
+/* Whether a wait that begins spins. */
+static bool may_spin(void) {
+    if (weft_job.oversubscribed)
+        return false;
+    if (shared_waits == 0)
+        return true;
+    shared_waits--;
+    return false;
+}
+
 /* Spins or yields for one turn; false when it is time to sleep. Where others want the processor a
  * yield lasts until all have had theirs, and no letter ends it, as it ends a sleep. */
 bool weft_waiter_awake(struct weft_waiter *waiter) {
-    uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
+    if (waiter->turns == 0 && !may_spin())
+        waiter->turns = SPIN_TURNS;
     uint32_t turn = waiter->turns++;
-    if (turn < spins) {
+    if (turn < SPIN_TURNS) {
         spin(waiter, turn);
         return true;
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
-    if (turn < spins + YIELD_TURNS) {
-        sched_yield();
+    if (turn < SPIN_TURNS + YIELD_TURNS) {
+        yield();
         if (look_for_letters(waiter, true) && lasted_ns(waiter) >= AWAKE_NS)
-            waiter->turns = spins + YIELD_TURNS;
+            waiter->turns = SPIN_TURNS + YIELD_TURNS;
         return true;
     }
-    waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
+    waiter->turns = SPIN_TURNS + YIELD_TURNS; /* and stay there, without ever wrapping */
     weft_guard_look();
     return false;
 }
