@@ -98,20 +98,36 @@ static void signals_serve(struct weft_front *front) {
 
 /* --- Time ------------------------------------------------------------------------------------ */
 
+/* "; also late: b, c and 5 more" */
+static void others_late(const struct weft_front *front, int host, char *text, size_t bytes) {
+    enum { NAMED = 4 }; /* of which each has 63 bytes at most */
+    int late = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int other = host + 1; other < front->nhosts; other++)
+        if (front->host[other].state == WEFT_HOST_STARTED && late++ < NAMED)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+                                     late > 1 ? ", " : "; also late: ", front->host[other].name);
+    if (late > NAMED)
+        snprintf(text + used, bytes - used, " and %d more", late - NAMED);
+}
+
 static void start_is_late(struct weft_front *front) {
+    char others[320];
     int host = 0;
     while (front->host[host].state != WEFT_HOST_STARTED)
         host++;
     const struct weft_branch_child *child = &front->branch.child[front->host[host].child];
+    others_late(front, host, others, sizeof others);
     if (child->came)
         weft_front_refuse(front, host,
-                          "it has not called host %s back within %g s (WEFT_START_TIMEOUT)",
-                          child->name, weft_env.start_timeout);
+                          "it has not called host %s back within %g s (WEFT_START_TIMEOUT)%s",
+                          child->name, weft_env.start_timeout, others);
     else
         weft_front_refuse(front, host,
-                          "it has not called back within %g s (WEFT_START_TIMEOUT); it has to "
+                          "it has not called back within %g s (WEFT_START_TIMEOUT)%s; it has to "
                           "reach port %d of this host",
-                          weft_env.start_timeout, weft_door_port(front->branch.door));
+                          weft_env.start_timeout, others, weft_door_port(front->branch.door));
 }
 
 static void time_serve(struct weft_front *front) {

@@ -70,10 +70,14 @@ def refused():
         result.expect(71, line)
 
 
-@case("a host that never calls back is named when the time is up")
+@case("hosts that never call back are named when the time is up")
 def late():
-    result = Result(start("--hosts", "a,b", "program", "b@sleep=60000", *DONE, below=["env", "WEFT_START_TIMEOUT=2"]))
-    result.expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT)", seconds_max=5)
+    def waits_for(names, *late):
+        asleep = [f"{name}@sleep=60000" for name in late]
+        return Result(start("--hosts", names, "program", *asleep, *DONE, below=["env", "WEFT_START_TIMEOUT=2"]))
+    waits_for("a,b", "b").expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); it has to", seconds_max=5)
+    result = waits_for("a,b,c,d,e,f,g", *"bcdefg")
+    result.expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); also late: c, d, e, f and 1 more; it has to")
 
 
 @case("lines of PEs stay whole, with PE and host in front where asked")
