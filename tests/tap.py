@@ -30,13 +30,14 @@ def ahead(cases, width=2):
         future = pool.submit(case, found)
 
         def finish(problems):
+            exception = future.exception()  # when the case is over
+            if isinstance(exception, Skip):
+                raise exception
             problems.extend(found)
-            if isinstance(future.exception(), Skip):
-                raise future.exception()
-            problems.extend([repr(future.exception())] * (future.exception() is not None))
+            problems.extend([repr(exception)] * (exception is not None))
         return finish
     started = [(name, begin(case)) for name, case in chosen(cases)]
-    pool.shutdown()
+    pool.shutdown(wait=False)
     return started
 
 
@@ -52,7 +53,7 @@ def run(cases):
             found += traceback.format_exc().splitlines()
         for line in found:
             print(f"# {line}", file=sys.stderr)
-        print(f"{'not ' if found else ''}ok {number} - {name}{skipped}")
+        print(f"{'not ' if found else ''}ok {number} - {name}{skipped}", flush=True)
         failed += bool(found)
     print(f"1..{len(cases)}")
     sys.exit(failed != 0)

@@ -98,7 +98,7 @@ def strangers():
     wrong = job.id[:20] + ("0" if job.id[20] != "0" else "1") + job.id[21:]
     refused(job.come(1, uniqueid=wrong), "has another key than this job's")
     job.pe[1] = job.come(1)
-    time.sleep(1)
+    time.sleep(patience(1))
     refused(job.come(1), "another process is PE 1 already")
     job.pe[2] = job.come(2)
     job.expect(0)
