@@ -183,15 +183,15 @@ static bool news_hear(int host, const struct weft_frame *frame, const void *payl
 }
 
 /* A PE cannot reach another host. If that one does not answer PE 0 either, it comes back or is
- * lost, and a PE that still cannot reach it says so again. */
+ * lost, and a PE that still cannot reach it says so again: so where turns of this thread are late,
+ * all of the time counts. */
 static bool cut_judge(const struct weft_tree_cause *cut) {
     if (cut->pe < 0 || cut->detail < 0 || cut->detail >= agent.nhosts ||
         cut->detail == weft_boot_host(cut->pe))
         return false;
     const struct line *line = &agent.line[cut->detail];
-    bool lives =
-        cut->detail == agent.here || (!line->over && line->spoke.silence_ns < CUT_BEATS * BEAT_NS);
-    if (lives)
+    uint64_t silent_ns = weft_clock_ns() - line->spoke.heard_ns;
+    if (cut->detail == agent.here || (!line->over && silent_ns < CUT_BEATS * BEAT_NS))
         job_end(WEFT_ABORT_CUT, cut->pe, cut->detail);
     return true;
 }
