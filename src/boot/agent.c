@@ -18,10 +18,7 @@
 enum {
     LOOK_MS = 20,
     FINISH_MS = 300,
-    CUT_BEATS = 3, /* of another host may be missing when it is said to be cut off */
 };
-
-#define BEAT_NS (WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
 
 /* What has been said to a host, and heard. */
 struct line {
@@ -191,7 +188,8 @@ static bool cut_judge(const struct weft_tree_cause *cut) {
         return false;
     const struct line *line = &agent.line[cut->detail];
     uint64_t silent_ns = weft_clock_ns() - line->spoke.heard_ns;
-    if (cut->detail == agent.here || (!line->over && silent_ns < CUT_BEATS * BEAT_NS))
+    if (cut->detail == agent.here ||
+        (!line->over && silent_ns < WEFT_TREE_LIVES_MS * WEFT_NS_PER_MS))
         job_end(WEFT_ABORT_CUT, cut->pe, cut->detail);
     return true;
 }

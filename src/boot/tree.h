@@ -31,9 +31,11 @@
 enum { WEFT_TREE_NAME_BYTES = 64 };
 
 enum {
-    WEFT_TREE_BEAT_MS = 250,        /* between two beats */
-    WEFT_TREE_PIECE_MAX = 65536,    /* bytes of one OUTPUT or INPUT */
-    WEFT_TREE_LINE_MAX = 8192,      /* bytes of one LINE */
+    WEFT_TREE_BEAT_MS = 250,                    /* between two beats */
+    WEFT_TREE_LIVES_MS = 3 * WEFT_TREE_BEAT_MS, /* since a host that lives was heard of, at most,
+                                       when it is said to be cut off */
+    WEFT_TREE_PIECE_MAX = 65536,                /* bytes of one OUTPUT or INPUT */
+    WEFT_TREE_LINE_MAX = 8192,                  /* bytes of one LINE */
     WEFT_TREE_OUTPUT_MAX = 1 << 20, /* bytes of OUTPUT that a host may have sent and that are not
                                        TAKEN: it stops reading what its PEs write */
     WEFT_TREE_INPUT_MAX = 1 << 18,  /* the same of INPUT */

@@ -11,7 +11,6 @@ enum {
     LOOKS_MIN = 16, /* in vain, from one yield to the next */
     LOOKS_MAX = 1024,
     LOOK_NS = 500,          /* that each takes at most in a loop that polls */
-    ALONE_NS = 1000,        /* a yield that comes back sooner has let nobody run */
     LETTERS_NS = 30 * 1000, /* from one look for letters to the next, which takes 300 */
 };
 
@@ -25,7 +24,7 @@ static _Thread_local struct {
 static void give_way(uint64_t now_ns) {
     sched_yield();
     polling.since_ns = weft_clock_ns();
-    bool alone = polling.since_ns - now_ns < ALONE_NS;
+    bool alone = polling.since_ns - now_ns < WEFT_YIELD_ALONE_NS;
     if (!alone)
         polling.interval = LOOKS_MIN;
     else if (polling.interval < LOOKS_MAX)

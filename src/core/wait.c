@@ -21,8 +21,7 @@ enum {
     LOOK_TURNS = 16,        /* of pauses, from one look for letters to the next: it takes 200 ns */
     SPIN_NS = 50 * 1000,    /* of looks for letters, which take an engine as long as they do */
     AWAKE_NS = 5000000,     /* of looks and yields: longer where others want this processor */
-    ALONE_NS = 1000,        /* a yield that comes back sooner has let nobody run */
-    SHARED_NS = 200 * 1000, /* one that comes back later has let somebody compute */
+    SHARED_NS = 200 * 1000, /* a yield that comes back later has let somebody compute */
     SHARED_WAITS = 64,      /* that do not spin once a yield has let others run */
     TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
     TIMER_NS_FAR = 2000000, /* at most, where no other PE stores to this one's memory itself */
@@ -98,10 +97,14 @@ static void spin(struct weft_waiter *waiter, uint32_t turn) {
  * processor: PEs of hosts that are one machine, of which the job does not know. Waits then begin
  * with yields for a while. Who keeps the processor longer computes, and is not waited for. */
 static void yield(void) {
+    if (weft_job.oversubscribed) { /* no wait spins anyway */
+        sched_yield();
+        return;
+    }
     uint64_t before_ns = weft_clock_ns();
     sched_yield();
-    uint64_t lasted_ns = weft_clock_ns() - before_ns;
-    shared_waits = lasted_ns > ALONE_NS && lasted_ns < SHARED_NS ? SHARED_WAITS : 0;
+    uint64_t took_ns = weft_clock_ns() - before_ns;
+    shared_waits = took_ns > WEFT_YIELD_ALONE_NS && took_ns < SHARED_NS ? SHARED_WAITS : 0;
 }
 
 /* Whether a wait that begins spins. */

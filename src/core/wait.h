@@ -24,6 +24,7 @@ struct weft_word {
 
 struct weft_stall;
 enum { WEFT_PE_ANY = -1, WEFT_PE_NONE = -2 /* but a GPU */ };
+enum { WEFT_YIELD_ALONE_NS = 1000 }; /* a yield that comes back sooner has let nobody run */
 
 struct weft_waiter {
     const char *call; /* that a wait for a word is in; or the name of one of the program's own */

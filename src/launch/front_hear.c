@@ -10,9 +10,6 @@
 #include "base/log.h"
 #include "launch/front.h"
 
-enum { CUT_BEATS = 3 }; /* of another host may be missing when it is said to be cut off */
-#define BEAT_NS (WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
-
 void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
                      const void *payload) {
     frame.host = host;
@@ -180,7 +177,7 @@ static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause
     const struct weft_front_host *other = &front->host[cause.detail];
     const struct weft_frames *frames = front->branch.child[other->child].frames;
     if (frames && other->state != WEFT_HOST_LOST &&
-        weft_clock_ns() - weft_frames_heard_ns(frames) < CUT_BEATS * BEAT_NS)
+        weft_clock_ns() - weft_frames_heard_ns(frames) < WEFT_TREE_LIVES_MS * WEFT_NS_PER_MS)
         weft_front_end(front, cause, -1);
     return true;
 }
