@@ -272,7 +272,7 @@ $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@echo $^ > $(@D)/objects # for tests/gpu/mutations.t
 $(DRIVER_DIR)/libweft_cuda.so: Makefile
 	@mkdir -p $(@D)
-	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {16, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@
+	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {32, 32, 32, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@
 
 # The engine of tests between PEs that pretend to be on several hosts (tests/far/engine/engine.h).
 FAR_ENGINE := $(BUILD)/tests/far/libweft_fake_engine.so
