@@ -496,7 +496,7 @@ PART ?= 1 2 3 4
 .PHONY: check-gpu
 check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs one part
 	$(PARALLEL) all tests
-	@for part in $(PART); do timeout 480 tests/prove.sh -g $(BUILD):$$part || exit; done
+	@timeout $$((480 * $(words $(PART)))) tests/prove.sh -g $(PART:%=$(BUILD):%)
 
 # Three minutes with a GPU for each of PES; STRESS and DEVICE_STRESS say what and how often (the heads of
 # tests/gpu/stress.c and device_stress.c).

@@ -3,7 +3,9 @@
 """`make test T=...`: it finds every kind of test and what that needs, and says what is wrong with a name;
 prove.sh says what is not built.
 """
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -56,8 +58,34 @@ def unbuilt(problems):
             problems.append(f"status {run.returncode}, {run.stderr[:300]}")
 
 
+def commands_of(goal, *settings):
+    """The command lines of a make goal that run prove.sh."""
+    run = subprocess.run(["make", "-n", "--no-print-directory", goal, *settings], cwd=ROOT, capture_output=True,
+                         text=True, check=True)
+    return [line.lstrip("@") for line in run.stdout.splitlines() if "tests/prove.sh" in line]
+
+
+def gpu_parts(problems):
+    """A stand-in for prove fails, and prints the tests that it has been given."""
+    with tempfile.TemporaryDirectory(prefix="weft-one-") as folder:
+        (pathlib.Path(folder) / "tests").symlink_to(ROOT / "build/tests")
+        (pathlib.Path(folder) / "bin").symlink_to(ROOT / "build/bin")
+        stand_in = pathlib.Path(folder) / "prove"
+        stand_in.write_text('#!/bin/sh\necho "$@"\nexit 1\n')
+        stand_in.chmod(0o755)
+        for settings, wanted in (((), {"1", "2", "3", "4"}), (("PART=2",), {"2"})):
+            lines = commands_of("check-gpu", f"BUILD={folder}", *settings)
+            run = subprocess.run(["sh", "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True,
+                                 env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
+            counts = set(re.findall(r"/gpu-\w+-(\d)pe\.t", run.stdout))
+            if run.returncode == 0 or counts != wanted:
+                problems.append(f"{settings}: status {run.returncode}, tests on {sorted(counts)} PEs, not on "
+                                f"{sorted(wanted)}: {run.stderr[:200]}")
+
+
 tap.run([
     ("a wrong name, or number of PEs, is one line that names near ones", errors),
     ("a test gets the programs and tools that it needs", needed),
     ("what is not built is an error ahead of all tests", unbuilt),
+    ("make check-gpu runs all parts although one fails, and fails", gpu_parts),
 ])
