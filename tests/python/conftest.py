@@ -52,7 +52,7 @@ def mapped(far):
 
 
 AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operators", "gradients": "gradients",
-         "memory": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
+         "memory": "memory", "devices": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
 
 
 def area_of(nodeid):

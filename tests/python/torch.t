@@ -19,7 +19,7 @@ BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
 PYTHON = interpreter.find("pytest", "hypothesis", "torch")
 QUIET = ["--capture=sys", "--show-capture=no"]
 TESTS = [str(HERE / f"torch_{name}.py") for name in (
-    "names", "stubs", "memory", "operators", "exchange", "matrices", "gradients")]
+    "names", "stubs", "memory", "devices", "operators", "exchange", "matrices", "gradients")]
 EXAMPLES = ROOT / "examples/python"
 
 

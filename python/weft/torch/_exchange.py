@@ -145,7 +145,8 @@ def _experts(call, name, splits, sizes, group):
 def _exchange_splits(call, group, splits, needed, input, out):
     """The splits of all members, (member, *), and how many rows the out of each has; after a look
     whether everyone has the rows that it sends."""
-    own = torch.cat([splits.flatten(), torch.tensor([needed, input.shape[0], out.shape[0]])])
+    rows = torch.tensor([needed, input.shape[0], out.shape[0]], device=splits.device)
+    own = torch.cat([splits.flatten(), rows])
     table = own.new_empty((group.size, own.numel()))
     weft.all_gather(table, own, team=group.team)
     splits, room = table[:, :-3], table[:, -1]

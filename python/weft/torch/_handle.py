@@ -37,7 +37,7 @@ def facts_at(block, nbytes):
 def bytes_at(address, nbytes, owner):
     """A uint8 tensor of that memory, which keeps `owner` alive."""
     if nbytes == 0:
-        return torch.empty(0, dtype=torch.uint8)
+        return torch.empty(0, dtype=torch.uint8, device="cpu")
     memory = (ctypes.c_char * nbytes).from_address(address)
     memory.owner = owner
     return torch.frombuffer(memory, dtype=torch.uint8)
@@ -45,7 +45,7 @@ def bytes_at(address, nbytes, owner):
 
 def tensor_in(storage, sizes, stride, dtype, offset=0):
     """A tensor, not a view of one, in this storage; offset in elements."""
-    return torch.empty(0, dtype=dtype).set_(storage, offset, sizes, stride)
+    return torch.empty(0, dtype=dtype, device="cpu").set_(storage, offset, sizes, stride)
 
 
 def contiguous_strides(sizes):
@@ -94,8 +94,8 @@ class Handle:
         self._share = share
         self.buffer_ptrs = [share.ptr(member) for member in range(group.size)]
         self.signal_pad_ptrs = [p + pad_begin(buffer_bytes) for p in self.buffer_ptrs]
-        self._buffer_array = torch.tensor(self.buffer_ptrs, dtype=torch.int64)
-        self._pad_array = torch.tensor(self.signal_pad_ptrs, dtype=torch.int64)
+        self._buffer_array = torch.tensor(self.buffer_ptrs, dtype=torch.int64, device="cpu")
+        self._pad_array = torch.tensor(self.signal_pad_ptrs, dtype=torch.int64, device="cpu")
         self._buffers = [None] * group.size
         self._pads = [None] * group.size
 

@@ -57,7 +57,7 @@ class _Job:
         """No kernel looks meanwhile."""
         rows = [word for begin, (end, _, row) in self.regions.items() for word in (begin, end, row.data_ptr())]
         torch.cuda.synchronize(self.table.device)
-        self.table[:1 + len(rows)].copy_(torch.tensor([len(self.regions), *rows]))
+        self.table[:1 + len(rows)].copy_(torch.tensor([len(self.regions), *rows], device="cpu"))
         torch.cuda.synchronize(self.table.device)
 
     def words(self):
