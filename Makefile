@@ -104,12 +104,13 @@ $(LIB): $(LIB_OBJ) src/weft.map
 	@ln -sf $(@F) $(@D)/$(SONAME) && ln -sf $(SONAME) $(@D)/libweft.so
 
 # The archive has one object, in which what is hidden is local: a program may define any name but
-# the public ones.
+# the public ones. Its code is a section of its own, by which base/place.c knows it.
 ONE_OBJ := $(BUILD)/obj/weft.o
 OBJCOPY ?= objcopy
 $(ONE_OBJ): $(LIB_OBJ)
 	$(call quiet,LD,$@)$(CC) $(CFLAGS) $(if $(findstring -flto,$(CFLAGS)),-flinker-output=nolto-rel) \
-	    -r -nostdlib -o $@ $^ && $(OBJCOPY) --localize-hidden $@
+	    -r -nostdlib -o $@ $^ && $(OBJCOPY) --localize-hidden \
+	    --rename-section .text=weft_text --rename-section .text.unlikely=weft_text $@
 
 $(ARCHIVE): $(ONE_OBJ)
 	@mkdir -p $(@D)

@@ -4,24 +4,20 @@
  * the line with the signal goes first, a second crash is final, and an alarm ends what hangs. */
 #include "base/crash.h"
 #include <execinfo.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
-#include "base/env.h"
 #include "base/log.h"
-#include "base/privilege.h"
+#include "base/place.h"
 
 enum {
     FRAMES_MAX = 32,
     FRAMES_OF_OURS = 2, /* the handler, and the kernel's way into it */
     STACK_BYTES = 64 * 1024,
-    TEXT_BYTES = 16 * 1024,
     HANG_SECONDS = 1,
 };
 
@@ -85,20 +81,33 @@ static void crash_tell_signal(int signal, const siginfo_t *info) {
         weft_note("crashed by signal %d (%s); it was in", signal, signal_name(signal));
 }
 
-/* The frames go through a pipe, so that each line has its PE and is written as a whole. */
-static void crash_tell_frames(void) {
+/* The instruction that failed, or that the signal has interrupted. */
+static const void *instruction_of(const ucontext_t *context) {
+#if defined(__x86_64__)
+    return (const void *)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (const void *)context->uc_mcontext.pc;
+#else
+    return NULL;
+#endif
+}
+
+/* The handler's own frames come first, and the kernel's way into it. */
+static void crash_tell_frames(const void *instruction) {
     static void *frames[FRAMES_MAX];
-    static char text[TEXT_BYTES];
-    int ends[2], count = backtrace(frames, FRAMES_MAX) - FRAMES_OF_OURS;
-    if (count <= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-        return;
-    backtrace_symbols_fd(frames + FRAMES_OF_OURS, count, ends[1]);
-    close(ends[1]);
-    ssize_t length = read(ends[0], text, sizeof text - 1);
-    close(ends[0]);
-    text[length > 0 ? length : 0] = '\0';
-    for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        weft_note("    %.*s", (int)strcspn(line, "\n"), line);
+    static char text[WEFT_PLACE_BYTES];
+    int count = backtrace(frames, FRAMES_MAX), first = 0;
+    while (first < count && frames[first] != instruction)
+        first++;
+    if (first == count)
+        first = FRAMES_OF_OURS;
+    for (int i = first; i < count; i++) {
+        if (frames[i] == instruction)
+            weft_place_write(instruction, text, sizeof text);
+        else
+            weft_place_write_call(frames[i], text, sizeof text);
+        weft_note("    %s", text);
+    }
 }
 
 /* True if no instruction of this thread has failed: the signal was sent, or the machine has lost a
@@ -110,7 +119,6 @@ static bool signal_is_news(int signal, const siginfo_t *info) {
 /* Once this returns the instruction faults again, or the signal is there again that came from
  * elsewhere, and the process dies where it was. */
 static void crash_handle(int signal, siginfo_t *info, void *context) {
-    (void)context;
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
     if (getpid() == owner) {
         bool first = atomic_compare_exchange_strong(&teller, &nobody, self);
@@ -120,7 +128,7 @@ static void crash_handle(int signal, siginfo_t *info, void *context) {
             crash_of = signal;
             alarm_set();
             crash_tell_signal(signal, info);
-            crash_tell_frames();
+            crash_tell_frames(instruction_of(context));
             alarm(0);
         }
     }
@@ -150,8 +158,7 @@ static void signal_watch(int signal) {
 
 void weft_crash_watch(void) {
     bool sanitized = __asan_init || __tsan_init;
-    bool wanted = strcmp(weft_env.backtrace, "0") != 0 && !weft_privileged();
-    if (owner == getpid() || sanitized || !wanted)
+    if (owner == getpid() || sanitized || !weft_place_wanted())
         return;
     owner = getpid();
     stack_set();

@@ -91,6 +91,10 @@ void weft_stall_set_where_handler(weft_where_handler *handler) {
     atomic_store(&where_handler, handler);
 }
 
+bool weft_stall_where_handled(void) {
+    return atomic_load(&where_handler) != NULL;
+}
+
 void weft_stall_where(char *where, size_t bytes) {
     weft_where_handler *handler = atomic_load(&where_handler);
     where[0] = '\0';

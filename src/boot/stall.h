@@ -29,6 +29,7 @@ const char *weft_stall_activity(int pid);
  * It is asked once a wait lasts; languages other than C set it (shmemx_set_where_handler). */
 typedef void weft_where_handler(char *where, size_t bytes);
 void weft_stall_set_where_handler(weft_where_handler *handler);
+bool weft_stall_where_handled(void);
 void weft_stall_where(char *where, size_t bytes);
 
 #endif

@@ -4,10 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/crash.h"
+#include "base/place.h"
 #include "boot/boot.h"
+#include "boot/stall.h"
 
 /* Why to order is more than an instruction: the job is not plain, or there are devices; letters. */
 enum { ORDER_BY_CALL = 1, ORDER_LETTERS = 2 };
@@ -152,6 +155,27 @@ void weft_job_panic(const char *format, ...) {
     weft_job_panic_bare("%s: %s", weft_current_call, text);
 }
 
+/* Writes the message, and where in the program the call stands: as the program's handler has it, or
+ * a line for each caller. Threads of the library's own stand nowhere in it. */
+static void panic_tell(const char *text) {
+    void *calls[WEFT_PLACE_CALLS];
+    char place[WEFT_PLACE_BYTES];
+    weft_log("%s", text);
+    if (strcmp(weft_current_call, WEFT_NO_CALL) == 0)
+        return;
+    if (weft_stall_where_handled()) {
+        weft_stall_where(place, sizeof place);
+        if (*place)
+            weft_log("    %s", place);
+        return;
+    }
+    int count = weft_place_calls(calls);
+    for (int i = 0; i < count; i++) {
+        weft_place_write_call(calls[i], place, sizeof place);
+        weft_log("    %s", place);
+    }
+}
+
 void weft_job_panic_bare(const char *format, ...) {
     char text[TEXT_BYTES];
     va_list arguments;
@@ -162,12 +186,12 @@ void weft_job_panic_bare(const char *format, ...) {
     bool running = weft_job.phase == WEFT_JOB_RUNNING;
     bool handled = running && !ends_it && weft_boot_end_handled();
     if (!handled)
-        weft_log("%s", text);
+        panic_tell(text);
     if (running)
         weft_boot_end_job(WEFT_STATUS_ERROR, true);
     if (handled) {
         weft_boot_tell_error(text); /* which may leave this call, and has the text then */
-        weft_log("%s", text);
+        panic_tell(text);
     }
     fflush(stdout);
     weft_boot_exit(WEFT_STATUS_ERROR);

@@ -44,10 +44,12 @@ def deaths():
     expect_end(job, 1, 0, seconds_max=3)
 
 
-@case("an error on one PE ends all, with one line")
+@case("an error on one PE ends all, with one message and the place in the program")
 def error():
     job = expect_end(torchrun(3, [ENDING, "misuse", 0]), 1, 71)
-    assert "".join(job.err).count("\n") == 1 and "shmem_long_p: argument pe is 99" in job.err[1], job.err
+    said = job.err[1].splitlines()
+    assert job.err[0] == job.err[2] == "" and "shmem_long_p: argument pe is 99" in said[0], job.err
+    assert all(re.search(r"\):     ending\+0x", line) for line in said[1:]) and said[-1].endswith(" (main)"), job.err
 
 
 @case("exit with a status while others wait: they name it, and that PE has it")

@@ -28,8 +28,10 @@ int main(int argc, char **argv) {
     int me = shmem_my_pe();
     shmem_long_p(&arrived, me + 5, (me + 1) % shmem_n_pes());
     shmem_barrier_all();
-    if (argc > 1 && me == 1)
+    if (argc == 2 && me == 1)
         *nowhere = 1; /* the crash */
+    if (argc == 3 && me == 1)
+        shmem_long_p(&arrived, 1, 9); /* the misuse */
     volatile char *private = malloc(3);
     private[3] = 0; /* beyond */
     shmem_barrier_all();
@@ -59,14 +61,16 @@ def run(problems, command, debugger, wanted, arguments="", **options):
 
 
 def where_it_fails(problems):
-    run(problems, "oshrun -n 2 --tag-output gdb -batch -ex run -ex backtrace --args ./program", "gdb",
+    recipe = "oshrun -n 2 --tag-output gdb -batch -ex 'catch syscall exit_group' -ex run -ex backtrace --args ./program"
+    run(problems, recipe, "gdb",
         [rf"^\[1\] #0 .*main \(.*\) at .*program\.c:{line_of('the crash')}$", r"PE 0 .*in shmem_barrier_all: PE 1 "], "crash")
+    run(problems, recipe, "gdb", [rf"^\[1\] #\d+ .*main \(.*\) at .*program\.c:{line_of('the misuse')}$"], "misuse there")
 
 
 def by_hand(problems):
     run(problems, "oshrun -n 2 sh -c '[ $WEFT_PE = 0 ] && exec gdb ./program; exec ./program'", "gdb",
         [r"Breakpoint 1, main", r"\$1 = 6$", "exited normally"],
-        input=f"set style enabled off\nbreak {line_of('argc > 1')}\nrun\nprint arrived\ncontinue\nquit\n")
+        input=f"set style enabled off\nbreak {line_of('argc == 2')}\nrun\nprint arrived\ncontinue\nquit\n")
 
 
 def memory(problems):

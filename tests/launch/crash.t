@@ -95,7 +95,7 @@ FOLDER = tempfile.mkdtemp(prefix="weft-crash-")
 atexit.register(shutil.rmtree, FOLDER)
 PROGRAM = f"{FOLDER}/program"
 pathlib.Path(f"{PROGRAM}.c").write_text(SOURCE)
-subprocess.run([BUILD / "bin/oshcc", "-D_GNU_SOURCE", "-w", "-O0", "-rdynamic", f"{PROGRAM}.c", "-o", PROGRAM], check=True)
+subprocess.run([BUILD / "bin/oshcc", "-D_GNU_SOURCE", "-w", "-O0", f"{PROGRAM}.c", "-o", PROGRAM], check=True)
 
 
 def crash(how, number, where="weft_test_crash_here", npes=2):
