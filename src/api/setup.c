@@ -102,12 +102,12 @@ API(int, pe_accessible, (int pe)) {
 
 API(int, addr_accessible, (const void *addr, int pe)) {
     weft_check_running(__func__);
-    return weft_route_symmetric(addr, 1, pe);
+    return weft_route_symmetric(addr, 1, pe) && !weft_statics_meet_hole(addr, 1);
 }
 
 /* Static data is mapped a second time beside the peers', but here keeps the address it has. */
 static void *find_pointer(const void *dest, int pe) {
-    void *near = weft_near(dest, 0, pe);
+    void *near = weft_statics_meet_hole(dest, 1) ? NULL : weft_near(dest, 0, pe);
     return near && pe == weft_job.pe ? (void *)dest : near;
 }
 

@@ -88,6 +88,14 @@ static char *place_find_around(const struct reader *reader, const struct weft_fa
                            (unsigned long)lowest, window_names[place->window], now);
         return NULL;
     }
+    if (place->window == WEFT_FAR_STATICS &&
+        weft_holes_meet(&weft_windows.statics.holes, lowest, bytes)) {
+        weft_letter_refuse(reader->from,
+                           "it names %zu bytes at offset %#lx of the statics, which are not all "
+                           "variables",
+                           bytes, (unsigned long)lowest);
+        return NULL;
+    }
     bool must_settle = !is_in_space(place) && !weft_far_settled(reader->from);
     return must_settle ? NULL : slot_begin(window, place->slot) + place->offset;
 }

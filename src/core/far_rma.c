@@ -19,7 +19,8 @@ static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
     for (uint32_t window = 0; window < nwindows; window++) {
         const struct weft_window *w = weft_far_window(window);
         uintptr_t offset = w ? (uintptr_t)p - w->local : 0;
-        if (!w || !weft_window_fits(weft_far_window_bytes(window), offset, bytes))
+        if (!w || !weft_window_fits(weft_far_window_bytes(window), offset, bytes) ||
+            (window == WEFT_FAR_STATICS && weft_statics_meet_hole(p, bytes)))
             continue;
         *place = (struct weft_far_place){window, weft_far_slot(pe), offset};
         return true;

@@ -165,12 +165,15 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     const struct weft_static *statics = weft_static_data();
     struct weft_segment *segment = &weft_windows.statics;
     *segment = (struct weft_segment){.fd = -1};
-    if (weft_job.npes == 1 && statics->begin)
+    if (weft_job.npes == 1 && statics->begin) {
+        segment->holes = statics->holes;
         segment->window = (struct weft_window){
             .local = statics->begin, .bytes = statics->bytes, .step = 1, .count = 1};
+    }
     if (weft_job.npes == 1 || common->static_bytes == 0)
         return 0;
-    int result = weft_segment_alloc_at(segment, near, statics->begin, statics->bytes, statics->fd);
+    int result = weft_segment_alloc_at(segment, near, statics->begin, statics->bytes,
+                                       &statics->holes, statics->fd);
     if (result < 0)
         weft_log("cannot map the static data of %u PEs, of %s each: %s; raise the limit on "
                  "address space (ulimit -v)",

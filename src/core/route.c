@@ -6,5 +6,5 @@ bool weft_route_finds(const void *p, size_t bytes, int pe) {
     int where = far ? weft_job.pe : pe;
     if (weft_job.devices && weft_space_device->route->near(p, bytes, where))
         return true;
-    return far && weft_near(p, bytes, where);
+    return far && weft_near(p, bytes, where) && !weft_statics_meet_hole(p, bytes);
 }

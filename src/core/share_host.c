@@ -118,7 +118,7 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     struct weft_slots members = {
         .step = 1, .count = (uint32_t)share->count, .mine = (uint32_t)share->member};
     int error =
-        weft_segment_alloc_at(segment, &members, own->window.local, own->slot_bytes, own->fd);
+        weft_segment_alloc_at(segment, &members, own->window.local, own->slot_bytes, NULL, own->fd);
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)

@@ -23,7 +23,6 @@
 #include "base/size.h"
 #include "boot/boot.h"
 #include "core/job.h"
-#include "core/window.h"
 
 static struct weft_static data = {.fd = -1};
 
@@ -100,39 +99,60 @@ static uint64_t fingerprint(const struct executable *e) {
 }
 
 /* The writable pages of one loadable segment, without what the loader has made read-only. */
-static void writable_range(const struct executable *e, const ElfW(Phdr) * load, uintptr_t *begin,
-                           uintptr_t *end) {
-    const ElfW(Phdr) *relro = find_header(e, PT_GNU_RELRO);
-    *begin = weft_page_down(e->base + load->p_vaddr);
-    *end = weft_page_up(e->base + load->p_vaddr + load->p_memsz);
-    if (!relro || relro->p_vaddr < load->p_vaddr || relro->p_vaddr >= load->p_vaddr + load->p_memsz)
-        return;
-    uintptr_t protected_end = weft_page_down(e->base + relro->p_vaddr + relro->p_memsz);
-    if (protected_end > *begin)
-        *begin = protected_end < *end ? protected_end : *end;
+struct writable {
+    size_t nheaders; /* looked at */
+    uintptr_t begin, end;
+    uintptr_t file_end; /* pages from here on are zeros at the start */
+};
+
+static bool is_inside(const ElfW(Phdr) * h, const ElfW(Phdr) * load) {
+    return h && h->p_vaddr >= load->p_vaddr && h->p_vaddr < load->p_vaddr + load->p_memsz;
 }
 
-/* The writable segment with the data: the last one, where a linker makes several. A program without
- * a dynamic loader has the C library's own state in there, which must not be shared. */
-static void find_data(struct weft_static *found, size_t *file_bytes) {
-    struct executable e = {0};
-    dl_iterate_phdr(take_first, &e);
-    if (!find_header(&e, PT_INTERP) || !links_weft(&e))
-        return;
-    for (size_t i = 0; i < e.nheaders; i++) {
-        const ElfW(Phdr) *h = &e.headers[i];
-        uintptr_t begin, end;
+/* Finds the next segment with such pages. */
+static bool next_writable(const struct executable *e, struct writable *w) {
+    const ElfW(Phdr) *relro = find_header(e, PT_GNU_RELRO);
+    while (w->nheaders < e->nheaders) {
+        const ElfW(Phdr) *h = &e->headers[w->nheaders++];
         if (h->p_type != PT_LOAD || !(h->p_flags & PF_W))
             continue;
-        writable_range(&e, h, &begin, &end);
-        if (begin < end) {
-            found->begin = begin;
-            found->bytes = end - begin;
-            uintptr_t file_end = e.base + h->p_vaddr + h->p_filesz;
-            *file_bytes = file_end > begin ? file_end - begin : 0;
-        }
+        w->begin = weft_page_down(e->base + h->p_vaddr);
+        w->end = weft_page_up(e->base + h->p_vaddr + h->p_memsz);
+        w->file_end = weft_page_up(e->base + h->p_vaddr + h->p_filesz);
+        uintptr_t fixed = is_inside(relro, h)
+                              ? weft_page_down(e->base + relro->p_vaddr + relro->p_memsz)
+                              : w->begin;
+        if (fixed > w->begin)
+            w->begin = fixed;
+        if (w->file_end < w->begin)
+            w->file_end = w->begin;
+        if (w->begin < w->end)
+            return true;
     }
-    found->fingerprint = fingerprint(&e);
+    return false;
+}
+
+/* Adds the pages of one more segment: the headers are in the order of addresses. Of more segments
+ * than a window can have holes between, the first ones are left out. */
+static void add_pages(struct weft_static *found, uintptr_t begin, uintptr_t end) {
+    struct weft_holes *holes = &found->holes;
+    if (found->begin && holes->count == WEFT_HOLES_MAX)
+        *found = (struct weft_static){.fd = -1};
+    if (!found->begin)
+        found->begin = begin;
+    else if (begin > found->begin + found->bytes)
+        holes->hole[holes->count++] = (struct weft_hole){found->bytes, begin - found->begin};
+    found->bytes = end - found->begin;
+}
+
+/* The writable segments; a linker makes several for large arrays. A program without a dynamic
+ * loader has the C library's own state in there, which must not be shared. */
+static void find_data(struct weft_static *found, const struct executable *e) {
+    if (!find_header(e, PT_INTERP) || !links_weft(e))
+        return;
+    for (struct writable next = {0}; next_writable(e, &next);)
+        add_pages(found, next.begin, next.end);
+    found->fingerprint = fingerprint(e);
 }
 
 /* --- Moving it ------------------------------------------------------------------------------- */
@@ -200,17 +220,24 @@ static bool copy_run(const struct weft_static *from, struct run run) {
     return true;
 }
 
-/* Copies what is not zero: all pages that come from the file, and the touched ones behind them. */
-static bool copy_pages(const struct weft_static *from, size_t file_bytes) {
-    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    uintptr_t end = from->begin + from->bytes;
-    struct run run = {from->begin, weft_page_up(from->begin + file_bytes)};
-    bool complete = copy_run(from, run);
-    while (complete && run.end < end) {
-        if (scan_run(pagemap, run.end, end, &run) < 0)
-            read_run(pagemap, run.end, end, &run);
+/* Copies what is not zero in a segment: all pages that come from the file, and the touched ones
+ * behind them. */
+static bool copy_segment(const struct weft_static *from, const struct writable *w, int pagemap) {
+    struct run run = {w->begin, w->file_end};
+    bool complete = w->begin < from->begin || copy_run(from, run);
+    while (complete && w->begin >= from->begin && run.end < w->end) {
+        if (scan_run(pagemap, run.end, w->end, &run) < 0)
+            read_run(pagemap, run.end, w->end, &run);
         complete = copy_run(from, run);
     }
+    return complete;
+}
+
+static bool copy_pages(const struct weft_static *from, const struct executable *e) {
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    bool complete = true;
+    for (struct writable next = {0}; complete && next_writable(e, &next);)
+        complete = copy_segment(from, &next, pagemap);
     if (pagemap >= 0)
         syscall(SYS_close, pagemap);
     return complete;
@@ -218,8 +245,13 @@ static bool copy_pages(const struct weft_static *from, size_t file_bytes) {
 
 /* Arguments of syscall() are longs: an int may leave the upper half of its stack slot undefined. */
 static bool map_over(const struct weft_static *over, int flags) {
-    return syscall(SYS_mmap, over->begin, over->bytes, (long)(PROT_READ | PROT_WRITE),
-                   (long)(flags | MAP_FIXED), (long)over->fd, 0L) == (long)over->begin;
+    bool complete = true;
+    size_t begin, end = 0;
+    while (complete && weft_holes_next_piece(&over->holes, end, over->bytes, &begin, &end))
+        complete = syscall(SYS_mmap, over->begin + begin, end - begin,
+                           (long)(PROT_READ | PROT_WRITE), (long)(flags | MAP_FIXED),
+                           (long)over->fd, (long)begin) == (long)(over->begin + begin);
+    return complete;
 }
 
 /* --- Forked children ------------------------------------------------------------------------- */
@@ -285,13 +317,15 @@ static bool watch_forks(void) {
  * is: it is not symmetric then, and a use of it as such is reported as misuse. */
 static void move(void) {
     static bool moved; /* or tried to */
-    size_t file_bytes = 0;
-    find_data(&data, &file_bytes);
+    struct executable e = {0};
+    dl_iterate_phdr(take_first, &e);
+    if (!data.begin)
+        find_data(&data, &e);
     if (moved || !data.begin || !weft_boot_expected() || !watch_forks())
         return;
     moved = true;
     data.fd = weft_memfd_create("weft-static", data.bytes);
-    if (data.fd < 0 || !copy_pages(&data, file_bytes) || !map_over(&data, MAP_SHARED)) {
+    if (data.fd < 0 || !copy_pages(&data, &e) || !map_over(&data, MAP_SHARED)) {
         if (data.fd >= 0)
             close(data.fd);
         data.fd = -1;

@@ -11,12 +11,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "core/window.h"
 
+/* From the first writable segment to the end of the last one. An executable has several if it is
+ * compiled with -mcmodel=medium, for example, and constants may lie between them. */
 struct weft_static {
-    uintptr_t begin;      /* page-aligned; 0 when there is nothing symmetric */
-    size_t bytes;         /* whole pages */
-    uint64_t fingerprint; /* of the executable: PEs share statics only with their like */
-    int fd;               /* -1 unless mapped over */
+    uintptr_t begin;         /* page-aligned; 0 when there is nothing symmetric */
+    size_t bytes;            /* whole pages */
+    struct weft_holes holes; /* whole pages that stay as they are */
+    uint64_t fingerprint;    /* of the executable: PEs share statics only with their like */
+    int fd;                  /* -1 unless mapped over */
 };
 
 /* What this process has; the same from weft_static_move_late to the end. */

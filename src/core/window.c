@@ -52,14 +52,19 @@ static void *reserve(size_t bytes, size_t alignment) {
     return base + skip;
 }
 
-/* Maps a member's memory into its slot. Children of this process do not get it. */
+/* Maps a member's memory into its slot, except for the holes. Children of this process do not get
+ * it. */
 static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, size_t bytes) {
-    void *at = weft_window_slot_begin(&segment->window, slot);
-    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
-        MAP_FAILED)
-        return -errno;
-    madvise(at, bytes, MADV_DONTFORK);
-    madvise(at, bytes, MADV_HUGEPAGE); /* only where the system allows it for shared memory */
+    char *at = weft_window_slot_begin(&segment->window, slot);
+    size_t begin, end = 0;
+    while (weft_holes_next_piece(&segment->holes, end, bytes, &begin, &end)) {
+        if (mmap(at + begin, end - begin, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)begin) == MAP_FAILED)
+            return -errno;
+        madvise(at + begin, end - begin, MADV_DONTFORK);
+        /* Only where the system allows it for shared memory. */
+        madvise(at + begin, end - begin, MADV_HUGEPAGE);
+    }
     return 0;
 }
 
@@ -108,8 +113,10 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name,
 }
 
 int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
-                          uintptr_t local, size_t bytes, int fd) {
+                          uintptr_t local, size_t bytes, const struct weft_holes *holes, int fd) {
     *segment = (struct weft_segment){.fd = -1}; /* the memory is not its own */
+    if (holes)
+        segment->holes = *holes;
     size_t stride = weft_page_up(bytes);
     void *base = reserve(slots->count * stride, weft_page_bytes());
     if (!base)

@@ -21,6 +21,16 @@
  * on every PE: an offset in the heap that is aligned is an aligned address everywhere. */
 #define WEFT_SEGMENT_ALIGN ((size_t)1 << 30)
 
+/* Parts of a slot without memory, in ascending order: what lies between the writable segments of an
+ * executable. weft_near does not look at them, so an access to a hole faults. */
+#define WEFT_HOLES_MAX 8
+struct weft_holes {
+    unsigned count;
+    struct weft_hole {
+        size_t begin, end; /* offsets */
+    } hole[WEFT_HOLES_MAX];
+};
+
 /* The PEs that have slots: first, first + step, ..., count of them. This PE has number `mine`. */
 struct weft_slots {
     uint32_t first, step, count, mine;
@@ -31,6 +41,7 @@ struct weft_segment {
     size_t slot_bytes;         /* usable bytes of a slot: the smallest among the members */
     uint32_t mine;             /* this PE's slot */
     int fd;                    /* own memory */
+    struct weft_holes holes;   /* of statics */
     unsigned nextents;
     struct weft_extent {
         size_t offset, bytes;
@@ -53,9 +64,10 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name,
                        const struct weft_slots *slots, size_t slot_bytes, size_t slot_bytes_min);
 
 /* Reserves slots for memory that lies elsewhere already (static data at `local`, backed by `fd`).
- * The own slot is a second mapping of it, so that no access has to ask whether it is its own. */
+ * The own slot is a second mapping of it, so that no access has to ask whether it is its own. The
+ * same holes are in every slot; NULL if there are none. */
 int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
-                          uintptr_t local, size_t bytes, int fd);
+                          uintptr_t local, size_t bytes, const struct weft_holes *holes, int fd);
 
 /* Maps fds[slot] into every other slot; slot_bytes is what all agreed on. */
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
@@ -87,6 +99,38 @@ bool weft_segment_find_data(const struct weft_segment *segment, size_t from, siz
 /* Whether there are slots: not so of what a PE alone has in place. */
 static inline bool weft_segment_is_mapped(const struct weft_segment *segment) {
     return segment->window.stride != 0;
+}
+
+/* Finds the memory of a slot from `offset` up to the next hole or the end, `bytes`: *begin to *end.
+ * False if there is none. */
+static inline bool weft_holes_next_piece(const struct weft_holes *holes, size_t offset,
+                                         size_t bytes, size_t *begin, size_t *end) {
+    *begin = offset;
+    *end = bytes;
+    for (unsigned i = 0; i < holes->count; i++) {
+        const struct weft_hole *hole = &holes->hole[i];
+        if (*begin >= hole->begin && *begin < hole->end)
+            *begin = hole->end;
+        else if (*begin<hole->begin && * end> hole->begin)
+            *end = hole->begin;
+    }
+    return *begin < *end;
+}
+
+/* Whether [offset, offset + bytes) meets a hole. */
+static inline bool weft_holes_meet(const struct weft_holes *holes, size_t offset, size_t bytes) {
+    for (unsigned i = 0; i < holes->count; i++)
+        if (offset < holes->hole[i].end && offset + bytes > holes->hole[i].begin)
+            return true;
+    return false;
+}
+
+/* Whether [p, p + bytes) lies between two segments of the executable, where constants may be:
+ * inside the window of the statics, but not symmetric. */
+static inline bool weft_statics_meet_hole(const void *p, size_t bytes) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    return statics->holes.count > 0 &&
+           weft_holes_meet(&statics->holes, (uintptr_t)p - statics->window.local, bytes);
 }
 
 void weft_segment_free(struct weft_segment *segment);

@@ -102,29 +102,42 @@ static void heap_register(void) {
     weft_gpu_leave(scope);
 }
 
-/* In place, where the program has them; and the peers'. Once. */
+static void statics_each_piece(char *slot, bool (*run)(void *at, size_t bytes)) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    size_t begin, end = 0;
+    while (weft_holes_next_piece(&statics->holes, end, statics->window.bytes, &begin, &end))
+        run(slot + begin, end - begin);
+}
+
+/* In place, where the program has them; and the peers'. */
+static void statics_each(bool (*run)(void *at, size_t bytes)) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    statics_each_piece((char *)statics->window.local, run);
+    for (uint32_t slot = 0; weft_segment_is_mapped(statics) && slot < statics->window.count; slot++)
+        statics_each_piece(weft_window_slot_begin(&statics->window, slot), run);
+}
+
+/* Once. */
 static void statics_register(void) {
     const struct weft_segment *statics = &weft_windows.statics;
-    size_t bytes = statics->window.bytes;
-    if (bytes == 0 || registered.refused)
+    if (statics->window.bytes == 0 || registered.refused)
         return;
     registered.statics = true;
-    memory_register((void *)statics->window.local, bytes);
-    for (uint32_t slot = 0; weft_segment_is_mapped(statics) && slot < statics->window.count; slot++)
-        memory_register(weft_window_slot_begin(&statics->window, slot), bytes);
+    statics_each(memory_register);
+}
+
+static bool memory_unregister(void *at, size_t bytes) {
+    (void)bytes;
+    weft_gpu_unregister(at);
+    return true;
 }
 
 static void host_unregister(void) {
-    const struct weft_segment *statics = &weft_windows.statics;
     for (unsigned piece = 0; piece < registered.npieces; piece++)
         for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
             weft_gpu_unregister((char *)heap_slot_at(slot) + registered.pieces[piece]);
     if (registered.statics)
-        weft_gpu_unregister((void *)statics->window.local);
-    for (uint32_t slot = 0;
-         registered.statics && weft_segment_is_mapped(statics) && slot < statics->window.count;
-         slot++)
-        weft_gpu_unregister(weft_window_slot_begin(&statics->window, slot));
+        statics_each(memory_unregister);
     memset(&registered, 0, sizeof registered);
 }
 

@@ -17,6 +17,8 @@ long initialised[4] = {11, 22, 33, 44};
 static long zeros[4];
 static char huge[HUGE_BYTES];
 static int constructed;
+static long table[100000] = {5};                              /* .ldata if the model is medium */
+static const long constants[100000] = {[0] = 6, [99999] = 7}; /* .lrodata then */
 static const char *const text = "kept";
 static long (*function)(long) = labs;
 
@@ -37,6 +39,11 @@ static void values_survive(int me) {
     EXPECT(strcmp(text, "kept") == 0 && function(-3) == 3, "pointers in .data are damaged");
     EXPECT(shmem_ptr(zeros, me) == zeros, "shmem_ptr of the own PE is another address");
     EXPECT(shmem_addr_accessible(zeros, me), "a static is not accessible");
+    EXPECT(shmem_addr_accessible(&table[99999], me), "a large array is not accessible");
+    EXPECT(table[0] == 5 && table[99999] == 0, "%ld %ld", table[0], table[99999]);
+    EXPECT(constants[0] == 6 && constants[99999] == 7, "%ld %ld", constants[0], constants[99999]);
+    EXPECT(!shmem_addr_accessible(&constants[50000], me) && !shmem_ptr(&constants[50000], me),
+           "a constant is accessible");
     int local;
     EXPECT(!shmem_addr_accessible(&local, me), "the stack is accessible");
 }
@@ -47,11 +54,13 @@ static void neighbours_write(int me, int npes) {
     shmem_barrier_all();
     shmem_long_p(&initialised[1], 1000 + me, next);
     shmem_long_p(&zeros[2], 2000 + me, next);
+    shmem_long_p(&table[7], 4000 + me, next);
     shmem_long_p(function_static(), 3000 + me, next);
     shmem_char_p(&huge[HUGE_BYTES - 1], (char)(me + 1), next);
     shmem_barrier_all();
     EXPECT(initialised[1] == 1000 + previous, "%ld", initialised[1]);
     EXPECT(zeros[2] == 2000 + previous, "%ld", zeros[2]);
+    EXPECT(table[7] == 4000 + previous, "%ld", table[7]);
     EXPECT(*function_static() == 3000 + previous, "%ld", *function_static());
     EXPECT(huge[HUGE_BYTES - 1] == (char)(previous + 1), "%d", huge[HUGE_BYTES - 1]);
     EXPECT(shmem_long_g(&zeros[2], previous) == 2000 + (previous + npes - 1) % npes, "get");
@@ -64,6 +73,7 @@ static int child(void) {
     zeros[3] = 1;
     initialised[0] = -1;
     huge[0] = 9;
+    table[0] = 1;
     *function_static() = -1;
     return wrong + (zeros[3] != 1) + (initialised[0] != -1);
 }
@@ -79,7 +89,8 @@ static void children_are_private(void) {
     int status = -1;
     waitpid(pid, &status, 0);
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child's status %x", status);
-    EXPECT(zeros[3] == 43 && initialised[0] == 11 && huge[0] == 0, "the child wrote to the parent");
+    EXPECT(zeros[3] == 43 && initialised[0] == 11 && huge[0] == 0 && table[0] == 5,
+           "the child wrote to the parent");
     EXPECT(*function_static() == before, "the child wrote to the parent's function static");
     shmem_barrier_all();
 }

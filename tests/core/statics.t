@@ -1,6 +1,7 @@
 #!/bin/sh
-# Static data under every way to build an executable: PIE and not, gcc, clang, lld, sanitizers, the
-# archive instead of the shared library; and a 1 GiB zero array that must cost nothing at start-up.
+# Static data under many ways to build an executable: PIE and not, gcc, clang, lld, sanitizers, the
+# archive instead of the shared library, code models with several writable segments; and a 1 GiB
+# zero array that must cost nothing at start-up.
 build=${WEFT_BUILD:-build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -29,6 +30,12 @@ try 'gcc, fixed addresses' -fno-pie -no-pie
 try 'gcc, lazy binding' -Wl,-z,lazy
 try 'gcc, bound at start' -Wl,-z,now
 try 'gcc, address sanitizer' -fsanitize=address,undefined
+if [ "$(uname -m)" = x86_64 ]; then
+    try 'gcc, two writable segments' -mcmodel=medium
+    try 'gcc, two writable segments at fixed addresses' -mcmodel=medium -fno-pie -no-pie
+    try 'gcc, two writable segments, gold' -mcmodel=medium -fuse-ld=gold
+    try 'gcc, large model, 3 GiB of zeros' -mcmodel=large -DHUGE_BYTES='(3L<<30)'
+fi
 try 'gcc, 1 GiB of zeros' -DHUGE_BYTES='(1L<<30)'
 compiler=clang
 try 'clang, position-independent' -fPIE -pie
