@@ -40,6 +40,41 @@ int main(void) {
 }
 """
 
+PLUGIN = """
+#include <shmem.h>
+int plugin_run(int calls) {
+    static int sum;
+    if (!calls)
+        return 0;
+    shmem_init();
+    int *value = shmem_calloc(1, sizeof *value);
+    shmem_int_atomic_add(value, shmem_my_pe() + 1, 0);
+    shmem_barrier_all();
+    sum = shmem_int_g(value, 0);
+    shmem_finalize();
+    return sum != 3;
+}
+"""
+HOST = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    for (int round = 0; round < 2; round++) {
+        void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+        int (*run)(int) = (int (*)(int))dlsym(plugin, "plugin_run");
+        if (run(argc > 2) || dlclose(plugin))
+            return 1;
+    }
+    pid_t child = fork();
+    if (child == 0)
+        exit(0);
+    int status = 1;
+    return waitpid(child, &status, 0) != child || status;
+}
+"""
+
 
 def names(path, *options):
     text = subprocess.run(["nm", "-P", *options, str(path)], capture_output=True, text=True, check=True).stdout
@@ -96,9 +131,23 @@ def names_of_ours(problems):
         run_with(problems, *way, source=source, npes=[2])
 
 
+def plugin_closed(problems):
+    (WORK / "plugin.c").write_text(PLUGIN)
+    (WORK / "host.c").write_text(HOST)
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{ROOT / 'include'}", f"-I{BUILD / 'include'}", "-o", "plugin.so",
+                    "plugin.c", str(ARCHIVE), "-ldl", "-lpthread", "-lm"], cwd=WORK, check=True)
+    subprocess.run(["gcc", "-o", "host", "host.c", "-ldl"], cwd=WORK, check=True)
+    for args in [], ["calls"]:
+        ran = subprocess.run([str(BUILD / "bin/oshrun"), "-n", "2", "./host", "./plugin.so", *args], cwd=WORK,
+                             capture_output=True, text=True, timeout=60)
+        if ran.returncode or ran.stderr:
+            problems.append(f"{args}: status {ran.returncode}: {ran.stderr[:400]}")
+
+
 tap.run([
     ("libweft.a exports the names of libweft.so, and no other", exports),
     ("it is one object", one_object),
     ("a program that has it inside works", works),
+    ("a plugin with it inside may be closed, and opened again", plugin_closed),
     ("a program may have functions by the names of internal ones", names_of_ours),
 ])
