@@ -48,6 +48,7 @@ API(int, init_thread, (int requested, int *provided)) {
 
 /* Programs call it once more at their end; then it does nothing. */
 API(void, finalize, (void)) {
+    weft_init_notice_fork();
     if (weft_job.phase == WEFT_JOB_AFTER && !weft_job.checked)
         return;
     weft_check_running(__func__);

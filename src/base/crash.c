@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "base/child.h"
 #include "base/log.h"
 #include "base/place.h"
 
@@ -119,6 +120,8 @@ static bool signal_is_news(int signal, const siginfo_t *info) {
 /* Once this returns the instruction faults again, or the signal is there again that came from
  * elsewhere, and the process dies where it was. */
 static void crash_handle(int signal, siginfo_t *info, void *context) {
+    if (signal == SIGSEGV && weft_child_repair(info)) /* first: see there what may be missing */
+        return;
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
     if (getpid() == owner) {
         bool first = atomic_compare_exchange_strong(&teller, &nobody, self);
@@ -131,6 +134,10 @@ static void crash_handle(int signal, siginfo_t *info, void *context) {
             crash_tell_frames(instruction_of(context));
             alarm(0);
         }
+    } else if (owner != 0 && info->si_code == SEGV_MAPERR && weft_child_lacks(info->si_addr)) {
+        weft_note("process %d, a child of this PE, crashed at address %p: that is symmetric "
+                  "memory, which no child process has; copy what the child needs before the fork",
+                  (int)getpid(), info->si_addr);
     }
     signal_reset(signal);
     if (signal_is_news(signal, info))
@@ -154,6 +161,11 @@ static void signal_watch(int signal) {
         action = {.sa_sigaction = crash_handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     if (sigaction(signal, NULL, &found) == 0 && found.sa_handler == SIG_DFL)
         sigaction(signal, &action, NULL);
+}
+
+void weft_crash_repair_children(void) {
+    if (!__asan_init && !__tsan_init)
+        signal_watch(SIGSEGV);
 }
 
 void weft_crash_watch(void) {

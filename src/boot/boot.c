@@ -64,13 +64,22 @@ static int attach_alone(void) {
     return error;
 }
 
+static pid_t meeting_process;
+
+/* A child leaves the launcher's connection to its parent. */
+static void close_source_at_exit(void) {
+    if (getpid() == meeting_process)
+        weft_boot_close_source();
+}
+
 static int attach_by_meeting(const struct weft_source *source) {
     struct weft_identity self;
     int error = weft_source_identify(source, &self);
     if (error)
         return error;
     weft_attachment.source = source;
-    atexit(weft_boot_close_source);
+    meeting_process = getpid();
+    atexit(close_source_at_exit);
     if (self.npes == 1)
         return attach_alone();
     error = weft_meet(&self, &weft_attachment);

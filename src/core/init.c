@@ -38,6 +38,7 @@ static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static int init_count;
 static _Atomic int thread_level;
 static pthread_t init_thread;
+static pid_t init_process;
 static _Atomic bool initialized; /* asked for at any time by any thread */
 
 /* What PEs show each other besides descriptors. */
@@ -296,6 +297,12 @@ static void forked(void) {
     unshare_memory();
 }
 
+/* Children of _Fork() and clone(2) take themselves for PEs. */
+void weft_init_notice_fork(void) {
+    if (weft_job.phase == WEFT_JOB_RUNNING && init_count > 0 && getpid() != init_process)
+        forked();
+}
+
 static void close_devices(void) {
     if (weft_space_device)
         weft_space_device->close();
@@ -368,6 +375,8 @@ static void finalize_at_exit(int status) {
 
 static void end_at_exit(int status, void *unused) {
     (void)unused;
+    if (init_process != 0 && init_process != getpid())
+        return; /* a child, which is no PE */
     finalize_at_exit(status);
     weft_boot_part();
 }
@@ -419,6 +428,7 @@ static int begin(int requested) {
     if (init_count++ == 0) {
         atomic_store(&thread_level, requested);
         init_thread = pthread_self();
+        init_process = getpid();
         greet();
     }
     if (requested > atomic_load(&thread_level))
@@ -429,6 +439,7 @@ static int begin(int requested) {
 
 int weft_init(int requested, int *provided) {
     WEFT_IN_CALL("shmem_init");
+    weft_init_notice_fork();
     if (weft_job.phase == WEFT_JOB_FORKED) {
         weft_log("shmem_init in a forked child of a PE: a child is no PE; start programs with "
                  "exec, or fork before shmem_init");

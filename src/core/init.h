@@ -8,6 +8,10 @@
 /* 0 or -errno, logged. `provided` (may be NULL) receives the thread level. */
 int weft_init(int requested, int *provided);
 void weft_finalize(void);
+
+/* Makes a child that was made without the handlers of pthread_atfork know that it is no PE. */
+void weft_init_notice_fork(void);
+
 bool weft_initialized(void);
 int weft_thread_level(void);
 

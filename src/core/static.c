@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/child.h"
+#include "base/crash.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "boot/boot.h"
@@ -136,6 +138,8 @@ static bool next_writable(const struct executable *e, struct writable *w) {
  * than a window can have holes between, the first ones are left out. */
 static void add_pages(struct weft_static *found, uintptr_t begin, uintptr_t end) {
     struct weft_holes *holes = &found->holes;
+    if (begin == end)
+        return;
     if (found->begin && holes->count == WEFT_HOLES_MAX)
         *found = (struct weft_static){.fd = -1};
     if (!found->begin)
@@ -150,8 +154,14 @@ static void add_pages(struct weft_static *found, uintptr_t begin, uintptr_t end)
 static void find_data(struct weft_static *found, const struct executable *e) {
     if (!find_header(e, PT_INTERP) || !links_weft(e))
         return;
-    for (struct writable next = {0}; next_writable(e, &next);)
-        add_pages(found, next.begin, next.end);
+    uintptr_t island, island_end;
+    weft_child_island(&island, &island_end);
+    for (struct writable next = {0}; next_writable(e, &next);) {
+        bool inside = island >= next.begin && island_end <= next.end;
+        add_pages(found, next.begin, inside ? island : next.end);
+        if (inside)
+            add_pages(found, island_end, next.end);
+    }
     found->fingerprint = fingerprint(e);
 }
 
@@ -244,20 +254,21 @@ static bool copy_pages(const struct weft_static *from, const struct executable *
 }
 
 /* Arguments of syscall() are longs: an int may leave the upper half of its stack slot undefined. */
-static bool map_over(const struct weft_static *over, int flags) {
+static bool map_over(const struct weft_static *over) {
     bool complete = true;
     size_t begin, end = 0;
     while (complete && weft_holes_next_piece(&over->holes, end, over->bytes, &begin, &end))
         complete = syscall(SYS_mmap, over->begin + begin, end - begin,
-                           (long)(PROT_READ | PROT_WRITE), (long)(flags | MAP_FIXED),
+                           (long)(PROT_READ | PROT_WRITE), (long)(MAP_SHARED | MAP_FIXED),
                            (long)over->fd, (long)begin) == (long)(over->begin + begin);
     return complete;
 }
 
 /* --- Forked children ------------------------------------------------------------------------- */
 
-/* Only the moment of the fork is the child's: it maps the memfd privately and copies its pages
- * while the parent's forking thread waits. The word lies in a page that both share. */
+/* Only the moment of the fork is the child's: it copies the data while the parent's forking thread
+ * waits. The word lies in a page that both share. These handlers do not run for the children of
+ * _Fork() and clone(2), which copy later (base/child.h). */
 static pthread_mutex_t fork_turn = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t *fork_done;
 
@@ -266,6 +277,7 @@ enum { FORK_WAIT_S = 2 }; /* a child killed on its first steps, or a fork that f
 static void fork_prepare(void) {
     pthread_mutex_lock(&fork_turn);
     atomic_store(fork_done, 0);
+    weft_child_inherit(true); /* other handlers may need the data before this one's turn */
 }
 
 static void fork_parent(void) {
@@ -274,29 +286,13 @@ static void fork_parent(void) {
         if (syscall(SYS_futex, fork_done, FUTEX_WAIT, 0, &limit, NULL, 0) != 0 &&
             errno == ETIMEDOUT)
             break;
+    weft_child_inherit(false);
     pthread_mutex_unlock(&fork_turn);
 }
 
-/* Reads what has content from the memfd into its private mapping, which makes the pages the
- * child's. The kernel writes, so no sanitizer takes the gaps between objects for an overflow. */
-static void own_pages(const struct weft_static *mine) {
-    off_t end = 0, at;
-    while ((at = lseek(mine->fd, end, SEEK_DATA)) >= 0 && (size_t)at < mine->bytes) {
-        end = lseek(mine->fd, at, SEEK_HOLE);
-        while (at < end) {
-            long copied = syscall(SYS_pread64, (long)mine->fd, mine->begin + (uintptr_t)at,
-                                  (long)(end - at), (long)at);
-            if (copied <= 0)
-                _exit(127); /* rather than see what the parent writes from now on */
-            at += copied;
-        }
-    }
-}
-
 static void fork_child(void) {
-    if (!map_over(&data, MAP_PRIVATE))
+    if (!weft_child_copy())
         _exit(127); /* rather than write into the parent */
-    own_pages(&data);
     close(data.fd);
     data.fd = -1;
     atomic_store(fork_done, 1);
@@ -313,6 +309,16 @@ static bool watch_forks(void) {
     return pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
 }
 
+static void keep_from_children(const struct weft_static *mine) {
+    struct weft_child_piece pieces[WEFT_HOLES_MAX + 1];
+    unsigned count = 0;
+    size_t begin, end = 0;
+    _Static_assert(WEFT_HOLES_MAX + 1 <= WEFT_CHILD_PIECES, "");
+    while (weft_holes_next_piece(&mine->holes, end, mine->bytes, &begin, &end))
+        pieces[count++] = (struct weft_child_piece){mine->begin + begin, mine->begin + end, begin};
+    weft_child_copy_later(pieces, count, mine->fd);
+}
+
 /* When a launcher or the program says that there are peers. What fails here leaves the data as it
  * is: it is not symmetric then, and a use of it as such is reported as misuse. */
 static void move(void) {
@@ -325,11 +331,14 @@ static void move(void) {
         return;
     moved = true;
     data.fd = weft_memfd_create("weft-static", data.bytes);
-    if (data.fd < 0 || !copy_pages(&data, &e) || !map_over(&data, MAP_SHARED)) {
+    if (data.fd < 0 || !copy_pages(&data, &e) || !map_over(&data)) {
         if (data.fd >= 0)
             close(data.fd);
         data.fd = -1;
+        return;
     }
+    keep_from_children(&data);
+    weft_crash_repair_children();
 }
 
 __attribute__((constructor)) static void move_before_main(void) {

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/child.h"
 #include "base/machine.h"
 #include "base/size.h"
 
@@ -61,7 +62,7 @@ static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, s
         if (mmap(at + begin, end - begin, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)begin) == MAP_FAILED)
             return -errno;
-        madvise(at + begin, end - begin, MADV_DONTFORK);
+        weft_child_deny(at + begin, end - begin);
         /* Only where the system allows it for shared memory. */
         madvise(at + begin, end - begin, MADV_HUGEPAGE);
     }

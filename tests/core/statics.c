@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: globals, statics and function statics of the executable are symmetric, keep their
- * values over the move, and a forked child writes to a copy of its own. */
+ * values over the move, and a child process writes to a copy of its own. */
 #include <shmem.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tap.h"
 
 #ifndef HUGE_BYTES
 #define HUGE_BYTES (64 << 20)
+#endif
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
 #endif
 
 long initialised[4] = {11, 22, 33, 44};
@@ -95,6 +108,39 @@ static void children_are_private(void) {
     shmem_barrier_all();
 }
 
+static pid_t clone_bare(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+/* The first access that such a child makes to its data may find it as it is later in the parent. */
+static void unseen_child(pid_t (*make)(void), const char *how) {
+    fflush(NULL);
+    pid_t pid = make();
+    if (pid == 0)
+        exit(child());
+    int status = -1;
+    waitpid(pid, &status, 0);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: child's status %x", how, status);
+    EXPECT(zeros[3] == 42 && initialised[0] == 11 && huge[0] == 0 && table[0] == 5,
+           "%s: the child wrote to the parent", how);
+}
+
+/* A sanitizer handles SIGSEGV itself: there such a child ends at its first access. */
+static void unseen_children_are_private(void) {
+    tap_case("so does a child of clone(2) or _Fork, whose exit is not the end of the PE");
+    zeros[3] = 42;
+    if (!SANITIZED) {
+        unseen_child(clone_bare, "clone");
+        unseen_child(fork, "fork after clone");
+#if __GLIBC_PREREQ(2, 34)
+        unseen_child(_Fork, "_Fork");
+#endif
+    }
+    shmem_barrier_all();
+    EXPECT(shmem_long_g(&zeros[3], (shmem_my_pe() + 1) % shmem_n_pes()) == 42, "a peer's value");
+    shmem_barrier_all();
+}
+
 int main(void) {
     shmem_init();
     int me = shmem_my_pe(), npes = shmem_n_pes();
@@ -102,6 +148,7 @@ int main(void) {
     values_survive(me);
     neighbours_write(me, npes);
     children_are_private();
+    unseen_children_are_private();
     int result = tap_finish();
     shmem_finalize();
     return result;

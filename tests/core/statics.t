@@ -13,7 +13,7 @@ try() {
     name=$1
     shift
     number=$((number + 1))
-    if OSHCC=$compiler "$build/bin/oshcc" -std=gnu11 -O1 -g -Itests "$@" tests/core/statics.c \
+    if OSHCC=$compiler "$build/bin/oshcc" -std=gnu11 -D_GNU_SOURCE -O1 -g -Itests "$@" tests/core/statics.c \
         -o "$work/program" >"$work/log" 2>&1 &&
         timeout 60 "$build/bin/oshrun" -n 3 "$work/program" >"$work/log" 2>&1; then
         echo "ok $number - $name"
@@ -29,11 +29,14 @@ try 'gcc, position-independent' -fPIE -pie
 try 'gcc, fixed addresses' -fno-pie -no-pie
 try 'gcc, lazy binding' -Wl,-z,lazy
 try 'gcc, bound at start' -Wl,-z,now
+try 'gcc, Weft inside' -static-weft -Wl,-z,lazy
+try 'gcc, Weft inside, fixed addresses' -static-weft -fno-pie -no-pie
 try 'gcc, address sanitizer' -fsanitize=address,undefined
 if [ "$(uname -m)" = x86_64 ]; then
     try 'gcc, two writable segments' -mcmodel=medium
     try 'gcc, two writable segments at fixed addresses' -mcmodel=medium -fno-pie -no-pie
     try 'gcc, two writable segments, gold' -mcmodel=medium -fuse-ld=gold
+    try 'gcc, two writable segments, Weft inside' -mcmodel=medium -static-weft -Wl,-z,lazy
     try 'gcc, large model, 3 GiB of zeros' -mcmodel=large -DHUGE_BYTES='(3L<<30)'
 fi
 try 'gcc, 1 GiB of zeros' -DHUGE_BYTES='(1L<<30)'
