@@ -3,6 +3,10 @@ VERSION := $(shell sed -n 's/^.define WEFT_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' 
              include/weft/version.h | paste -sd.)
 comma   := ,
 MAKEFLAGS += --no-builtin-rules
+# All processors, unless a -j is given. A make below another one shares the jobs of that.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 # WITHOUT_GPU=1: a library of the host's calls alone; those that want a GPU answer -ENOSYS.
 NO_GPU  := $(filter-out 0,$(WITHOUT_GPU))
@@ -65,10 +69,11 @@ override NVCC :=
 endif
 CUDA_BUILD := build/cuda
 CUDA_SRC := $(wildcard src/*/*.cu)
-CUDA_SMS  = 80 90a $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+CUDA_SMS  = 80 90 $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+# Machine code for Hopper shares one run of the front end with the PTX.
 CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated-gpu-targets \
-             -gencode arch=compute_90,code=compute_90 \
-             $(foreach sm,$(CUDA_SMS),-gencode arch=compute_$(sm),code=sm_$(sm))
+             -gencode 'arch=compute_90,code=[compute_90$(if $(filter 90,$(CUDA_SMS)),$(comma)sm_90)]' \
+             $(foreach sm,$(filter-out 90,$(CUDA_SMS)),-gencode arch=compute_$(sm),code=sm_$(sm))
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
 # Functions of kernels for other languages than CUDA C, as LLVM's bitcode and as PTX (src/device/bitcode*.cc). A
@@ -88,7 +93,10 @@ UCX := $(if $(filter undefined,$(origin UCX)),$(shell \
          $(CC) $(CPPFLAGS) -E -include ucp/api/ucp.h -x c /dev/null >/dev/null 2>&1 && echo yes),$(UCX))
 UCX_ENGINE := $(if $(UCX),$(BUILD)/lib/libweft_ucx.so)
 
+WHAT_NEXT = make: Weft is built in $(BUILD). Next: "make demo", or compile the program of README.md: \
+            $(BUILD)/bin/oshcc ring.c -o ring && $(BUILD)/bin/oshrun -n 4 ./ring
 all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(UCX_ENGINE),without-ucx) $(or $(KERNELS),without-gpu) $(or $(BITCODE),without-bitcode) ## build the library, its tools and the examples
+	$(if $(filter-out all,$(MAKECMDGOALS)),,@echo '$(WHAT_NEXT)')
 
 # Kernels of reductions want the vectoriser.
 $(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
@@ -144,7 +152,8 @@ without-bitcode:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no clang for GPUs here (CLANG=...)): libweft_device.bc is left out'
 
 without-ucx:
-	@echo 'make: there are no headers of UCX here (libucx-dev): libweft_ucx.so, for jobs on several hosts, is left out'
+	@echo 'make: no headers of UCX were found (libucx-dev), so libweft_ucx.so is left out. It is optional:' \
+	    'jobs on several hosts use TCP without it'
 
 without-gpu:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no nvcc here (NVCC=...)): GPU support is left out'
@@ -365,10 +374,14 @@ PES   ?= $(or $(HOSTS),2)
 PES_OF_HOST = $(shell echo $$((($(PES) + $(HOSTS) - 1) / $(HOSTS))))
 ON_HOSTS = --hosts $(subst $() ,$(comma),$(patsubst %,h%:$(PES_OF_HOST),$(shell seq 0 $$(($(HOSTS) - 1)))))
 MODEL ?= build/models/all-MiniLM-L6-v2
+# The demo computes on processors; kernels for GPUs take longer to compile than all the rest.
+GPU_DEVICE := $(firstword $(wildcard /dev/nvidiactl /dev/dxg))
+.PHONY: demo-program
+demo-program: $(BUILD)/bin/oshrun $(BUILD)/examples/minilm $(if $(GPU_DEVICE),$(KERNELS))
 deps:
 	@tools/setup.sh $(if $(HOSTS),hosts,demo)
 demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs, HOSTS=2 hosts; installs what it needs
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory demo-program
 	@examples/minilm/fetch.sh $(MODEL)
 	@$(if $(HOSTS),tests/hosts/rig.py -n $(HOSTS) env WEFT_SSH=fakessh) \
 	    $(BUILD)/bin/oshrun $(if $(HOSTS),$(ON_HOSTS)) -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
@@ -409,7 +422,7 @@ bench-gpu: all ## the same on 2 and 4 GPUs, beside NVSHMEM, NCCL and PyTorch, wh
 CLANG_BUILD := build/clang
 SAN_BUILD   := build/san-address-undefined
 THREAD_BUILD := build/san-thread
-PARALLEL := $(MAKE) --no-print-directory --output-sync -j$(shell nproc)
+PARALLEL = $(MAKE) --no-print-directory --output-sync
 SAN_CFLAGS   := -O0 -g1 -Wno-stringop-overflow
 CLANG_ROOMS  := core api ops conformance
 SAN_ROOMS    := core api coll ops conformance random gpu
@@ -423,9 +436,11 @@ one_of        = $(subst $() ,|,$(1))
 THREAD_TESTS := boot/subset api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
 .PHONY: test
 test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2, far with FAR=each
-	+@tests/one.py '$(T)' '$(N)' '$(FAR)' '$(BUILD)' $(PARALLEL)
+	+@tests/one.py '$(T)' '$(N)' '$(FAR)' '$(BUILD)' $(PARALLEL) $(filter -j%,$(MAKEFLAGS)) # shares no jobs through Python
 
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
+	@echo 'make check: installs packages that the tests lack, builds the library four times and runs some 7,000 tests:'\
+	    'about 13 minutes on two idle processors'
 	@tools/setup.sh check
 	$(PARALLEL) all tests benches python
 	$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' CFLAGS='-O2 -g1' all tests
