@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documents say nothing that was true of an older version alone: phrases that a new capability has made false do
+not return, and limits and defaults are those of the source."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+# Decision records tell of their time; the change log tells of each version.
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+             *sorted((ROOT / "docs/man").iterdir())]
+# Regular expressions on text whose white space is folded, and what made them false.
+PHRASES = {
+    r"one Linux host": "jobs run on several hosts",
+    r"this version (has no others|is for)": "jobs run on several hosts",
+    r"in this version, between PEs of one host": "jobs run on several hosts",
+    r"cannot be done on one host": "jobs run on several hosts",
+    r"no counterpart yet: one host": "TLS between hosts is always on",
+    r"(TEAM_SHARED\S* \|.*|: )all PEs(: each can load| share memory)": "far PEs share no memory",
+    r"no call can be made inside a kernel": "weft/device.cuh",
+    r"shmem_ptr\S* \| is never NULL": "it is NULL for far PEs",
+    r"each variable has a deprecated name": "four have one, which begins with SMA_",
+    r"there are no headers of UCX here": "UCX is optional",
+    r"UCX is (the|needed) .{0,20}between hosts": "TCP is the default engine",
+}
+
+
+def text_of(path):
+    text = re.sub(r'^\.\\".*$', "", path.read_text(), flags=re.M)
+    return " ".join(re.sub(r"^\.(B|BR|I|IR|TP|PP|IP|EX|EE)\b ?", "", text, flags=re.M).split())
+
+
+def phrases(problems):
+    for path in DOCUMENTS:
+        for line in text_of(path).split(". "):
+            for phrase, why in PHRASES.items():
+                if re.search(phrase, line, re.I):
+                    problems.append(f"{path.relative_to(ROOT)}: '{phrase}' is out of date: {why}")
+
+
+def constant(path, name):
+    return int(re.search(rf"\b{name}(?: =)? +(\d+)", (ROOT / path).read_text()).group(1))
+
+
+def limits(problems):
+    manual, hosts = text_of(ROOT / "docs/man/weft.7"), text_of(ROOT / "docs/hosts.md")
+    pes = constant("src/boot/wire.h", "WEFT_WIRE_PES_MAX")
+    launched = constant("src/boot/wire.h", "WEFT_WIRE_FDS_MAX")
+    teams, contexts = constant("src/core/sync.h", "WEFT_TEAMS_MAX"), constant("src/core/ctx.h", "WEFT_CTXS_MAX")
+    name = constant("include/shmem.h", "SHMEM_MAX_NAME_LEN")
+    expected = [("weft.7", manual, f"{pes} PEs"), ("weft.7", manual, f"{launched} hosts"),
+                # Two of each are the library's own.
+                ("weft.7", manual, f"{teams - 2} teams and {contexts - 2} contexts"),
+                ("hosts.md", hosts, f"{pes} PEs"), ("hosts.md", hosts, f"{launched} hosts"),
+                ("openshmem.md", text_of(ROOT / "docs/openshmem.md"), f"`SHMEM_MAX_NAME_LEN` ({name})")]
+    problems += [f"{page} does not say '{words}'" for page, text, words in expected if words not in text]
+
+
+def defaults(problems):
+    """Of variables that are numbers."""
+    manual = (ROOT / "docs/man/weft.7").read_text()
+    table = re.findall(r'X\(\w+, \w+, "(\w+)",\s+(?:NULL|"\w+"),\s+([\d.]+),', (ROOT / "src/base/env.h").read_text())
+    if len(table) < 5:
+        problems.append(f"src/base/env.h: only {len(table)} numbers were found")
+    for name, value in table:
+        section = re.search(rf"^\.TP\n\.B {name}\n(.*?)^\.TP$", manual, flags=re.M | re.S)
+        if not section or f"{float(value):g} by default" not in section.group(1):
+            problems.append(f"weft(7): {name} is {float(value):g} by default, and the page does not say so")
+
+
+tap.run([
+    ("no document says what only an older version could not do", phrases),
+    ("limits in documents are those of the source", limits),
+    ("defaults in weft(7) are those of the source", defaults),
+])
