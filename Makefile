@@ -553,8 +553,12 @@ check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: h
 PLACES = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
          INCLUDEDIR='$(INCLUDEDIR)' MANDIR='$(MANDIR)' DOCDIR='$(DOCDIR)' BUILD='$(BUILD)' \
          VERSION='$(VERSION)' SANFLAGS='$(SANFLAGS)' CC='$(CC)' CXX='$(CXX)'
-install: all install-weft $(BUILD)/man/made ## copy library, headers, tools, manual and examples to PREFIX (/usr/local), LIBDIR, ...
-	@$(PLACES) tools/install.sh install
+STRIP ?= strip
+.PHONY: install-debug
+install install-debug: all install-weft $(BUILD)/man/made
+	@$(PLACES) STRIP='$(if $(filter install,$@),$(STRIP))' tools/install.sh install
+install: ## copy library, headers, tools, manual and examples to PREFIX (/usr/local), LIBDIR, ...
+install-debug: ## the same with the symbols of a debugger
 
 uninstall: ## remove what make install has put there
 	@$(PLACES) tools/install.sh uninstall

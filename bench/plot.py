@@ -3,9 +3,11 @@
 """Plots out of the benchmarks' JSON lines, as SVG.
 
     bench/plot.py FOLDER build/results/*.jsonl
+    bench/plot.py --overview docs/performance.md docs/plots/overview.svg
 
 FOLDER/peers.svg: how many times faster Weft is than each other library that was measured beside it.
 FOLDER/scaling.svg: what a barrier, an all-to-all and a reduction cost by the number of PEs.
+The overview is drawn from the tables that are published, so that both show the same figures.
 """
 import math
 import pathlib
@@ -112,10 +114,54 @@ def plot_scaling(rows, path):
     drawing.write(path)
 
 
-if len(sys.argv) < 3:
-    sys.exit(__doc__)
-folder = pathlib.Path(sys.argv[1])
-folder.mkdir(parents=True, exist_ok=True)
-rows, _ = results.read(sys.argv[2:])
-plot_peers(rows, folder / "peers.svg")
-plot_scaling(rows, folder / "scaling.svg")
+OVERVIEW = (
+    ("One host, 2 PEs: times as fast as Open MPI's OpenSHMEM", "OpenSHMEM, two PEs",
+     ["put 8 B + quiet", "fetch_add", "barrier_all", "broadcast 64 KiB", "sum_reduce 64 KiB", "alltoall 4 MiB", "put 1 MiB"]),
+    ("2 GPUs: times as fast as the best of NCCL, NVSHMEM, PyTorch", "Collectives on streams",
+     ["all-reduce 1 KiB", "all-reduce 1 MiB", "all-reduce 64 MiB", "all-gather 1 MiB", "all-gather 256 MiB",
+      "all-to-all 4 KiB", "all-to-all 64 MiB"]))
+
+
+def published(text, heading, row):
+    """The factor in the first line of that name below a heading: `5.9x`, or `0.62 [...]` of the best peer's time."""
+    section = text[text.index(heading):]
+    line = next(line for line in section.splitlines() if line.startswith(f"| {row} |"))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    if cells[-1].endswith("x"):
+        return float(cells[-1][:-1])
+    return 1 / float(next(cell for cell in cells if "[" in cell).split()[0])
+
+
+def plot_overview(document, path):
+    """Two panels of bars; a line at 1, where both are as fast."""
+    text, row = document.read_text(), 20
+    drawing = Drawing(860, 60 + row * max(len(rows) for _, _, rows in OVERVIEW))
+    for number, (title, heading, rows) in enumerate(OVERVIEW):
+        factors = [published(text, heading, name) for name in rows]
+        left, right = 430 * number + 140, 430 * number + 380
+        unit = (right - left) / max(factors)
+        drawing.text(left - 130, 20, title)
+        for place, (name, factor) in enumerate(zip(rows, factors)):
+            y = 36 + row * place
+            drawing.text(left - 8, y + 12, name, "end")
+            drawing.bar(left, y, factor * unit, row - 6, COLOURS[number])
+            drawing.text(left + factor * unit + 4, y + 12, f"{factor:.1f}")
+        drawing.line(left + unit, 32, left + unit, 36 + row * len(rows), "#222")
+        drawing.text(left + unit, 50 + row * len(rows), "1: as fast", "middle")
+    drawing.write(path)
+
+
+def main(arguments):
+    if len(arguments) < 2:
+        sys.exit(__doc__)
+    if arguments[0] == "--overview":
+        return plot_overview(pathlib.Path(arguments[1]), pathlib.Path(arguments[2]))
+    folder = pathlib.Path(arguments[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, _ = results.read(arguments[1:])
+    plot_peers(rows, folder / "peers.svg")
+    plot_scaling(rows, folder / "scaling.svg")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -3,7 +3,9 @@
 # Copies what make has built to where it is installed, and removes it again: make sets the folders.
 #
 #   tools/install.sh install|uninstall    with DESTDIR BINDIR LIBDIR INCLUDEDIR MANDIR DOCDIR BUILD,
-#                                         and what tools/fill.sh needs
+#                                         STRIP, and what tools/fill.sh needs
+#
+# STRIP is the command that removes the symbols of a debugger; with an empty STRIP they are kept.
 #
 # DOCDIR/installed lists every file, and every folder (with a slash behind it) that was made for them.
 # It grows when another version is installed over one, so that uninstall removes both, and no more.
@@ -30,6 +32,20 @@ put() {
     make_folder "$folder"
     install -m "$mode" "$@" "$DESTDIR$folder"
     for file; do note "$folder/${file##*/}"; done
+}
+
+# put_binary MODE FOLDER FILE...: what the linker needs stays, of an archive too.
+put_binary() {
+    put "$@"
+    [ -n "$STRIP" ] || return 0
+    folder=$2
+    shift 2
+    for file; do
+        case $file in
+        *.a) $STRIP --strip-debug "$DESTDIR$folder/${file##*/}" ;;
+        *) $STRIP --strip-unneeded "$DESTDIR$folder/${file##*/}" ;;
+        esac
+    done
 }
 
 # put_filled MODE FOLDER NAME TEMPLATE [c++]
@@ -69,19 +85,19 @@ put_manual() {
 }
 
 put_all() {
-    put 755 "$bin" "$BUILD/bin/oshrun" "$BUILD/install/weft"
+    put_binary 755 "$bin" "$BUILD/bin/oshrun" "$BUILD/install/weft"
     put_filled 755 "$bin" oshcc tools/oshcc.in
     put_filled 755 "$bin" oshc++ tools/oshcc.in c++
-    put 755 "$lib" "$BUILD/lib/libweft.so.$VERSION"
+    put_binary 755 "$lib" "$BUILD/lib/libweft.so.$VERSION"
     put_link "libweft.so.$VERSION" "$lib/libweft.so.${VERSION%%.*}"
     put_link "libweft.so.${VERSION%%.*}" "$lib/libweft.so"
     for file in "$BUILD"/lib/libweft_cuda.so "$BUILD"/lib/libweft_ucx.so; do
-        [ ! -e "$file" ] || put 755 "$lib" "$file"
+        [ ! -e "$file" ] || put_binary 755 "$lib" "$file"
     done
     for file in "$BUILD"/lib/libweft_*_sm*; do
         [ ! -e "$file" ] || put 644 "$lib" "$file"
     done
-    put 644 "$lib" "$BUILD/lib/libweft.a"
+    put_binary 644 "$lib" "$BUILD/lib/libweft.a"
     put_filled 644 "$lib/pkgconfig" weft.pc tools/weft.pc.in
     for file in WeftConfig.cmake WeftConfigVersion.cmake; do
         put_filled 644 "$lib/cmake/Weft" "$file" "tools/$file.in"

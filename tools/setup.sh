@@ -39,6 +39,7 @@ if [ "$purpose" = check ]; then
     need 'command -v gdb' gdb
     need 'command -v pkg-config' pkg-config pkgconf
     need 'command -v g++' g++
+    need 'command -v gfortran' gfortran
     need 'command -v clang' clang
     need 'command -v clang-format' clang-format
     need 'command -v ld.lld || ls /usr/bin/ld.lld-*' lld

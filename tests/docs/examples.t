@@ -36,11 +36,11 @@ def programs():
                 yield page.name, listing
 
 
-def run(problems, where, source, work):
-    program = work / "program"
-    (work / "program.c").write_text(source)
-    made = subprocess.run([BUILD / "bin/oshcc", *FLAGS, f"-I{ROOT}/tests", work / "program.c", "-o", program],
-                          capture_output=True, text=True)
+def run(problems, where, source, work, suffix=".c", flags=(*FLAGS, f"-I{ROOT}/tests"), compiler=""):
+    program, file = work / "program", (work / "program").with_suffix(suffix)
+    file.write_text(source)
+    made = subprocess.run([BUILD / "bin/oshcc", *flags, file, "-o", program], cwd=work, capture_output=True, text=True,
+                          env={**os.environ, "WEFT_CC": compiler})
     if made.returncode:
         problems.append(f"{where}: {made.stderr[:600]}")
         return
@@ -86,6 +86,15 @@ def examples_run(problems):
     print(f"# {len(found)} programs")
 
 
+def fortran_runs(problems):
+    if not shutil.which("gfortran"):
+        raise tap.Skip("gfortran is not installed")
+    listing, = re.findall(r"^```fortran\n(.*?)^```", (ROOT / "docs/fortran.md").read_text(), re.M | re.S)
+    flags = ["-std=f2018", "-O2", "-Wall", "-Wextra", "-Werror"]
+    with tempfile.TemporaryDirectory(prefix="weft-fortran-") as work:
+        run(problems, "docs/fortran.md", listing, pathlib.Path(work), ".f90", flags, "gfortran")
+
+
 def routine_pages_have_one(problems):
     shown = {where for where, _ in [*programs(), *kernels()]}
     problems += [f"{page.name} has no example" for page in sorted((ROOT / "docs/man").glob("*.3"))
@@ -95,5 +104,6 @@ def routine_pages_have_one(problems):
 tap.run([
     ("every page of routines has an example", routine_pages_have_one),
     (f"examples compile and run on {PES} PEs", examples_run),
+    ("the program in Fortran compiles and runs", fortran_runs),
     ("kernels of examples compile", kernels_compile),
 ])

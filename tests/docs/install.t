@@ -55,6 +55,9 @@ def libraries(problems):
             problems.append(f"{folder}: libweft.so -> {chain[0]} -> {chain[1]}")
     if "[libweft.so.0]" not in (out := run(problems, "readelf", "-d", LIBRARY / "libweft.so")):
         problems.append(f"no soname: {out[:300]}")
+    for path in LIBRARY / "libweft.so", LIBRARY / "libweft.a", PREFIX / "bin/oshrun", PREFIX / "bin/weft":
+        if ".debug_info" in run(problems, "readelf", "-WS", path):
+            problems.append(f"{path.name} has the symbols of a debugger: only make install-debug keeps them")
     if "$ORIGIN/../lib64" not in (out := run(problems, "readelf", "-d", PREFIX / "bin/weft")):
         problems.append(f"weft looks for kernels elsewhere: {out[:300]}")
 
@@ -171,7 +174,9 @@ def staged(problems):
     """For a package: below DESTDIR, for where it will be."""
     stage = WORK / "a stage"
     folders = [f"DESTDIR={stage}", "PREFIX=/usr", "LIBDIR=/usr/lib/somewhere"]
-    make(problems, "install", *folders)
+    make(problems, "install-debug", *folders)
+    if ".debug_info" not in run(problems, "readelf", "-WS", stage / "usr/lib/somewhere/libweft.so"):
+        problems.append("make install-debug leaves no symbols for a debugger")
     if "libdir=/usr/lib/somewhere\n" not in (stage / "usr/lib/somewhere/pkgconfig/weft.pc").read_text():
         problems.append("weft.pc is for another place")
     out = run(problems, stage / "usr/bin/oshcc", "--showme:libdirs", "--showme:libdirs")

@@ -51,4 +51,14 @@ def new_drawing(problems):
     problems += [f"no '{name}'" for name in ("one", "two", "three") if f">{name}<" not in drawing]
 
 
-tap.run([("no text of docs/plots lies over another", drawings), ("nor of a new drawing", new_drawing)])
+def overview(problems):
+    """The picture of README.md shows the figures that docs/performance.md publishes."""
+    with tempfile.TemporaryDirectory() as folder:
+        new = pathlib.Path(folder) / "overview.svg"
+        subprocess.run([sys.executable, ROOT / "bench/plot.py", "--overview", ROOT / "docs/performance.md", new], check=True)
+        if new.read_text() != (ROOT / "docs/plots/overview.svg").read_text():
+            problems.append("docs/plots/overview.svg is not what bench/plot.py --overview draws of docs/performance.md")
+
+
+tap.run([("no text of docs/plots lies over another", drawings), ("nor of a new drawing", new_drawing),
+         ("the overview shows what is published", overview)])
