@@ -71,7 +71,8 @@ CUDA_BUILD := build/cuda
 CUDA_SRC := $(wildcard src/*/*.cu)
 CUDA_SMS  = 80 90 $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 # Machine code for Hopper shares one run of the front end with the PTX.
-CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated-gpu-targets \
+CUDA_COMMON = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated-gpu-targets
+CUDA_FLAGS = $(CUDA_COMMON) \
              -gencode 'arch=compute_90,code=[compute_90$(if $(filter 90,$(CUDA_SMS)),$(comma)sm_90)]' \
              $(foreach sm,$(filter-out 90,$(CUDA_SMS)),-gencode arch=compute_$(sm),code=sm_$(sm))
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
@@ -149,14 +150,14 @@ $(BUILD)/lib/libweft_device_sm%.ptx: $(BUILD)/lib/libweft_device_sm%.bc
 	@sed -e 's/^\.version .*/.version 8.0/' -e 's/^\.target .*/.target sm_$*/' $@.new > $@ && rm $@.new
 
 without-bitcode:
-	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no clang for GPUs here (CLANG=...)): libweft_device.bc is left out'
+	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,no clang for GPUs was found, or CLANG is empty): libweft_device.bc is left out'
 
 without-ucx:
 	@echo 'make: no headers of UCX were found (libucx-dev), so libweft_ucx.so is left out. It is optional:' \
 	    'jobs on several hosts use TCP without it'
 
 without-gpu:
-	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no nvcc here (NVCC=...)): GPU support is left out'
+	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,no nvcc was found, or NVCC is empty): GPU support is left out'
 
 $(BUILD)/include/%: include/%
 	@mkdir -p $(@D)
@@ -251,12 +252,15 @@ $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CXX,$<)$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
-# Kernels of tests that run on real GPUs: the image lies beside the program.
+# Kernels of tests that run on real GPUs: the image lies beside the program. Drivers of other GPUs than Hopper
+# compile the PTX.
+TEST_CUDA_FLAGS = $(CUDA_COMMON) -gencode 'arch=compute_90,code=[compute_90,sm_90]' \
+                  -gencode arch=compute_80,code=compute_80
 TEST_KERNELS := $(if $(NVCC),$(patsubst %/kernels.cu,$(BUILD)/%.fatbin,$(wildcard tests/gpu/*/kernels.cu)))
 tests: $(if $(filter * gpu,$(TEST_ROOMS)),$(TEST_KERNELS))
 $(BUILD)/tests/gpu/%.fatbin: tests/gpu/%/kernels.cu
 	@mkdir -p $(@D)
-	$(call quiet,NVCC,$@)$(NVCC) $(CUDA_FLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/tests-gpu-$*.fatbin.d -fatbin $< -o $@
+	$(call quiet,NVCC,$@)$(NVCC) $(TEST_CUDA_FLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/tests-gpu-$*.fatbin.d -fatbin $< -o $@
 
 # The pretended CUDA driver (tests/gpu/driver/call.h): beside it the library finds kernels where no
 # CUDA compiler has made any. Kernels are compiled for the host, and made known to the driver.
@@ -438,14 +442,16 @@ THREAD_TESTS := boot/subset api/threads api/ctx api/share api/team_create api/pa
 test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2, far with FAR=each
 	+@tests/one.py '$(T)' '$(N)' '$(FAR)' '$(BUILD)' $(PARALLEL) $(filter -j%,$(MAKEFLAGS)) # shares no jobs through Python
 
+# Kernels and bitcode have one compiler, whatever CC is and whatever it adds.
+COMPILED_ONCE := NVCC= CLANG=
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@echo 'make check: installs packages that the tests lack, builds the library four times and runs some 7,000 tests:'\
 	    'about 13 minutes on two idle processors'
 	@tools/setup.sh check
 	$(PARALLEL) all tests benches python
-	$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' CFLAGS='-O2 -g1' all tests
+	$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' CFLAGS='-O2 -g1' $(COMPILED_ONCE) all tests
 	$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) TEST_ROOMS='$(SAN_ROOMS)' \
-	    CFLAGS='$(SAN_CFLAGS)' $(SAN_BUILD)/bin/oshrun tests python
+	    CFLAGS='$(SAN_CFLAGS)' $(COMPILED_ONCE) $(SAN_BUILD)/bin/oshrun tests python
 	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun \
 	    $(THREAD_BUILD)/tests/far/libweft_fake_engine.so \
 	    $(addprefix $(THREAD_BUILD)/tests/,$(sort $(THREAD_TESTS) $(THREAD_FAR)))
