@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of NVSHMEM that kernels of Triton call through PyTorch's helpers, and what Helion
- * lowers remote copies to: libweft_nvshmem_sm80.bc and _sm90.bc. Triton has every thread of a
- * program call them, and none has an argument that says which job it is about. So each acts once
- * for the block, and what there is of a job lies in weft_nvshmem_job, which is written when a
- * module has been loaded (python/weft/triton/nvshmem.py). _nbi is the blocking form.
+/* The functions of NVSHMEM that kernels of Triton call through PyTorch's helpers, what Helion
+ * lowers remote copies to, and what Triton-distributed's device library names:
+ * libweft_nvshmem_sm80.bc and _sm90.bc. No function has an argument that says which job it is
+ * about: weft_nvshmem_job says so, which is written when a module has been loaded
+ * (python/weft/triton/nvshmem.py). _nbi is the blocking form.
+ *
+ * Triton has every thread of a program call a function. So fences, signals, meetings and
+ * collectives without a suffix, and all functions with _block, are called by all threads of a block
+ * and act once for it. Functions with _warp are called by all threads of a warp and act once for
+ * it. Copies without a suffix, int_p, and questions are called by any thread and act for it alone.
  *
  * An address is symmetric in the device heap, or in a region: a tensor of PyTorch's that has been
  * through a rendezvous, whose copies lie apart from each other by no rule. */
@@ -33,6 +38,8 @@ __attribute__((address_space(4))) address weft_nvshmem_job[2];
 }
 
 #define EXPORTED extern "C" __attribute__((convergent))
+/* One copy of the code for all functions that call it: a reader of the library loads all of it. */
+#define SHARED __attribute__((convergent, noinline))
 
 enum { MISUSE = 22 };
 
@@ -40,29 +47,55 @@ static const header::weft_device_team *world(void) {
     return (const header::weft_device_team *)weft_nvshmem_job[0];
 }
 
-/* Where PE `pe` has what this PE has at p. What is not symmetric ends the job. */
-static address place_of(address p, int32_t pe) {
+/* Where PE `pe` has what this PE has at p; 0 where p is not symmetric or there is no such PE. */
+static address place_found(address p, int32_t pe) {
     const header::weft_device_team *t = world();
+    if (pe < 0 || pe >= t->n)
+        return 0;
     if (p - t->heap < t->heap_bytes)
         return (address)header::weft_at(t, (const void *)p, pe);
     const struct regions *regions = (const struct regions *)weft_nvshmem_job[1];
-    for (uint64_t i = 0; i < regions->count && pe >= 0 && pe < t->n; i++) {
+    for (uint64_t i = 0; i < regions->count; i++) {
         const struct region *region = &regions->region[i];
         if (p >= region->begin && p < region->end && region->places[pe])
             return region->places[pe] + (p - region->begin);
     }
-    header::weft_abort(t, MISUSE);
+    return 0;
+}
+
+/* The same; what is not symmetric ends the job. */
+static address place_of(address p, int32_t pe) {
+    address place = place_found(p, pe);
+    if (place)
+        return place;
+    header::weft_abort(world(), MISUSE);
     return p;
+}
+
+/* The teams whose members are all PEs: WORLD, SHARED and NODE, as a handle has PEs of one host. */
+static int is_world(int32_t team) {
+    return team >= 0 && team <= 2;
+}
+
+/* The world's handle; NULL for other teams, of which this library knows nothing: it ends the job.
+ */
+static const header::weft_device_team *world_of(int32_t team) {
+    const header::weft_device_team *t = world();
+    if (is_world(team))
+        return t;
+    header::weft_abort(t, MISUSE);
+    return NULL;
 }
 
 /* Channels pair blocks: the k-th of this PE's grid with the k-th of the others'. A block that has
  * no channel of its own would take another's turn: it ends the job. 0, or 1 when the job is over.
  */
-static int32_t barrier(void) {
+static int32_t barrier(enum header::weft_scope scope) {
     const header::weft_device_team *t = world();
     uint32_t channel = header::weft_grid_index();
     if (channel < t->channels)
-        return !header::weft_barrier_b(t, channel);
+        return scope == header::WEFT_SCOPE_w ? !header::weft_barrier_w(t, channel)
+                                             : !header::weft_barrier_b(t, channel);
     header::weft_abort(t, MISUSE);
     return 1;
 }
@@ -78,6 +111,30 @@ EXPORTED int32_t nvshmem_n_pes(void) {
     return world()->n;
 }
 
+/* -1 for a team that this library does not know. */
+EXPORTED int32_t nvshmem_team_my_pe(int32_t team) {
+    return is_world(team) ? world()->me : -1;
+}
+
+EXPORTED int32_t nvshmem_team_n_pes(int32_t team) {
+    return is_world(team) ? world()->n : -1;
+}
+
+EXPORTED int32_t nvshmem_team_translate_pe(int32_t src_team, int32_t src_pe, int32_t dest_team) {
+    int known = is_world(src_team) && is_world(dest_team);
+    return known && src_pe >= 0 && src_pe < world()->n ? src_pe : -1;
+}
+
+/* 0, a null pointer, for what is not symmetric. */
+EXPORTED address nvshmem_ptr(address p, int32_t pe) {
+    return place_found(p, pe);
+}
+
+/* There is no multicast memory: a null pointer. */
+EXPORTED address nvshmemx_mc_ptr(int32_t, address) {
+    return 0;
+}
+
 EXPORTED int32_t nvshmem_fence(void) {
     header::weft_fence_b();
     return 0;
@@ -88,59 +145,86 @@ EXPORTED int32_t nvshmem_quiet(void) {
     return 0;
 }
 
-EXPORTED int32_t nvshmem_barrier_all(void) {
-    return barrier();
-}
-
-EXPORTED int32_t nvshmem_sync_all(void) {
-    return barrier();
-}
+#define MEETING_ALL(name, scope)       \
+    EXPORTED int32_t name(void) {      \
+        return barrier(header::scope); \
+    }
+#define MEETING(name, scope)                                \
+    EXPORTED int32_t name(int32_t team) {                   \
+        return world_of(team) ? barrier(header::scope) : 1; \
+    }
+MEETING_ALL(nvshmem_barrier_all, WEFT_SCOPE_b)
+MEETING_ALL(nvshmem_sync_all, WEFT_SCOPE_b)
+MEETING(nvshmem_barrier, WEFT_SCOPE_b)
+MEETING(nvshmem_sync, WEFT_SCOPE_b)
+#define MEETINGS(group, scope)                       \
+    MEETING_ALL(nvshmemx_barrier_all_##group, scope) \
+    MEETING_ALL(nvshmemx_sync_all_##group, scope)    \
+    MEETING(nvshmemx_barrier_##group, scope)         \
+    MEETING(nvshmemx_team_sync_##group, scope)
+MEETINGS(block, WEFT_SCOPE_b)
+MEETINGS(warp, WEFT_SCOPE_w)
 
 /* --- Copies --------------------------------------------------------------------------------------
  */
 
-/* What the block's threads have stored is sent, and any of them may signal behind it. */
-static int32_t copy(address to, address from, int64_t bytes) {
-    header::weft_block_sync();
-    header::weft_copy_b((void *)to, (const void *)from, (size_t)bytes);
-    header::weft_block_sync();
+/* What the group's threads have stored is sent, and any of them may signal behind it. */
+static int32_t copy(address to, address from, uint64_t bytes, enum header::weft_scope scope) {
+    header::weft_scope_sync(scope);
+    if (scope == header::WEFT_SCOPE_t)
+        header::weft_copy_t((void *)to, (const void *)from, bytes);
+    else if (scope == header::WEFT_SCOPE_w)
+        header::weft_copy_w((void *)to, (const void *)from, bytes);
+    else
+        header::weft_copy_b((void *)to, (const void *)from, bytes);
+    header::weft_scope_sync(scope);
+    return 0;
+}
+
+EXPORTED int32_t nvshmem_int_p(address dest, int32_t value, int32_t pe) {
+    header::weft_st_relaxed_sys_u32((uint32_t *)place_of(dest, pe), (uint32_t)value);
     return 0;
 }
 
 /* --- Signals -------------------------------------------------------------------------------------
  */
 
-/* By one thread, behind what all of the block have stored before the last meeting. */
-static int32_t give_signal(address sig, uint64_t value, int32_t op, int32_t pe) {
+/* By one thread, behind what all of the group have stored before they last met. */
+static int32_t give_signal(address sig, uint64_t value, int32_t op, int32_t pe,
+                           enum header::weft_scope scope) {
     const header::weft_device_team *t = world();
     uint64_t *there = (uint64_t *)place_of(sig, pe); /* and for this member it is there */
-    if (header::weft_block_rank() == 0)
+    if (header::weft_scope_first(scope))
         header::weft_signal_by(t, there, value, header::weft_nvshmem_signal_op(op), t->me);
     return 0;
 }
 
 EXPORTED int32_t nvshmemx_signal_op(address sig, uint64_t value, int32_t op, int32_t pe) {
     header::weft_block_sync();
-    return give_signal(sig, value, op, pe);
+    return give_signal(sig, value, op, pe, header::WEFT_SCOPE_b);
 }
 
-#define COPIES(form)                                                                            \
-    EXPORTED int32_t nvshmemx_putmem##form##_block(address dest, address source, int64_t bytes, \
-                                                   int32_t pe) {                                \
-        return copy(place_of(dest, pe), source, bytes);                                         \
-    }                                                                                           \
-    EXPORTED int32_t nvshmemx_getmem##form##_block(address dest, address source, int64_t bytes, \
-                                                   int32_t pe) {                                \
-        return copy(dest, place_of(source, pe), bytes);                                         \
-    }                                                                                           \
-    EXPORTED int32_t nvshmemx_putmem_signal##form##_block(                                      \
-        address dest, address source, int64_t bytes, address sig, uint64_t value, int32_t op,   \
-        int32_t pe) {                                                                           \
-        copy(place_of(dest, pe), source, bytes);                                                \
-        return give_signal(sig, value, op, pe);                                                 \
+#define COPIES(x, form, scope)                                                                     \
+    EXPORTED int32_t nvshmem##x##_putmem##form(address dest, address source, uint64_t bytes,       \
+                                               int32_t pe) {                                       \
+        return copy(place_of(dest, pe), source, bytes, header::scope);                             \
+    }                                                                                              \
+    EXPORTED int32_t nvshmem##x##_getmem##form(address dest, address source, uint64_t bytes,       \
+                                               int32_t pe) {                                       \
+        return copy(dest, place_of(source, pe), bytes, header::scope);                             \
+    }                                                                                              \
+    EXPORTED int32_t nvshmem##x##_putmem_signal##form(address dest, address source,                \
+                                                      uint64_t bytes, address sig, uint64_t value, \
+                                                      int32_t op, int32_t pe) {                    \
+        copy(place_of(dest, pe), source, bytes, header::scope);                                    \
+        return give_signal(sig, value, op, pe, header::scope);                                     \
     }
-COPIES()
-COPIES(_nbi)
+COPIES(, , WEFT_SCOPE_t)
+COPIES(, _nbi, WEFT_SCOPE_t)
+COPIES(x, _warp, WEFT_SCOPE_w)
+COPIES(x, _nbi_warp, WEFT_SCOPE_w)
+COPIES(x, _block, WEFT_SCOPE_b)
+COPIES(x, _nbi_block, WEFT_SCOPE_b)
 
 EXPORTED int32_t nvshmem_signal_wait_until(address sig, int32_t cmp, uint64_t value) {
     return !header::weft_wait_until_b(world(), (const uint64_t *)sig, header::weft_nvshmem_cmp(cmp),
@@ -167,37 +251,73 @@ EXPORTED int32_t nvshmem_int_wait_until(address word, int32_t cmp, int32_t value
 /* --- Collectives of the world --------------------------------------------------------------------
  */
 
-/* The world's handle; NULL for other teams, of which this library knows nothing: it ends the job.
- */
-static const header::weft_device_team *world_of(int32_t team) {
-    const header::weft_device_team *t = world();
-    if (team == 0)
-        return t;
-    header::weft_abort(t, MISUSE);
-    return NULL;
-}
-
-/* Each puts, and they meet behind it. */
-EXPORTED int32_t nvshmemx_broadcastmem_block(int32_t team, address dest, address source,
-                                             int64_t bytes, int32_t root) {
+/* Each member puts, and they meet after that. */
+template <enum header::weft_scope scope>
+SHARED static int32_t broadcast(int32_t team, address dest, address source, uint64_t bytes,
+                                int32_t root) {
     const header::weft_device_team *t = world_of(team);
     for (int i = 0; t && t->me == root && i < t->n; i++) {
         address to = place_of(dest, header::weft_gpu_member_after(t->me, t->n, i));
         if (to != source)
-            copy(to, source, bytes);
+            copy(to, source, bytes, scope);
     }
-    return t ? barrier() : 1;
+    return t ? barrier(scope) : 1;
 }
 
-EXPORTED int32_t nvshmemx_alltoallmem_block(int32_t team, address dest, address source,
-                                            int64_t bytes) {
+template <enum header::weft_scope scope>
+SHARED static int32_t fcollect(int32_t team, address dest, address source, uint64_t bytes) {
     const header::weft_device_team *t = world_of(team);
     for (int i = 0; t && i < t->n; i++) {
         int m = header::weft_gpu_member_after(t->me, t->n, i);
-        copy(place_of(dest, m) + (address)(t->me * bytes), source + (address)(m * bytes), bytes);
+        address to = place_of(dest, m) + (uint64_t)t->me * bytes;
+        if (to != source)
+            copy(to, source, bytes, scope);
     }
-    return t ? barrier() : 1;
+    return t ? barrier(scope) : 1;
 }
+
+EXPORTED int32_t nvshmemx_broadcastmem_block(int32_t team, address dest, address source,
+                                             uint64_t bytes, int32_t root) {
+    return broadcast<header::WEFT_SCOPE_b>(team, dest, source, bytes, root);
+}
+
+EXPORTED int32_t nvshmemx_alltoallmem_block(int32_t team, address dest, address source,
+                                            uint64_t bytes) {
+    const header::weft_device_team *t = world_of(team);
+    for (int i = 0; t && i < t->n; i++) {
+        int m = header::weft_gpu_member_after(t->me, t->n, i);
+        copy(place_of(dest, m) + (uint64_t)t->me * bytes, source + (uint64_t)m * bytes, bytes,
+             header::WEFT_SCOPE_b);
+    }
+    return t ? barrier(header::WEFT_SCOPE_b) : 1;
+}
+
+/* Of a type's elements. */
+#define MOVEMENTS_BY(x, name, bytes, group, scope)                                            \
+    EXPORTED int32_t nvshmem##x##_##name##_broadcast##group(                                  \
+        int32_t team, address dest, address source, uint64_t nelems, int32_t root) {          \
+        return broadcast<header::scope>(team, dest, source, nelems * (bytes), root);          \
+    }                                                                                         \
+    EXPORTED int32_t nvshmem##x##_##name##_fcollect##group(int32_t team, address dest,        \
+                                                           address source, uint64_t nelems) { \
+        return fcollect<header::scope>(team, dest, source, nelems * (bytes));                 \
+    }
+#define MOVEMENTS(name, bytes)                         \
+    MOVEMENTS_BY(, name, bytes, , WEFT_SCOPE_b)        \
+    MOVEMENTS_BY(x, name, bytes, _block, WEFT_SCOPE_b) \
+    MOVEMENTS_BY(x, name, bytes, _warp, WEFT_SCOPE_w)
+MOVEMENTS(int8, 1)
+MOVEMENTS(int16, 2)
+MOVEMENTS(int32, 4)
+MOVEMENTS(int64, 8)
+MOVEMENTS(uint8, 1)
+MOVEMENTS(uint16, 2)
+MOVEMENTS(uint32, 4)
+MOVEMENTS(uint64, 8)
+MOVEMENTS(half, 2)
+MOVEMENTS(bfloat16, 2)
+MOVEMENTS(float, 4)
+MOVEMENTS(double, 8)
 
 /* A type's elements: as bits, and as what they are computed in. */
 template <class T> struct number {
@@ -261,7 +381,7 @@ struct min {
 template <class T, class operation>
 static int32_t reduce(int32_t team, address dest, address source, int64_t nreduce) {
     const header::weft_device_team *t = world_of(team);
-    if (!t || barrier())
+    if (!t || barrier(header::WEFT_SCOPE_b))
         return 1;
     int64_t first = t->me + (int64_t)header::weft_block_rank() * t->n;
     for (int64_t i = first; i < nreduce; i += (int64_t)header::weft_block_size() * t->n) {
@@ -276,7 +396,7 @@ static int32_t reduce(int32_t team, address dest, address source, int64_t nreduc
             header::weft_copy_store((char *)(place_of(dest, m) + at), sizeof(T),
                                     number<T>::bits(result));
     }
-    return barrier();
+    return barrier(header::WEFT_SCOPE_b);
 }
 
 #define REDUCTION(name, T, operation)                                                   \

@@ -20,12 +20,18 @@ LIB = ROOT / "build/lib"
 FUNCTION = re.compile(r"^\.visible \.func +(?:\(\.param \.b(\d+) \w+\) )?(\w+)\(([^)]*)\)", re.M)
 PTXAS = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 HOPPER = " sm_90"
-COPIES = {f"nvshmemx_{what}{form}_block" for what in ("putmem", "getmem", "putmem_signal") for form in ("", "_nbi")}
-NVSHMEM = COPIES | {"nvshmem_my_pe", "nvshmem_n_pes", "nvshmem_fence", "nvshmem_quiet", "nvshmem_barrier_all",
-                    "nvshmem_sync_all", "nvshmemx_signal_op", "nvshmem_signal_wait_until", "nvshmem_int_wait_until",
-                    "nvshmemx_alltoallmem_block", "nvshmemx_broadcastmem_block", "weft_nvshmem_job"}
-NVSHMEM |= {f"nvshmem_{kind}_{operation}_reduce" for operation in ("sum", "prod", "max", "min")
-            for kind in ("half", "bfloat16", "float", "double", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))}
+NVSHMEM = {"nvshmem_my_pe", "nvshmem_n_pes", "nvshmem_fence", "nvshmem_quiet", "nvshmem_ptr", "nvshmemx_mc_ptr",
+           "nvshmem_team_my_pe", "nvshmem_team_n_pes", "nvshmem_team_translate_pe", "nvshmem_barrier", "nvshmem_sync",
+           "nvshmem_barrier_all", "nvshmem_sync_all", "nvshmem_int_p", "nvshmemx_signal_op",
+           "nvshmem_signal_wait_until", "nvshmem_int_wait_until", "nvshmemx_alltoallmem_block",
+           "nvshmemx_broadcastmem_block", "weft_nvshmem_job"}
+KINDS = ["half", "bfloat16", "float", "double", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))]
+for x, group in (("", ""), ("x", "_warp"), ("x", "_block")):
+    NVSHMEM |= {f"nvshmem{x}_{what}{form}{group}" for what in ("putmem", "getmem", "putmem_signal") for form in ("", "_nbi")}
+    NVSHMEM |= {f"nvshmem{x}_{kind}_{what}{group}" for what in ("broadcast", "fcollect") for kind in KINDS}
+    NVSHMEM |= {f"nvshmem{x}_{what}{group}" for what in ("barrier", "barrier_all", "sync_all")}
+NVSHMEM |= {"nvshmemx_team_sync_warp", "nvshmemx_team_sync_block"}
+NVSHMEM |= {f"nvshmem_{kind}_{operation}_reduce" for operation in ("sum", "prod", "max", "min") for kind in KINDS}
 
 
 def ptx(sm):
@@ -68,7 +74,7 @@ def check_bitcode(problems):
 
 
 def check_nvshmem(problems):
-    """What PyTorch's helpers for NVSHMEM and Helion call, and the job that it is about."""
+    """What PyTorch's helpers for NVSHMEM, Helion and Triton-distributed call, and the job that it is about."""
     nm = shutil.which("llvm-nm")
     if not nm:
         raise tap.Skip("there is no llvm-nm here")

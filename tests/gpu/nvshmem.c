@@ -157,6 +157,8 @@ static void collectives(void) {
         int *box = zeros(2 * MOST * nelems * sizeof *box), world = NVSHMEM_TEAM_WORLD, team = mine;
         run("names_collectives", (void *[]){&box, &nelems, &world, &wrong});
         run("names_collectives", (void *[]){&box, &nelems, &team, &wrong});
+        run("names_scatters", (void *[]){&box, &nelems, &world, &wrong});
+        run("names_scatters", (void *[]){&box, &nelems, &team, &wrong});
         nvshmem_free(box);
     }
 }
@@ -187,6 +189,36 @@ static void on_host(void) {
     nvshmem_free(sig);
     nvshmem_free(dest);
     nvshmem_free(source);
+}
+
+/* Memory that the program has allocated itself. */
+static void buffers(void) {
+    enum { PAGE = 4096 };
+    tap_case("the program's own memory: known to the GPU by registration, never symmetric");
+    char *host = aligned_alloc(PAGE, PAGE), *object = zeros(64);
+    int type;
+    int (*ask)(void *, int, unsigned long long);
+    *(void **)&ask = dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuPointerGetAttribute");
+    gpu_enter();
+    EXPECT(nvshmemx_buffer_register(NULL, 8) == NVSHMEMX_ERROR_INVALID_VALUE &&
+               nvshmemx_buffer_register(host, 0) == NVSHMEMX_ERROR_INVALID_VALUE,
+           "a buffer without bytes is registered");
+    EXPECT(nvshmemx_buffer_register(object, 64) == NVSHMEMX_SUCCESS, "memory of the GPU");
+    for (int round = 0; round < 2; round++) {
+        EXPECT(nvshmemx_buffer_register(host, PAGE) == NVSHMEMX_SUCCESS, "memory of the host");
+        EXPECT(ask(&type, WEFT_NVSHMEM_MEMORY_TYPE, (uintptr_t)host) == 0, "CUDA knows it not");
+        if (round == 0)
+            EXPECT(nvshmemx_buffer_unregister(host) == NVSHMEMX_SUCCESS, "unregister");
+        else
+            nvshmemx_buffer_unregister_all();
+        EXPECT(ask(&type, WEFT_NVSHMEM_MEMORY_TYPE, (uintptr_t)host) != 0, "CUDA knows it still");
+    }
+    EXPECT(nvshmemx_buffer_unregister(host) == NVSHMEMX_SUCCESS, "nothing to unregister");
+    EXPECT(!nvshmemx_buffer_register_symmetric(object, 64, 0), "the program's own is symmetric");
+    EXPECT(nvshmemx_buffer_unregister_symmetric(object, 64) == NVSHMEMX_ERROR_NOT_SUPPORTED, "?");
+    gpu_leave();
+    nvshmem_free(object);
+    free(host);
 }
 
 /* What kernels of a module know is written past nvshmemx_cumodule_init. */
@@ -321,6 +353,7 @@ int main(void) {
     meetings();
     collectives();
     on_host();
+    buffers();
     over();
     late();
     close_and_open();

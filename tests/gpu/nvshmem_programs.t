@@ -27,12 +27,33 @@ int main(void) {
     nvshmemx_barrier_all_on_stream(0);
     int found = nvshmem_int_g(p, nvshmem_my_pe());
     nvshmem_free(p);
+    assert(NVSHMEMX_SUCCESS == 0 && NVSHMEMX_ERROR_INVALID_VALUE == 1 && NVSHMEMX_ERROR_OUT_OF_MEMORY == 2 &&
+           NVSHMEMX_ERROR_NOT_SUPPORTED == 3 && NVSHMEMX_ERROR_SYMMETRY == 4 && NVSHMEMX_ERROR_GPU_NOT_SELECTED == 5 &&
+           NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED == 6 && NVSHMEMX_ERROR_INTERNAL == 7);
+    if (found != 3)
+        NVSHMEMI_ERROR_PRINT("found %d", found);
     nvshmem_finalize();
     return found != 3;
 }
 """
+# What NVSHMEM's own programs call besides, and the headers that they do not include themselves.
 OTHER = """#include <nvshmem.h>
-__global__ void other(int *p) { *p = nvshmem_my_pe(); }
+#include <nvshmemx.h>
+__global__ void other(int *p) {
+    assert(p);
+    *p = nvshmem_my_pe();
+}
+__global__ void reduce(double2 *locations, int *numbers, size_t n) {
+    nvshmemx_double2_maxloc_reduce_block(NVSHMEM_TEAM_WORLD, locations, locations, n);
+    nvshmemx_int_sum_reducescatter_block(NVSHMEM_TEAM_WORLD, numbers, numbers, n);
+}
+CUresult use(CUmodule module, void *buffer, size_t bytes) {
+    enum nvshmemx_status status = NVSHMEMX_ERROR_INTERNAL;
+    void *symmetric = nvshmemx_buffer_register_symmetric(buffer, bytes, 0);
+    if (!symmetric || nvshmemx_buffer_unregister_symmetric(symmetric, bytes) == status)
+        NVSHMEMI_ERROR_PRINT("status %d", status);
+    return nvshmemx_cumodule_init(module) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
 """
 
 # As much of MPI as a job of one process needs.

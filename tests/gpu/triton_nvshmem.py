@@ -6,6 +6,7 @@ import torch.distributed._symmetric_memory as symm_mem
 import torch.distributed._symmetric_memory._nvshmem_triton as nvshmem
 import triton
 import triton.language as tl
+import triton.language.core as core
 import weft
 import weft.torch
 import weft.triton.nvshmem
@@ -32,6 +33,38 @@ def collectives(same, exchanged, total, outbox, nelems, root):
     nvshmem.broadcast(0, same, outbox, nelems, root)
     nvshmem.alltoall(0, exchanged, outbox, nelems // nvshmem.n_pes())
     nvshmem.reduce(0, total, outbox, nelems, "sum")
+
+
+def called(name, arguments, types, _semantic):
+    """A function of the library that PyTorch's helpers do not call, with a 64-bit result."""
+    return core.extern_elementwise("", "", arguments, {tuple(map(core.dtype, types)): (name, core.dtype("int64"))},
+                                   is_pure=False, _semantic=_semantic)
+
+
+@core.extern
+def place_of(p, pe, _semantic=None):
+    return called("nvshmem_ptr", [p, pe], ["int64", "int32"], _semantic)
+
+
+def stores(inbox, places, nobody: tl.constexpr):
+    """Into the right neighbour's memory by its address; teams of the world; NULL for what is not symmetric."""
+    right = (nvshmem.my_pe() + 1) % nvshmem.n_pes()
+    there = place_of(inbox.to(tl.int64), right)
+    tl.store(there.to(tl.pointer_type(tl.float32)), 7.5 + right)
+    tl.store(places, place_of(inbox.to(tl.int64), nvshmem.my_pe()) - inbox.to(tl.int64))
+    tl.store(places + 1, place_of(places.to(tl.int64), right))
+    tl.store(places + 2, place_of(inbox.to(tl.int64), nobody))
+    nvshmem.barrier_all()
+
+
+def check_places(rank, inbox):
+    places = torch.full((3,), -1, dtype=torch.int64, device="cuda")
+    dist.barrier()
+    nvshmem.requires_nvshmem(triton.jit(stores))[(1,)](inbox, places, 999)
+    torch.cuda.synchronize()
+    assert inbox[0].item() == 7.5 + rank, inbox[0]
+    assert places.tolist() == [0, 0, 0], places
+    dist.barrier()
 
 
 def check_collectives(rank, n, nelems):
@@ -73,6 +106,7 @@ def main():
         assert (inbox == (rank - 1) % n + 100 * round).all() and (back == rank + 100 * round).all()
         assert words.tolist() == [round, round], words
         dist.barrier()
+    check_places(rank, inbox)
     check_collectives(rank, n, 1200 * n)
     if rank == 0:
         print(f"5 rounds over {n} ranks")

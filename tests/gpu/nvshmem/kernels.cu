@@ -310,6 +310,35 @@ extern "C" __global__ void names_collectives(int *box, size_t nelems, int team, 
     nvshmemx_barrier_block(team);
 }
 
+/* The sum over members m of 1000 * m + i, which is what their element i is. */
+WEFT_DEVICE int sum_of_members(int n, size_t i) {
+    return 1000 * (n * (n - 1) / 2) + n * (int)i;
+}
+
+/* Reductions with scatter by a thread, a warp and a block, the last two in place. */
+extern "C" __global__ void names_scatters(int *box, size_t nelems, int team, uint32_t *wrong) {
+    int me = nvshmem_team_my_pe(team), n = nvshmem_team_n_pes(team);
+    int *source = box, *dest = box + (size_t)n * nelems;
+    uint32_t thread = weft_block_rank(), threads = weft_block_size();
+    size_t all = (size_t)n * nelems, mine = (size_t)me * nelems;
+    for (int form = 0; form < 3; form++) {
+        int *to = form == 0 ? dest : source;
+        for (size_t i = thread; i < all; i += threads)
+            source[i] = 1000 * me + (int)i;
+        nvshmemx_barrier_block(team);
+        if (form == 0 && thread == 0)
+            expect(nvshmem_int_sum_reducescatter(team, to, source, nelems) == 0, wrong);
+        if (form == 1 && thread < 32)
+            expect(nvshmemx_int_sum_reducescatter_warp(team, to, source, nelems) == 0, wrong);
+        if (form == 2)
+            expect(nvshmemx_int_sum_reducescatter_block(team, to, source, nelems) == 0, wrong);
+        weft_block_sync();
+        for (size_t i = thread; i < nelems; i += threads)
+            expect(to[i] == sum_of_members(n, mine + i), wrong);
+        nvshmemx_barrier_block(team);
+    }
+}
+
 /* --- Waits that nobody ends ------------------------------------------------------------------- */
 
 extern "C" __global__ void names_over(int *words, uint64_t *sig, uint32_t *wrong) {

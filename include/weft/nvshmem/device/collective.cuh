@@ -137,29 +137,52 @@ WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_MOVES_OF, _)
 
 #ifdef WEFT_NVSHMEM_KERNEL
 
-/* Elements of a member: those from its number on, as many apart as there are members. Each is read
- * at all members by its owner alone, and written there by it: so dest may be source. A is the type
- * that is computed in. */
-#define WEFT_NVSHMEM_REDUCTION(N, T, A, op, OP)                                            \
-    WEFT_DEVICE int weft_nvshmem_##N##_##op(nvshmem_team_t team, T *dest, const T *source, \
-                                            size_t nreduce, enum weft_scope scope) {       \
-        const weft_device_team *t = weft_nvshmem_team(team);                               \
-        struct weft_thread_group group = weft_scope_group(scope);                          \
-        if (!t || weft_nvshmem_meet(team, scope) < 0)                                      \
-            return -1;                                                                     \
-        size_t first = (size_t)t->me + (size_t)group.id * (size_t)t->n;                    \
-        for (size_t i = first; i < nreduce; i += (size_t)group.count * (size_t)t->n) {     \
-            A sum = (A)weft_nvshmem_##N##_at(t, source + i, 0);                            \
-            for (int m = 1; m < t->n; m++) {                                               \
-                A next = (A)weft_nvshmem_##N##_at(t, source + i, m);                       \
-                sum = (A)OP(sum, next);                                                    \
-            }                                                                              \
-            T result = (T)sum;                                                             \
-            for (int m = 0; m < t->n; m++)                                                 \
-                weft_nvshmem_store(weft_at(t, dest + i, m), sizeof(T),                     \
-                                   weft_nvshmem_bits(&result, sizeof(T)));                 \
-        }                                                                                  \
-        return weft_nvshmem_meet(team, scope);                                             \
+/* A member reduces elements in the order of members; A is the type that is computed in.
+ *
+ * A reduction: a member owns the elements from its number on, as many apart as there are members.
+ * It alone reads them at all members, and writes them there: so dest may be source.
+ *
+ * A reduction with scatter: a member reads its block of nreduce elements at all members. Where dest
+ * is source the result lies in that block, which no other member reads, until all have met. */
+#define WEFT_NVSHMEM_REDUCTION(N, T, A, op, OP)                                                 \
+    WEFT_DEVICE T weft_nvshmem_##N##_##op##_at(const weft_device_team *t, const T *source) {    \
+        A sum = (A)weft_nvshmem_##N##_at(t, source, 0);                                         \
+        for (int m = 1; m < t->n; m++) {                                                        \
+            A next = (A)weft_nvshmem_##N##_at(t, source, m);                                    \
+            sum = (A)OP(sum, next);                                                             \
+        }                                                                                       \
+        return (T)sum;                                                                          \
+    }                                                                                           \
+    WEFT_DEVICE int weft_nvshmem_##N##_##op(nvshmem_team_t team, T *dest, const T *source,      \
+                                            size_t nreduce, enum weft_scope scope) {            \
+        const weft_device_team *t = weft_nvshmem_team(team);                                    \
+        struct weft_thread_group group = weft_scope_group(scope);                               \
+        if (!t || weft_nvshmem_meet(team, scope) < 0)                                           \
+            return -1;                                                                          \
+        size_t first = (size_t)t->me + (size_t)group.id * (size_t)t->n;                         \
+        for (size_t i = first; i < nreduce; i += (size_t)group.count * (size_t)t->n) {          \
+            T result = weft_nvshmem_##N##_##op##_at(t, source + i);                             \
+            for (int m = 0; m < t->n; m++)                                                      \
+                weft_nvshmem_store(weft_at(t, dest + i, m), sizeof(T),                          \
+                                   weft_nvshmem_bits(&result, sizeof(T)));                      \
+        }                                                                                       \
+        return weft_nvshmem_meet(team, scope);                                                  \
+    }                                                                                           \
+    WEFT_DEVICE int weft_nvshmem_##N##_##op##_scatter(                                          \
+        nvshmem_team_t team, T *dest, const T *source, size_t nreduce, enum weft_scope scope) { \
+        const weft_device_team *t = weft_nvshmem_team(team);                                    \
+        struct weft_thread_group group = weft_scope_group(scope);                               \
+        if (!t || weft_nvshmem_meet(team, scope) < 0)                                           \
+            return -1;                                                                          \
+        size_t mine = (size_t)t->me * nreduce;                                                  \
+        T *to = dest == source ? dest + mine : dest;                                            \
+        for (size_t i = group.id; i < nreduce; i += group.count)                                \
+            to[i] = weft_nvshmem_##N##_##op##_at(t, source + mine + i);                         \
+        int error = weft_nvshmem_meet(team, scope);                                             \
+        if (error == 0 && to != dest)                                                           \
+            weft_nvshmem_copy(dest, to, nreduce * sizeof(T), scope);                            \
+        weft_scope_sync(scope);                                                                 \
+        return error;                                                                           \
     }
 
 /* An element of a member. */
@@ -173,13 +196,23 @@ WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_MOVES_OF, _)
 WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_ELEMENT, _)
 #undef WEFT_NVSHMEM_ELEMENT
 
-#define WEFT_NVSHMEM_REDUCE_BY(N, T, op, group, SCOPE)                                      \
-    WEFT_DEVICE int nvshmemx_##N##_##op##_reduce_##group(nvshmem_team_t team, T *dest,      \
-                                                         const T *source, size_t nreduce) { \
-        return weft_nvshmem_##N##_##op(team, dest, source, nreduce, SCOPE);                 \
+#define WEFT_NVSHMEM_REDUCE_BY(N, T, op, group, SCOPE)                                             \
+    WEFT_DEVICE int nvshmemx_##N##_##op##_reduce_##group(nvshmem_team_t team, T *dest,             \
+                                                         const T *source, size_t nreduce) {        \
+        return weft_nvshmem_##N##_##op(team, dest, source, nreduce, SCOPE);                        \
+    }                                                                                              \
+    WEFT_DEVICE int nvshmemx_##N##_##op##_reducescatter_##group(nvshmem_team_t team, T *dest,      \
+                                                                const T *source, size_t nreduce) { \
+        return weft_nvshmem_##N##_##op##_scatter(team, dest, source, nreduce, SCOPE);              \
+    }
+#define WEFT_NVSHMEM_SCATTER_BY_ONE(N, T, op)                                                \
+    WEFT_DEVICE int nvshmem_##N##_##op##_reducescatter(nvshmem_team_t team, T *dest,         \
+                                                       const T *source, size_t nreduce) {    \
+        return weft_nvshmem_##N##_##op##_scatter(team, dest, source, nreduce, WEFT_SCOPE_t); \
     }
 #define WEFT_NVSHMEM_REDUCE_ON_GPU(N, T, A, op, OP)      \
     WEFT_NVSHMEM_REDUCTION(N, T, A, op, OP)              \
+    WEFT_NVSHMEM_SCATTER_BY_ONE(N, T, op)                \
     WEFT_NVSHMEM_REDUCE_BY(N, T, op, warp, WEFT_SCOPE_w) \
     WEFT_NVSHMEM_REDUCE_BY(N, T, op, block, WEFT_SCOPE_b)
 #else
@@ -227,6 +260,39 @@ WEFT_NVSHMEM_HALVES(WEFT_NVSHMEM_ARITHMETIC, _)
 #undef WEFT_NVSHMEM_HALF
 #undef WEFT_NVSHMEM_REDUCTION
 #undef WEFT_NVSHMEM_REDUCE_BY
+#undef WEFT_NVSHMEM_SCATTER_BY_ONE
+#endif
+
+/* The largest x of all members, with the y that stands beside it: of equal ones the first member's.
+ * For a block; an element is two words, which its owner alone reads and writes. */
+#ifdef __CUDACC__
+WEFT_DEVICE double2 weft_nvshmem_maxloc_at(const weft_device_team *t, const double2 *source) {
+    double2 best = {0, 0};
+    for (int m = 0; m < t->n; m++) {
+        double2 next = {weft_nvshmem_double_at(t, &source->x, m),
+                        weft_nvshmem_double_at(t, &source->y, m)};
+        if (m == 0 || next.x > best.x)
+            best = next;
+    }
+    return best;
+}
+WEFT_DEVICE int nvshmemx_double2_maxloc_reduce_block(nvshmem_team_t team, double2 *dest,
+                                                     const double2 *source, size_t nreduce) {
+    const weft_device_team *t = weft_nvshmem_team(team);
+    struct weft_thread_group group = weft_scope_group(WEFT_SCOPE_b);
+    if (!t || weft_nvshmem_meet(team, WEFT_SCOPE_b) < 0)
+        return -1;
+    size_t first = (size_t)t->me + (size_t)group.id * (size_t)t->n;
+    for (size_t i = first; i < nreduce; i += (size_t)group.count * (size_t)t->n) {
+        double2 best = weft_nvshmem_maxloc_at(t, source + i);
+        for (int m = 0; m < t->n; m++) {
+            double2 *to = (double2 *)weft_at(t, dest + i, m);
+            weft_nvshmem_store(&to->x, sizeof to->x, weft_nvshmem_bits(&best.x, sizeof best.x));
+            weft_nvshmem_store(&to->y, sizeof to->y, weft_nvshmem_bits(&best.y, sizeof best.y));
+        }
+    }
+    return weft_nvshmem_meet(team, WEFT_SCOPE_b);
+}
 #endif
 #undef WEFT_NVSHMEM_REDUCE_ON_GPU
 

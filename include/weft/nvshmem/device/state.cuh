@@ -20,6 +20,7 @@
 #endif
 
 #ifdef WEFT_NVSHMEM_HOST
+#include <assert.h> /* programs for NVSHMEM expect it of its headers */
 #include <shmem.h>
 #include <shmemx.h>
 #endif
@@ -29,6 +30,7 @@
 #if defined(WEFT_NVSHMEM_HOST) && defined(__cplusplus)
 #if __has_include(<cuda_runtime.h>)
 #define WEFT_NVSHMEM_HAS_CUDA
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

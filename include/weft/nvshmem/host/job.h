@@ -49,6 +49,13 @@ __attribute__((weak, visibility("default"))) struct weft_nvshmem_job weft_nvshme
 
 #define WEFT_NVSHMEM_INLINE static inline __attribute__((unused))
 
+/* A program may declare one of these itself, as of C. */
+#ifdef __cplusplus
+#define WEFT_NVSHMEM_NAME extern "C" inline
+#else
+#define WEFT_NVSHMEM_NAME static inline __attribute__((unused))
+#endif
+
 /* One line, and the error as it was. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_fail(const char *call, const char *why, int error) {
     fprintf(stderr, "weft: PE %d: %s: %s (%d)\n", shmem_my_pe(), call, why, error);

@@ -3,15 +3,7 @@
 #ifndef WEFT_NVSHMEM_SETUP_H
 #define WEFT_NVSHMEM_SETUP_H
 
-#include <limits.h>
-#include "weft/nvshmem/host/job.h"
-
-/* A program may declare one of these itself, as of C. */
-#ifdef __cplusplus
-#define WEFT_NVSHMEM_NAME extern "C" inline
-#else
-#define WEFT_NVSHMEM_NAME static inline __attribute__((unused))
-#endif
+#include "weft/nvshmem/host/buffer.h"
 
 /* --- Beginning and end ------------------------------------------------------------------------ */
 
@@ -250,18 +242,6 @@ WEFT_NVSHMEM_NAME void *nvshmem_align(size_t alignment, size_t size) {
 WEFT_NVSHMEM_NAME void nvshmem_free(void *ptr) {
     shmem_free(ptr);
 }
-
-/* Sources and destinations of this PE may be any memory that its GPU reaches: there is nothing to
- * register. */
-WEFT_NVSHMEM_NAME int nvshmemx_buffer_register(void *addr, size_t length) {
-    (void)addr, (void)length;
-    return 0;
-}
-WEFT_NVSHMEM_NAME int nvshmemx_buffer_unregister(void *addr) {
-    (void)addr;
-    return 0;
-}
-WEFT_NVSHMEM_NAME void nvshmemx_buffer_unregister_all(void) {}
 
 /* --- Teams --------------------------------------------------------------------------------------
  */
