@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signalling: puts that announce themselves, and the words that they announce themselves by. */
+#include "core/awaited.h"
 #include "core/rma.h"
 #include "core/view.h"
 #include "api/checked.h"
@@ -79,9 +80,11 @@ static void check_own_word(const uint64_t *sig_addr) {
         weft_misuse_access(weft_current_call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
+static const struct weft_ivar_type signal_type = {sizeof(uint64_t), false};
+
 /* Reads the word of this PE, in whichever memory it lies. */
 static inline uint64_t load_signal(const uint64_t *sig_addr) {
-    return weft_view_key((struct weft_ivar_type){sizeof *sig_addr, false}, sig_addr);
+    return weft_view_key(signal_type, sig_addr);
 }
 
 /* clang-format off */
@@ -133,6 +136,8 @@ API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_val
     uint64_t signal;
     check_own_word(sig_addr);
     weft_check_cmp(__func__, cmp);
-    WEFT_WAIT_UNTIL((signal = load_signal(sig_addr), weft_ivar_compare(signal, cmp, cmp_value)));
+    const struct weft_ivars word = {signal_type, sig_addr, 1, NULL, &cmp_value, false, cmp};
+    WEFT_WAIT_FOR(WEFT_AWAITED_IVARS(&word, 0),
+                  (signal = load_signal(sig_addr), weft_ivar_compare(signal, cmp, cmp_value)));
     return signal;
 }

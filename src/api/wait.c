@@ -33,8 +33,8 @@ void weft_api_wait_until_all(const char *call, const struct weft_ivars *set) {
     weft_view_look(&view);
     for (size_t i = 0; i < set->nelems; i++)
         if (!set->status || set->status[i] == 0)
-            WEFT_WAIT_UNTIL(weft_ivars_met(&view.set, i) ||
-                            weft_ivars_met(weft_view_look(&view), i));
+            WEFT_WAIT_FOR(WEFT_AWAITED_IVARS(set, i),
+                          weft_ivars_met(&view.set, i) || weft_ivars_met(weft_view_look(&view), i));
     weft_view_close(&view);
 }
 
@@ -44,7 +44,8 @@ size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set) {
     size_t found = SIZE_MAX;
     if (!open_view(&view, set))
         return SIZE_MAX;
-    WEFT_WAIT_UNTIL((found = weft_ivars_any(weft_view_look(&view))) != SIZE_MAX);
+    WEFT_WAIT_FOR(WEFT_AWAITED_IVARS(set, WEFT_AWAITED_ANY),
+                  (found = weft_ivars_any(weft_view_look(&view))) != SIZE_MAX);
     weft_view_close(&view);
     return found;
 }
@@ -56,7 +57,8 @@ size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, 
     if (!open_view(&view, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
-    WEFT_WAIT_UNTIL((found = weft_ivars_some(weft_view_look(&view), indices)) != 0);
+    WEFT_WAIT_FOR(WEFT_AWAITED_IVARS(set, WEFT_AWAITED_ANY),
+                  (found = weft_ivars_some(weft_view_look(&view), indices)) != 0);
     weft_view_close(&view);
     return found;
 }

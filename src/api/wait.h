@@ -3,6 +3,7 @@
 #ifndef WEFT_API_WAIT_H
 #define WEFT_API_WAIT_H
 
+#include "core/awaited.h"
 #include "core/view.h"
 #include "api/check.h"
 #include "api/checked.h"
@@ -26,7 +27,9 @@ static inline void weft_api_wait_until(const char *call, struct weft_ivar_type t
     WEFT_ENTER(call);
     weft_check_ivars("ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
-    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_view_key(type, ivar), cmp, bound));
+    WEFT_WAIT_FOR(WEFT_AWAITED_IVARS(
+                      (&(const struct weft_ivars){type, ivar, 1, NULL, cmp_value, false, cmp}), 0),
+                  weft_ivar_compare(weft_view_key(type, ivar), cmp, bound));
 }
 
 /* Tests a word that may be a GPU's, in checked mode, where PEs share processors, or in vain in a

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 1024, TEXT_BYTES = 512 };
+enum { LINE_BYTES = 2048, TEXT_BYTES = 512 };
 
 __thread const char *weft_current_call = WEFT_NO_CALL;
 

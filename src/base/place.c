@@ -46,11 +46,21 @@ static bool is_main(const void *code) {
            (strcmp(symbol.name, "main") == 0 || strncmp(symbol.name, "main.", 5) == 0);
 }
 
+/* Whether the C library has called Weft, as at exit or in a thread of Weft's own, or the code that
+ * starts the program. */
+static bool is_start_or_end(const void *code) {
+    struct weft_symbol symbol;
+    return weft_symbol_find(code, WEFT_SYMBOL_FUNCTION, &symbol) &&
+           (strncmp(symbol.module, "libc.", 5) == 0 || strcmp(symbol.name, "_start") == 0);
+}
+
 int weft_place_calls(void *calls[WEFT_PLACE_CALLS]) {
     if (!weft_place_wanted())
         return 0;
     int count = backtrace(calls, WEFT_PLACE_CALLS), first = 0, end;
     while (first < count && is_own_code((char *)calls[first] - 1))
+        first++;
+    while (first < count && is_start_or_end((char *)calls[first] - 1))
         first++;
     for (end = first; end < count; end++)
         if (is_main((char *)calls[end] - 1)) {

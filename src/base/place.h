@@ -19,8 +19,9 @@ static inline void weft_place_write_call(const void *return_address, char *text,
 }
 
 /* Reads the calls that this thread is in, by their return addresses: from the call into Weft
- * outwards, without Weft's own, up to main where it is known by name. Returns how many; 0 where
- * nobody is to learn of places (WEFT_BACKTRACE=0, a privileged program). The first use allocates.
+ * outwards, without Weft's own or those of the C library at the process's exit, up to main where it
+ * is known by name. Returns how many; 0 where nobody is to learn of places (WEFT_BACKTRACE=0, a
+ * privileged program). The first use allocates.
  */
 int weft_place_calls(void *calls[WEFT_PLACE_CALLS]);
 

@@ -57,11 +57,12 @@ enum { WEFT_STALL_NO_TEAM = -1, WEFT_STALL_EXCHANGE = -2 };
 
 /* A wait that lasts, as the PE that waits shows it (boot/stall.h). */
 struct weft_stall_facts {
-    int32_t pe;      /* that is waited for; -1: whichever */
-    int32_t team;    /* its slot of the scratch window, or one of the two below */
-    uint32_t round;  /* of the team: who is behind has a smaller one; which exchange */
-    char call[64];   /* the public function */
-    char where[128]; /* that calls it: "train.py:12", or nothing */
+    int32_t pe;        /* that is waited for; -1: whichever */
+    int32_t team;      /* its slot of the scratch window, or one of the two below */
+    uint32_t round;    /* of the team: who is behind has a smaller one; which exchange */
+    char call[64];     /* the public function */
+    char where[192];   /* that calls it: "train.py:12", "ring+0x1342 (main)", or nothing */
+    char awaited[192]; /* the word and the condition of a wait for one of the user's, or nothing */
 };
 
 struct weft_stall {

@@ -51,9 +51,11 @@ static void late_add_pe(struct weft_tally *tally, const struct weft_late *late, 
     bool here = stall_is_same(late, &theirs);
     if (here && strncmp(activity, "is stopped", 10) != 0)
         return;
-    snprintf(what, sizeof what, "in %s%s%s%s%s", here ? "it, too, and " : theirs.call,
-             here ? activity : "", *theirs.where ? " (" : "", theirs.where,
-             *theirs.where ? ")" : "");
+    if (here)
+        snprintf(what, sizeof what, "in it, too, and %s", activity);
+    else
+        snprintf(what, sizeof what, "in " WEFT_STALL_CALL,
+                 WEFT_STALL_CALL_OF(theirs.call, theirs.where));
     weft_tally_add(tally, weft_attachment.control, pe, "is", what);
 }
 
@@ -73,11 +75,11 @@ static void late_tell(const struct weft_late *late, const struct weft_tally *tal
                       uint64_t now_ns) {
     const char *where = late->stall ? late->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s for ", weft_current_call,
-                      *where ? " (" : "", where, *where ? ")" : "",
+    weft_tally_append(text, sizeof text, WEFT_STALL_CALL " has waited %.3g s for ",
+                      WEFT_STALL_CALL_OF(weft_current_call, where),
                       (double)(now_ns - late->since_ns) * 1e-9);
     if (tally->ngroups)
-        weft_tally_write(tally, text, sizeof text);
+        weft_tally_write(tally, ", which ", text, sizeof text);
     else
         weft_tally_append(text, sizeof text, "%s, and all PEs are here", late->server);
     weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/place.h"
 
 enum { FREE, FILLED, SHOWN, STATES };
 
@@ -55,6 +56,7 @@ bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts) {
         return false;
     weft_log_make_printable(facts->call, sizeof facts->call);
     weft_log_make_printable(facts->where, sizeof facts->where);
+    weft_log_make_printable(facts->awaited, sizeof facts->awaited);
     return true;
 }
 
@@ -97,8 +99,11 @@ bool weft_stall_where_handled(void) {
 
 void weft_stall_where(char *where, size_t bytes) {
     weft_where_handler *handler = atomic_load(&where_handler);
+    void *calls[WEFT_PLACE_CALLS];
     where[0] = '\0';
     if (handler)
         handler(where, bytes);
+    else if (strcmp(weft_current_call, WEFT_NO_CALL) != 0 && weft_place_calls(calls) > 0)
+        weft_place_write_call(calls[0], where, bytes);
     weft_log_make_printable(where, bytes);
 }

@@ -26,10 +26,15 @@ bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts);
 const char *weft_stall_activity(int pid);
 
 /* A handler that writes the place in the program from which this thread has made its call, or "".
- * It is asked once a wait lasts; languages other than C set it (shmemx_set_where_handler). */
+ * It is asked once a wait lasts; languages other than C set it (shmemx_set_where_handler). Without
+ * a handler the place is the instruction that has called. */
 typedef void weft_where_handler(char *where, size_t bytes);
 void weft_stall_set_where_handler(weft_where_handler *handler);
 bool weft_stall_where_handled(void);
 void weft_stall_where(char *where, size_t bytes);
+
+/* "shmem_quiet at ring+0x1342 (main)", or the call alone where `where` is "". */
+#define WEFT_STALL_CALL                 "%s%s%s"
+#define WEFT_STALL_CALL_OF(call, where) (call), *(where) ? " at " : "", (where)
 
 #endif

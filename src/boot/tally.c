@@ -70,14 +70,15 @@ void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *
     weft_tally_add(tally, control, pe, verb, text);
 }
 
-void weft_tally_write(const struct weft_tally *tally, char *text, size_t bytes) {
+void weft_tally_write(const struct weft_tally *tally, const char *between, char *text,
+                      size_t bytes) {
     for (int i = 0; i < tally->ngroups; i++) {
         const struct weft_tally_group *group = &tally->group[i];
         weft_tally_append(text, bytes, "%s%s", i ? "; " : "", group->names);
         if (group->count > NAMES_MAX)
             weft_tally_append(text, bytes, " and %d more", group->count - NAMES_MAX);
         const char *plural = strcmp(group->verb, "is") == 0 ? "are" : "have";
-        weft_tally_append(text, bytes, ", which %s %s", group->count > 1 ? plural : group->verb,
+        weft_tally_append(text, bytes, "%s%s %s", between, group->count > 1 ? plural : group->verb,
                           group->what);
     }
     if (tally->others)

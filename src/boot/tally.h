@@ -12,8 +12,8 @@
 
 enum {
     WEFT_TALLY_GROUPS = 6,
-    WEFT_TALLY_WHAT_BYTES = 288,
-    WEFT_TALLY_TEXT_BYTES = 900,
+    WEFT_TALLY_WHAT_BYTES = 544,
+    WEFT_TALLY_TEXT_BYTES = 1900,
     WEFT_TALLY_SHOWN_AFTER =
         10,                  /* parts of the time after which the line comes: then it is shown */
     WEFT_TALLY_BUSY_MS = 50, /* until the next try, where another PE has its turn */
@@ -36,8 +36,10 @@ void weft_tally_add(struct weft_tally *tally, const struct weft_control *control
 /* Adds one that shows no wait: what its state says, and the system of its process. */
 void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *control, int pe);
 
-/* Appends "PE 1 (pid 12) and ..., which are ...; PE 2 (pid 13), which has ..." to the text. */
-void weft_tally_write(const struct weft_tally *tally, char *text, size_t bytes);
+/* Appends "PE 1 (pid 12), PE 3 (pid 14), which are ...; PE 2 (pid 13), which has ..." to the text.
+ * `between` is ", which ", or " " for a sentence of its own. */
+void weft_tally_write(const struct weft_tally *tally, const char *between, char *text,
+                      size_t bytes);
 
 __attribute__((format(printf, 3, 4))) void weft_tally_append(char *text, size_t bytes,
                                                              const char *format, ...);

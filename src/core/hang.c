@@ -70,15 +70,16 @@ static void describe_stall(const struct weft_stall_facts *mine,
     bool same_team = theirs->team >= 0 && theirs->team == mine->team;
     bool same_name = same_team && strcmp(theirs->call, mine->call) == 0;
     int32_t ahead = (int32_t)(theirs->round - mine->round);
-    int at =
-        snprintf(text, bytes, "in %s%s%s%s%s%s",
-                 !same_name || ahead == 0 ? ""
-                 : ahead < 0              ? "an earlier "
-                                          : "a later ",
-                 theirs->call, *theirs->where ? " (" : "", theirs->where, *theirs->where ? ")" : "",
-                 theirs->team >= 0 && mine->team >= 0 && !same_team ? " of another team" : "");
+    int at = snprintf(text, bytes, "in %s" WEFT_STALL_CALL "%s",
+                      !same_name || ahead == 0 ? ""
+                      : ahead < 0              ? "an earlier "
+                                               : "a later ",
+                      WEFT_STALL_CALL_OF(theirs->call, theirs->where),
+                      theirs->team >= 0 && mine->team >= 0 && !same_team ? " of another team" : "");
     if (theirs->team < 0 && theirs->pe >= 0 && (size_t)at < bytes)
-        snprintf(text + at, bytes - (size_t)at, ", where it waits for PE %d", theirs->pe);
+        at += snprintf(text + at, bytes - (size_t)at, ", where it waits for PE %d", theirs->pe);
+    if (*theirs->awaited && (size_t)at < bytes)
+        snprintf(text + at, bytes - (size_t)at, ": %s", theirs->awaited);
 }
 
 /* --- The line -------------------------------------------------------------------------------- */
@@ -191,21 +192,41 @@ static struct report report_of(const struct weft_waiter *waiter) {
     return report;
 }
 
-static const char *awaited_text(const struct weft_waiter *waiter) {
-    if (waiter->pe == WEFT_PE_NONE)
-        return " for a GPU";
-    if (waiter->pe != WEFT_PE_ANY || waiter->roster)
-        return " for ";
-    return weft_job.npes > 1 ? " for any PE: " : ", and there is no other PE";
+/* The words that a wait is for, as they are now. */
+static void append_awaited(const struct weft_waiter *waiter, const char *between, char *text,
+                           size_t bytes) {
+    char awaited[sizeof((struct weft_stall_facts *)0)->awaited];
+    if (!waiter->awaited)
+        return;
+    waiter->awaited->write(waiter->awaited, awaited, sizeof awaited);
+    weft_tally_append(text, bytes, "%s%s", between, awaited);
+}
+
+/* No PE is known to be the one that is waited for. */
+static void append_anybody(const struct weft_waiter *waiter, const struct report *report,
+                           char *text, size_t bytes) {
+    append_awaited(waiter, ": ", text, bytes);
+    if (weft_job.npes == 1) {
+        weft_tally_append(text, bytes, ", and there is no other PE");
+        return;
+    }
+    weft_tally_append(text, bytes, "; any PE may %s. ", waiter->awaited ? "send it" : "end it");
+    weft_tally_write(&report->tally, " ", text, bytes);
 }
 
 static void tell(const struct weft_waiter *waiter, const struct report *report, uint64_t now_ns) {
     const char *where = waiter->stall ? waiter->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s%s", weft_current_call,
-                      *where ? " (" : "", where, *where ? ")" : "",
-                      (double)(now_ns - waiter->since_ns) * 1e-9, awaited_text(waiter));
-    weft_tally_write(&report->tally, text, sizeof text);
+    weft_tally_append(text, sizeof text, WEFT_STALL_CALL " has waited %.3g s",
+                      WEFT_STALL_CALL_OF(weft_current_call, where),
+                      (double)(now_ns - waiter->since_ns) * 1e-9);
+    if (waiter->pe == WEFT_PE_ANY && !waiter->roster) {
+        append_anybody(waiter, report, text, sizeof text);
+    } else {
+        weft_tally_append(text, sizeof text, waiter->pe == WEFT_PE_NONE ? " for a GPU" : " for ");
+        weft_tally_write(&report->tally, ", which ", text, sizeof text);
+        append_awaited(waiter, "; ", text, sizeof text);
+    }
     if (report->mismatch)
         weft_tally_append(
             text, sizeof text,
@@ -219,6 +240,8 @@ static void tell(const struct weft_waiter *waiter, const struct report *report, 
 static void show(struct weft_waiter *waiter) {
     struct weft_stall_facts facts = facts_of(waiter);
     weft_stall_where(facts.where, sizeof facts.where);
+    if (waiter->awaited)
+        waiter->awaited->write(waiter->awaited, facts.awaited, sizeof facts.awaited);
     waiter->stall = weft_stall_show(weft_job.control, weft_job.pe, &facts);
 }
 

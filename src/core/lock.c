@@ -9,8 +9,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <shmem.h>
 #include "base/futex.h"
+#include "core/awaited.h"
 #include "core/far.h"
 #include "core/init.h"
 #include "core/order.h"
@@ -151,10 +153,27 @@ static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
                        this_thread ? "this thread" : "this PE");
 }
 
+/* --- What a wait for the lock says of it ------------------------------------------------------ */
+
+struct awaited_turn {
+    struct weft_awaited awaited;
+    const long *object;
+    uint32_t serving, ticket;
+};
+
+static void write_turn(const struct weft_awaited *awaited, char *text, size_t bytes) {
+    const struct awaited_turn *turn = (const struct awaited_turn *)awaited;
+    char object[WEFT_AWAITED_OBJECT_BYTES];
+    weft_awaited_write_object(turn->object, object, sizeof object);
+    snprintf(text, bytes, "%s serves ticket %u, waits for %u", object, turn->serving / TICKET,
+             turn->ticket / TICKET);
+}
+
 static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object) {
-    struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
+    struct awaited_turn turn = {{write_turn}, object, 0, ticket};
+    struct weft_waiter waiter = {.pe = WEFT_PE_ANY, .awaited = &turn.awaited};
     uint32_t serving;
-    while ((serving = served(lock)) != ticket) {
+    while ((turn.serving = serving = served(lock)) != ticket) {
         if (weft_waiter_awake(&waiter))
             continue;
         waiter.pe = find_holder(object);
@@ -202,16 +221,16 @@ static uint32_t far_sleep(struct lock *lock, uint32_t ticket, struct weft_waiter
 }
 
 static void far_wait_for_turn(struct lock *lock, uint32_t ticket, long *object) {
-    struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
-    uint32_t serving;
+    struct awaited_turn turn = {{write_turn}, object, 0, ticket};
+    struct weft_waiter waiter = {.pe = WEFT_PE_ANY, .awaited = &turn.awaited};
     for (int asked = 0; asked < ASK_TIMES; asked++) {
         if (far_served(lock) == ticket)
             return;
         sched_yield();
     }
     do
-        serving = far_sleep(lock, ticket, &waiter, object);
-    while (serving != ticket);
+        turn.serving = far_sleep(lock, ticket, &waiter, object);
+    while (turn.serving != ticket);
     weft_waiter_end(&waiter);
 }
 

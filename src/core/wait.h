@@ -26,6 +26,11 @@ struct weft_stall;
 enum { WEFT_PE_ANY = -1, WEFT_PE_NONE = -2 /* but a GPU */ };
 enum { WEFT_YIELD_ALONE_NS = 1000 }; /* a yield that comes back sooner has let nobody run */
 
+/* What a wait for the user's words waits for; `write` says it in words (core/awaited.h). */
+struct weft_awaited {
+    void (*write)(const struct weft_awaited *awaited, char *text, size_t bytes);
+};
+
 struct weft_waiter {
     const char *call; /* that a wait for a word is in; or the name of one of the program's own */
     int pe;           /* world PE that is waited for, or one of the two below */
@@ -39,8 +44,9 @@ struct weft_waiter {
     const struct weft_word *word;     /* that is waited for; NULL: it is none of the library */
     const struct weft_roster *roster; /* of an active set that is waited for, of npes; or NULL */
     int npes;
-    const struct weft_waiter *outer; /* a wait that a signal handler of this thread has broken */
-    struct weft_stall *stall;        /* where all PEs see this wait; NULL: it is a short one */
+    const struct weft_awaited *awaited; /* NULL: the word is the library's */
+    const struct weft_waiter *outer;    /* a wait that a signal handler of this thread has broken */
+    struct weft_stall *stall;           /* where all PEs see this wait; NULL: it is a short one */
 };
 
 /* Who watches over waits that last (core/hang.c). `look` is called once a wait has lasted for
@@ -96,15 +102,19 @@ uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter);
 
 /* Waits until `condition`, an expression over acquiring loads, holds. Where it does already there
  * is no waiter to make. */
-#define WEFT_WAIT_UNTIL(condition)                                \
-    do {                                                          \
-        if (!(condition)) {                                       \
-            struct weft_waiter weft_waiter = {.pe = WEFT_PE_ANY}; \
-            do                                                    \
-                weft_waiter_turn(&weft_waiter);                   \
-            while (!(condition));                                 \
-            weft_waiter_end(&weft_waiter);                        \
-        }                                                         \
+#define WEFT_WAIT_UNTIL(condition) WEFT_WAIT_FOR(NULL, condition)
+
+/* The same, with the record of what is awaited, which is made only if there is something to wait
+ * for. */
+#define WEFT_WAIT_FOR(record, condition)                                               \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            struct weft_waiter weft_waiter = {.pe = WEFT_PE_ANY, .awaited = (record)}; \
+            do                                                                         \
+                weft_waiter_turn(&weft_waiter);                                        \
+            while (!(condition));                                                      \
+            weft_waiter_end(&weft_waiter);                                             \
+        }                                                                              \
     } while (0)
 
 /* Sets the word (release, and a full fence behind it) and wakes whoever sleeps on it. */

@@ -219,7 +219,7 @@ for case in ACTIVE_SETS:
 for extra, (what, call) in enumerate(LATE):
     run = expect.run(count + len(together) + extra, 3, environment={**CHECKED, "WEFT_HANG_SECONDS": "0.5"})
     said = lines.spoken(run)
-    late = rf"{call} has waited \S+ s for PE 1 (pid \d+), which is in no call of Weft that lasts (its own code, or a loop of tests or fetches): it sleeps"
+    late = rf"{call} at \S+ (main) has waited \S+ s for PE 1 (pid \d+), which is in no call of Weft that lasts (its own code, or a loop of tests or fetches): it sleeps"
     good = run.returncode == 0 and len(said) == 1 and lines.names(said[0], late)
     expect.verdict(what, not good and f"status {run.returncode}, {len(said)} lines", run)
 run = expect.run(count + len(together) + len(LATE), 3, environment=CHECKED)

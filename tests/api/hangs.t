@@ -37,24 +37,28 @@ HANGS = [
      [rf"PE 0: shmem_barrier_all has waited \S+ s for PE 1, {NO_CALL}: it runs"]),
     ("one PE is stopped", 2, "if (me == 1) raise(SIGSTOP); shmem_sync_all()", [rf"PE 0: shmem_sync_all has waited \S+ s for PE 1, {NO_CALL}: it is stopped"]),
     ("a condition that nobody meets", 3, "if (me == 0) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5); shmem_barrier_all()",
-     [r"PE 0: shmem_long_wait_until has waited \S+ s for any PE: PE 1, PE 2, which are in shmem_barrier_all ",
-      r"PE [12]: shmem_barrier_all has waited \S+ s for PE 0, which is in shmem_long_wait_until "]),
+     [r"PE 0: shmem_long_wait_until has waited \S+ s: word \(static, hangs\+0x[0-9a-f]+\) is 0, waits for == 5; any PE may send it\. PE 1, PE 2 are in shmem_barrier_all \(WEFT",
+      r"PE [12]: shmem_barrier_all has waited \S+ s for PE 0, which is in shmem_long_wait_until: word \(static, hangs\+0x[0-9a-f]+\) is 0, waits for == 5 \(WEFT"]),
     ("conditions of a set", 2, "size_t at[2]; shmem_long_wait_until_some(words, 2, at, NULL, SHMEM_CMP_NE, 0)",
-     [rf"PE {pe}: shmem_long_wait_until_some has waited \S+ s for any PE: PE {1 - pe}, which is in shmem_long_wait_until_some " for pe in (0, 1)]),
-    ("a PE alone", 1, "shmem_signal_wait_until(&signal_word, SHMEM_CMP_GT, 0)", [r"shmem_signal_wait_until has waited \S+ s, and there is no other PE"]),
+     [rf"PE {pe}: shmem_long_wait_until_some has waited \S+ s: no element of the 2 at words \(static, hangs\S+ is != 0; any PE may send it\. PE {1 - pe} is in shmem_long_wait_until_some: no element" for pe in (0, 1)]),
+    ("conditions of all of a set", 1, "words[0] = -3; long least[] = {-3, 7}; shmem_long_wait_until_all_vector(words, 2, NULL, SHMEM_CMP_GE, least)",
+     [r"shmem_long_wait_until_all_vector has waited \S+ s: words\+8 \(static, hangs\S+ is 0, waits for >= 7, and there is no other PE"]),
+    ("a word of the heap", 1, "short *at = shmem_calloc(4, 2); at[3] = -3; shmem_short_wait_until(at + 3, SHMEM_CMP_GT, -2)",
+     [r"shmem_short_wait_until has waited \S+ s: 0x[0-9a-f]+ \(heap, byte 6 of an object of 8\) is -3, waits for > -2,"]),
+    ("a PE alone", 1, "shmem_signal_wait_until(&signal_word, SHMEM_CMP_GT, 0)", [r"shmem_signal_wait_until has waited \S+ s: signal_word \(static, hangs\S+ is 0, waits for > 0, and there is no other PE"]),
     ("a lock that is kept", 2, "if (me == 1) { shmem_set_lock(&lock); shmem_int_p(&b, 1, 0); sleep(100); } shmem_int_wait_until(&b, SHMEM_CMP_EQ, 1); shmem_set_lock(&lock)",
-     [rf"PE 0: shmem_set_lock has waited \S+ s for PE 1, {SLEEPS}"]),
+     [rf"PE 0: shmem_set_lock has waited \S+ s for PE 1, {SLEEPS}; lock \(static, hangs\S+ serves ticket 0, waits for 1 \(WEFT"]),
     ("a program that knows its lines", 2, "shmemx_set_where_handler(where); if (me == 1) shmem_quiet(), shmem_barrier_all(); else shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1)",
-     [r"PE 0: shmem_int_sum_reduce \(line 7 of 0\) has waited \S+ s for PE 1, which is in shmem_barrier_all \(line 7 of 1\)\.",
-      r"PE 1: shmem_barrier_all \(line 7 of 1\) has waited \S+ s for PE 0, which is in shmem_int_sum_reduce \(line 7 of 0\)\."]),
+     [r"PE 0: shmem_int_sum_reduce at line 7 of 0 has waited \S+ s for PE 1, which is in shmem_barrier_all at line 7 of 1\.",
+      r"PE 1: shmem_barrier_all at line 7 of 1 has waited \S+ s for PE 0, which is in shmem_int_sum_reduce at line 7 of 0\."]),
     ("a wait of the program's own", 2, 'shmemx_wait_t wait = {.call = "my_wait"}; if (me == 0) while (word == 0) shmemx_wait_turn(&wait); shmemx_wait_end(&wait); shmem_barrier_all()',
-     [r"PE 0: my_wait has waited \S+ s for any PE: PE 1, which is in shmem_barrier_all ",
+     [r"PE 0: my_wait has waited \S+ s; any PE may end it\. PE 1 is in shmem_barrier_all ",
       r"PE 1: shmem_barrier_all has waited \S+ s for PE 0, which is in my_wait "]),
     ("a circle of teams", 3, "shmem_team_t low, high; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &low); shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, 2, NULL, 0, &high); "
      "if (me == 1) shmem_team_sync(high); if (me == 2) shmem_barrier_all(); if (me == 0) shmem_team_sync(low)",
      [r"PE 0: shmem_team_sync has waited \S+ s for PE 1, which is in shmem_team_sync of another team",
       r"PE 1: shmem_team_sync has waited \S+ s for PE 2, which is in shmem_barrier_all of another team",
-      r"PE 2: shmem_barrier_all has waited \S+ s for PE 0, PE 1, which are in shmem_team_sync of another team"]),
+      r"PE 2: shmem_barrier_all has waited \S+ s for PE 0, which is in shmem_team_sync of another team; PE 1, which is in shmem_team_sync of another team"]),
     ("an active set", 4, "if (me == 3) sleep(100); shmem_sync(0, 0, npes, psync)", [rf"PE [012]: shmem_sync has waited \S+ s for PE 3, {SLEEPS}"]),
     ("a PE that does not finalize", 2, "if (me == 1) sleep(100); shmem_finalize()", [rf"PE 0: shmem_finalize has waited \S+ s for PE 1, {SLEEPS}"]),
     ("a PE that goes to no new team", 3, "if (me == 2) sleep(100); shmemx_team_create(all, 3, 0, &team)",
@@ -63,10 +67,10 @@ HANGS = [
      [r"PE [12]: shmemx_team_create has waited \S+ s for PE 0, which is in shmem_barrier_all ",
       r"PE 0: shmem_barrier_all has waited \S+ s for PE 1, PE 2, which are in shmemx_team_create "]),
     ("a wait while another PE is stuck in its line", 2, "if (me == 1) block_stderr(); else usleep(300000); shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5)",
-     [r"PE 0: shmem_long_wait_until has waited \S+ s for any PE: PE 1, which is in shmem_long_wait_until "]),
+     [r"PE 0: shmem_long_wait_until has waited \S+ s: word \(\S+ \S+ is 0, waits for == 5; any PE may send it\. PE 1 is in shmem_long_wait_until: word "]),
     ("a broadcast whose root is elsewhere", 3, "if (me == 2) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5); shmem_int_broadcast(SHMEM_TEAM_WORLD, &a, &b, 1, 2); shmem_barrier_all()",
-     [r"PE [01]: shmem_int_broadcast has waited \S+ s for PE 2, which is in shmem_long_wait_until ",
-      r"PE 2: shmem_long_wait_until has waited \S+ s for any PE: PE 0, PE 1, which are in shmem_int_broadcast "]),
+     [r"PE [01]: shmem_int_broadcast has waited \S+ s for PE 2, which is in shmem_long_wait_until: word ",
+      r"PE 2: shmem_long_wait_until has waited \S+ s: word \(\S+ \S+ is 0, waits for == 5; any PE may send it\. PE 0, PE 1 are in shmem_int_broadcast "]),
 ]
 
 # The same before shmem_init, where the launcher's number is all that a PE knows itself by.
@@ -155,6 +159,13 @@ def whole(line, time):
     return re.sub(r"PE (\d|\[\d+\])", r"PE \1 \\(pid \\d+\\)", line).replace("TIME", time)
 
 
+def without_places(line, wrong):
+    """The line without the places of its calls, of which the one that waits has to have one."""
+    if " has waited " in line and not re.search(r" at (hangs\+0x[0-9a-f]+ \(main\)|line 7 of \d) has waited", line):
+        wrong.append("no place in the program")
+    return re.sub(r" at hangs\+0x[0-9a-f]+ \(main\)", "", line)
+
+
 def waits(said):
     return [line for line in said if " has waited " in line]
 
@@ -164,9 +175,10 @@ def told_wrong(number, pes, wanted, seconds):
     job = start(number, pes, WEFT_HANG_SECONDS=seconds)
     limit = threading.Timer(20, job.terminate)
     limit.start()
-    missing, said = [whole(line, TIMES[seconds]) for line in wanted], []
+    missing, said, unplaced = [whole(line, TIMES[seconds]) for line in wanted], [], []
     for line in job.stderr:
         said.append(line)
+        line = without_places(line, unplaced)
         missing = [pattern for pattern in missing if not re.search(pattern, line)]
         if not missing or len(waits(said)) > len(wanted):
             break
@@ -175,7 +187,7 @@ def told_wrong(number, pes, wanted, seconds):
     said += job.stderr.readlines()
     job.wait()
     limit.cancel()
-    wrong = [f"no line with {pattern}" for pattern in missing]
+    wrong = unplaced + [f"no line with {pattern}" for pattern in missing]
     if len(waits(said)) != len(wanted):
         wrong.append(f"{len(waits(said))} lines instead of {len(wanted)}")
     return wrong + said if wrong else []

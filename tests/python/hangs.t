@@ -29,14 +29,14 @@ def step():
         weft.barrier()
     weft.all_reduce(data)
 step()
-""", [r"PE 0 \(pid \d+\): shmem_\w+ \(train.py:8\) has waited \S+ s for PE 1 \(pid \d+\), which is in weft_all_reduce \(train.py:9\)\.",
-      r"PE 1 \(pid \d+\): weft_all_reduce \(train.py:9\) has waited \S+ s for PE 0 \(pid \d+\), which is in shmem_\w+ \(train.py:8\)\."]),
+""", [r"PE 0 \(pid \d+\): shmem_\w+ at train.py:8 has waited \S+ s for PE 1 \(pid \d+\), which is in weft_all_reduce at train.py:9\.",
+      r"PE 1 \(pid \d+\): weft_all_reduce at train.py:9 has waited \S+ s for PE 0 \(pid \d+\), which is in shmem_\w+ at train.py:8\."]),
     ("a PE that sleeps", "if me == 1:\n    time.sleep(100)\nweft.barrier()\n",
-     [r"PE 0 \(pid \d+\): shmem_\w+ \(train.py:6\) has waited \S+ s for PE 1 \(pid \d+\), which is in no call of Weft that lasts \(its own code, or a loop of tests or fetches\): it sleeps"]),
+     [r"PE 0 \(pid \d+\): shmem_\w+ at train.py:6 has waited \S+ s for PE 1 \(pid \d+\), which is in no call of Weft that lasts \(its own code, or a loop of tests or fetches\): it sleeps"]),
     ("a wait for a word", "word = weft.zeros(1, 'uint64')\nif me == 0:\n    weft.wait(word, 5)\nweft.barrier()\n",
-     [r"PE 0 \(pid \d+\): weft.wait \(train.py:6\) has waited \S+ s for any PE: PE 1 \(pid \d+\), which is in shmem_\w+ \(train.py:7\)"]),
+     [r"PE 0 \(pid \d+\): weft.wait at train.py:6 has waited \S+ s; any PE may end it\. PE 1 \(pid \d+\) is in shmem_\w+ at train.py:7"]),
     ("a call in another thread", "def work():\n    if me == 0:\n        weft.barrier()\nthread = threading.Thread(target=work)\nthread.start()\ntime.sleep(100)\n",
-     [r"PE 0 \(pid \d+\): shmem_\w+ \(train.py:6\) has waited"]),
+     [r"PE 0 \(pid \d+\): shmem_\w+ at train.py:6 has waited"]),
     ("a thread that keeps the GIL", "def keep():\n    time.sleep(0.02)\n    ctypes.PyDLL(None).sleep(100)\nif me == 0:\n    threading.Thread(target=keep).start()\n    weft.barrier()\ntime.sleep(100)\n",
      [r"PE 0 \(pid \d+\): shmem_\w+ has waited \S+ s for PE 1"]),
 ]

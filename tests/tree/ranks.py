@@ -14,7 +14,7 @@ RANKS = {
         {"team", "hang"},
         {"arena", "pin"},
         {"heap", "ctx", "share", "share_space", "share_host"},
-        {"misuse", "rma", "amo", "view"},
+        {"misuse", "rma", "amo", "view", "awaited"},
         {"init"},
         {"lock"},
     ],
