@@ -42,6 +42,8 @@
 #define SHMEM_OLD_WAIT_TYPES(X, A)    SHMEM_SHORTS(X, A)
 #define SHMEM_C_OLD_INTEGER(X, A)     SHMEM_OLD_INTEGER_TYPES(X, A)
 #define SHMEM_C_OLD_NUMBER(X, A)      SHMEM_OLD_NUMBER_TYPES(X, A)
+/* The other types that atomics have, whose old names exist without a type alone. */
+#define SHMEM_C_NOT_OLD(X, A)         SHMEM_UNSIGNED_WORDS(X, A)
 #define SHMEM_C_OLD_WAIT(X, A)        SHMEM_OLD_WAIT_TYPES(X, A)
 #define SHMEM_TO_ALL_BITWISE_TYPES(X, A)    X(short, short, A) SHMEM_OLD_INTEGER_TYPES(X, A)
 #define SHMEM_TO_ALL_ORDERED_TYPES(X, A)                                                           \
@@ -50,14 +52,21 @@
 
 /* Type-generic names, without a context. shmem_wait_until and shmem_sync are in shmem_generic.h. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
-#define shmem_fetch(...) SHMEM_READ(SHMEM_C_OLD_NUMBER, _fetch, __VA_ARGS__)
-#define shmem_set(...)   SHMEM_CALL(SHMEM_C_OLD_NUMBER, _set, __VA_ARGS__)
-#define shmem_swap(...)  SHMEM_CALL(SHMEM_C_OLD_NUMBER, _swap, __VA_ARGS__)
-#define shmem_cswap(...) SHMEM_CALL(SHMEM_C_OLD_INTEGER, _cswap, __VA_ARGS__)
-#define shmem_finc(...)  SHMEM_CALL(SHMEM_C_OLD_INTEGER, _finc, __VA_ARGS__)
-#define shmem_inc(...)   SHMEM_CALL(SHMEM_C_OLD_INTEGER, _inc, __VA_ARGS__)
-#define shmem_fadd(...)  SHMEM_CALL(SHMEM_C_OLD_INTEGER, _fadd, __VA_ARGS__)
-#define shmem_add(...)   SHMEM_CALL(SHMEM_C_OLD_INTEGER, _add, __VA_ARGS__)
+#define SHMEM_OLD_READ(p, pe)                                                                      \
+    _Generic((p) SHMEM_C_OLD_NUMBER(SHMEM_ARM, _fetch) SHMEM_C_OLD_NUMBER(SHMEM_ARM_CONST, _fetch) \
+             SHMEM_C_NOT_OLD(SHMEM_ARM, _atomic_fetch)                                             \
+             SHMEM_C_NOT_OLD(SHMEM_ARM_CONST, _atomic_fetch))(p, pe)
+#define SHMEM_OLD_CALL(TYPES, OLD, NEW, p, ...)                                                    \
+    _Generic((p) TYPES(SHMEM_ARM, OLD) SHMEM_C_NOT_OLD(SHMEM_ARM, NEW))(p, __VA_ARGS__)
+#define shmem_fetch(...) SHMEM_OLD_READ(__VA_ARGS__)
+#define shmem_set(...)   SHMEM_OLD_CALL(SHMEM_C_OLD_NUMBER, _set, _atomic_set, __VA_ARGS__)
+#define shmem_swap(...)  SHMEM_OLD_CALL(SHMEM_C_OLD_NUMBER, _swap, _atomic_swap, __VA_ARGS__)
+#define shmem_cswap(...)                                                                           \
+    SHMEM_OLD_CALL(SHMEM_C_OLD_INTEGER, _cswap, _atomic_compare_swap, __VA_ARGS__)
+#define shmem_finc(...)  SHMEM_OLD_CALL(SHMEM_C_OLD_INTEGER, _finc, _atomic_fetch_inc, __VA_ARGS__)
+#define shmem_inc(...)   SHMEM_OLD_CALL(SHMEM_C_OLD_INTEGER, _inc, _atomic_inc, __VA_ARGS__)
+#define shmem_fadd(...)  SHMEM_OLD_CALL(SHMEM_C_OLD_INTEGER, _fadd, _atomic_fetch_add, __VA_ARGS__)
+#define shmem_add(...)   SHMEM_OLD_CALL(SHMEM_C_OLD_INTEGER, _add, _atomic_add, __VA_ARGS__)
 #endif
 
 #endif
@@ -76,6 +85,22 @@
     SHMEM_ONE(P, void, N##_add,   T *dest, T value, int pe)
 SHMEM_EACH(OLD_NUMBER, SHMEM_OLD_NUMBER)
 SHMEM_EACH(OLD_INTEGER, SHMEM_OLD_INTEGER)
+#ifdef SHMEM_OVERLOADS
+#define SHMEM_NOT_OLD_ONE(P, R, NAME, ROUTINE, ...)                                                \
+    R shmem_##NAME(__VA_ARGS__) __asm__("shmem_" P "_atomic_" #ROUTINE);
+#define SHMEM_NOT_OLD(N, T, P)                                                                     \
+    SHMEM_NOT_OLD_ONE(P, T,    fetch, fetch,        const T *source, int pe)                       \
+    SHMEM_NOT_OLD_ONE(P, void, set,   set,          T *dest, T value, int pe)                      \
+    SHMEM_NOT_OLD_ONE(P, T,    swap,  swap,         T *dest, T value, int pe)                      \
+    SHMEM_NOT_OLD_ONE(P, T,    cswap, compare_swap, T *dest, T cond, T value, int pe)              \
+    SHMEM_NOT_OLD_ONE(P, T,    finc,  fetch_inc,    T *dest, int pe)                               \
+    SHMEM_NOT_OLD_ONE(P, void, inc,   inc,          T *dest, int pe)                               \
+    SHMEM_NOT_OLD_ONE(P, T,    fadd,  fetch_add,    T *dest, T value, int pe)                      \
+    SHMEM_NOT_OLD_ONE(P, void, add,   add,          T *dest, T value, int pe)
+SHMEM_EACH(NOT_OLD, SHMEM_NOT_OLD)
+#undef SHMEM_NOT_OLD
+#undef SHMEM_NOT_OLD_ONE
+#endif
 #undef SHMEM_OLD_INTEGER
 #undef SHMEM_OLD_NUMBER
 

@@ -48,21 +48,38 @@ static bool is_alignment(size_t alignment, size_t most) {
     return power_of_two && alignment % sizeof(void *) == 0 && alignment <= most;
 }
 
-/* Programs ask for less than the standard's least, a pointer's size, and get that. */
-static size_t least_alignment(size_t alignment) {
-    bool less = alignment == 1 || alignment == 2 || alignment == 4;
-    if (less && weft_checked())
+/* Programs ask for alignments that the standard does not have, such as 4 and 63, and get the next
+ * one that it has. 0, and what is above `most`, stay as they are, to be refused. */
+static size_t next_alignment(size_t alignment, size_t most) {
+    if (is_alignment(alignment, most) || alignment == 0 || alignment > most)
+        return alignment;
+    if (weft_checked())
         weft_job_panic("argument alignment is %zu: pass a power of two that is a multiple of %zu, "
                        "the size of a pointer",
                        alignment, sizeof(void *));
-    return less ? sizeof(void *) : alignment;
+    size_t next = sizeof(void *);
+    while (next < alignment)
+        next *= 2;
+    return next;
 }
 
 void *weft_memory_align(size_t alignment, size_t size) {
-    alignment = least_alignment(alignment);
+    alignment = next_alignment(alignment, WEFT_SEGMENT_ALIGN);
     if (!is_alignment(alignment, WEFT_SEGMENT_ALIGN))
         return NULL;
     return allocate_object(size, alignment, false);
+}
+
+/* Outside checked mode, a program that reallocates what it has freed goes on as with other
+ * libraries: no object is touched. All PEs make the call alike, so one of them speaks. */
+static bool refuse_freed(const struct weft_heap *heap, const void *ptr) {
+    if (!weft_arena_was_freed(heap->arena, ptr))
+        return false;
+    if (weft_job.pe == 0)
+        weft_log("%s: argument ptr is %p, an object of %s that was freed before: the result is "
+                 "NULL; with SHMEM_DEBUG=1 the job ends here and prints where this is",
+                 weft_current_call, ptr, heap->arena->name);
+    return true;
 }
 
 void *weft_memory_realloc(void *ptr, size_t size) {
@@ -72,6 +89,8 @@ void *weft_memory_realloc(void *ptr, size_t size) {
     if (weft_checked())
         check_same_object(ptr, size);
     const struct weft_heap *heap = weft_heap_of(ptr);
+    if (refuse_freed(heap, ptr))
+        return NULL;
     if (size != 0)
         return heap->realloc(heap->arena, ptr, size);
     heap->free(heap->arena, ptr);

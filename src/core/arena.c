@@ -157,6 +157,12 @@ void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes) {
     return moved;
 }
 
+bool weft_arena_was_freed(const struct weft_arena *arena, const void *p) {
+    size_t offset = (uintptr_t)p - arena->window->local, begin, bytes;
+    return offset < weft_arena_limit(arena) && weft_blocks_given_back(arena->blocks, offset) &&
+           !weft_blocks_find(arena->blocks, offset, &begin, &bytes);
+}
+
 bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes) {
     size_t offset;
     bool used =

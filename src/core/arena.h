@@ -60,6 +60,9 @@ void weft_arena_expect_return(struct weft_arena *arena);
 /* Ends the job unless a live object begins at `p`, with a line that says what is there instead. */
 void weft_arena_check(const struct weft_arena *arena, const void *p);
 
+/* Whether an object that began at `p` was freed, and no other one lies there. */
+bool weft_arena_was_freed(const struct weft_arena *arena, const void *p);
+
 /* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
 bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes);
 

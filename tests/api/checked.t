@@ -54,6 +54,8 @@ COLLECTIVES = [
     ("free of different objects", "shmem_free(me == 2 ? heap : (void *)odd)", "shmem_free: argument ptr (offset in the heap) is"),
     ("free of what is not of the heap", "shmem_free(me == 1 ? (void *)&word : heap)", "shmem_free: argument ptr is 0x[0-9a-f]+, which is not in this PE's part of the symmetric heap"),
     ("free twice", "shmem_free(freed)", "shmem_free: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap that was freed before"),
+    ("realloc of what was freed", "shmem_realloc(freed, 128)", "shmem_realloc: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap that was freed before"),
+    ("an alignment that is no power of two", "shmem_align(63, 64)", "shmem_align: argument alignment is 63: pass a power of two that is a multiple of 8"),
     ("an alignment below a pointer's", "shmem_align(2, 64)", "shmem_align: argument alignment is 2: pass a power of two that is a multiple of 8"),
     ("different teams", "shmem_team_t team; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, me == 1 ? 2 : 3, NULL, 0, &team)", "shmem_team_split_strided: argument size is [23] here, but [23] on PE"),
     ("a barrier against malloc", "me == 1 ? (void)shmem_malloc(8) : shmem_barrier_all()", ["is in shmem_malloc instead", "is in shmem_barrier_all instead"]),

@@ -235,6 +235,15 @@ CHOICES = {
     "shmem_inc(&ll, 0)": "shmem_longlong_inc",
     "i1 = shmem_fadd(&i1, 1, 0)": "shmem_int_fadd",
     "shmem_add(&l1, 1, 0)": "shmem_long_add",
+    "z1 = shmem_fetch(&z1, 0)": "shmem_ulong_atomic_fetch",
+    "u32 = shmem_fetch((const unsigned *)&u32, 0)": "shmem_uint_atomic_fetch",
+    "shmem_set(&u32, 1, 0)": "shmem_uint_atomic_set",
+    "u64 = shmem_swap(&u64, 1, 0)": "shmem_ulong_atomic_swap",
+    "z1 = shmem_cswap(&z1, 1, 2, 0)": "shmem_ulong_atomic_compare_swap",
+    "u32 = shmem_finc(&u32, 0)": "shmem_uint_atomic_fetch_inc",
+    "shmem_inc(&u32, 0)": "shmem_uint_atomic_inc",
+    "u32 = shmem_fadd(&u32, 1, 0)": "shmem_uint_atomic_fetch_add",
+    "shmem_add(&u32, 1, 0)": "shmem_uint_atomic_add",
 }
 
 # None of these may compile. They differ from statements above in what is wrong alone.
@@ -256,7 +265,7 @@ REFUSED = [
     "i1 = shmem_xor_reduce(team, &c1, &c1, 1)", "i1 = shmem_max_reduce(team, &cf, &cf, 1)",
     "i1 = shmem_sum_reduce(team, &o, &o, 1)", "i1 = shmem_sum_exscan(ctx, &i1, &i1, 1)",
     "shmem_set(&s1, 1, 0)", "i1 = shmem_fetch(&ld, 0)", "shmem_add(&d1, 1, 0)",
-    "i1 = shmem_cswap(&z1, 1, 2, 0)",
+    "d1 = shmem_cswap(&d1, 1, 2, 0)",
 ]
 
 

@@ -2,6 +2,7 @@
 /* Memory management: what each routine promises about size, alignment, contents and failure, and
  * that objects correspond on all PEs through a random life of allocations. */
 #include <shmem.h>
+#include <shmemx.h>
 #include <stdint.h>
 #include <string.h>
 #include "tap.h"
@@ -26,7 +27,7 @@ static void impossible(void) {
     EXPECT(shmem_calloc(SIZE_MAX / 2, 3) == NULL, "an overflow");
     EXPECT(shmem_calloc((size_t)1 << 32, (size_t)1 << 32) == NULL, "an overflow to zero");
     EXPECT(shmem_calloc(SIZE_MAX / 16 + 2, 16) == NULL, "an overflow to 16");
-    EXPECT(shmem_align(3, 64) == NULL && shmem_align(0, 64) == NULL && shmem_align(24, 64) == NULL,
+    EXPECT(shmem_align(0, 64) == NULL && shmem_align((SIZE_MAX >> 1) + 2, 64) == NULL,
            "alignments that are none");
 }
 
@@ -41,7 +42,40 @@ static void alignments(void) {
         shmem_free(p);
         shmem_free(q);
     }
+    for (size_t alignment = 3; alignment < 5000; alignment = alignment * 2 + 3) {
+        char *p = shmem_align(alignment, 100);
+        size_t next = 8;
+        while (next < alignment)
+            next *= 2;
+        EXPECT(p && (uintptr_t)p % next == 0, "%p for %zu", (void *)p, alignment);
+        shmem_free(p);
+    }
     shmem_free(first);
+}
+
+static int lines_of_freed;
+
+static int count_line(const char *line) {
+    lines_of_freed += strstr(line, "that was freed before: the result is NULL") != NULL;
+    return 1;
+}
+
+/* No object is touched, and PE 0 writes one line. */
+static void freed(void) {
+    long *before = shmem_malloc(64), *object = shmem_malloc(64), *after = shmem_malloc(64);
+    *before = *after = 7;
+    shmem_free(object);
+    shmemx_set_log_handler(count_line);
+    EXPECT(shmem_realloc(object, 128) == NULL && shmem_realloc(object, 0) == NULL, "an object");
+    shmemx_set_log_handler(NULL);
+    EXPECT(lines_of_freed == (me == 0 ? 2 : 0), "%d lines", lines_of_freed);
+    EXPECT(*before == 7 && *after == 7, "neighbours are %ld and %ld", *before, *after);
+    EXPECT(shmem_malloc(64) == object, "the heap has changed");
+    object = shmem_realloc(object, 128);
+    EXPECT(object != NULL, "a live object at the same place");
+    shmem_free(object);
+    shmem_free(before);
+    shmem_free(after);
 }
 
 static void contents(void) {
@@ -112,6 +146,8 @@ int main(void) {
     impossible();
     tap_case("alignments");
     alignments();
+    tap_case("an object that was freed has no new size");
+    freed();
     tap_case("contents");
     contents();
     tap_case("a random life");

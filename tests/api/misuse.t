@@ -80,7 +80,7 @@ ALONE = [
     ("finalize before shmem_init", "shmem_finalize()", "shmem_finalize: called before shmem_init"),
     ("free twice", "shmem_init(); heap = shmem_malloc(64); shmem_free(heap); shmem_free(heap)", "shmem_free: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap that was freed before"),
     ("free twice, and it is part of a larger free run", "shmem_init(); void *before = shmem_malloc(64); heap = shmem_malloc(64); shmem_free(heap); shmem_free(before); shmem_free(heap)", "shmem_free: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap that was freed before"),
-    ("realloc of what was freed", "shmem_init(); heap = shmem_malloc(64); shmem_free(heap); shmem_realloc(heap, 128)", "shmem_realloc: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap that was freed before"),
+    ("realloc of a part", "shmem_init(); heap = shmem_malloc(256); shmem_realloc(heap + 16, 512)", "shmem_realloc: argument ptr is 0x[0-9a-f]+, 128 bytes into an object of 256 bytes of the symmetric heap"),
     ("free of a part", "shmem_init(); heap = shmem_malloc(256); shmem_free(heap + 16)", "shmem_free: argument ptr is 0x[0-9a-f]+, 128 bytes into an object of 256 bytes of the symmetric heap"),
     ("free of what was freed and is part of another", "shmem_init(); void *before = shmem_malloc(64); heap = shmem_malloc(64); shmem_free(heap); shmem_free(before); before = shmem_malloc(4096); shmem_free(heap)", "shmem_free: argument ptr is 0x[0-9a-f]+, 64 bytes into an object of 4096 bytes"),
     ("free of nothing that was given out", "shmem_init(); heap = shmem_malloc(64); shmem_free(heap + 64)", "shmem_free: argument ptr is 0x[0-9a-f]+, in the symmetric heap, where no object is and none began"),
