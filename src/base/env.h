@@ -51,6 +51,9 @@
     X(text, bits, "WEFT_BITS", NULL, "same",                                                       \
       "sums of products over hosts: same, their bits are those of one host; any, a host adds its " \
       "own first, so that less goes over the network; the same on all PEs")                        \
+    X(text, exit, "WEFT_EXIT", NULL, "end",                                                        \
+      "an exit with a status other than 0 and without shmem_finalize: end, it ends the job; "      \
+      "wait, it waits for the other PEs as shmem_finalize does")                                   \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
       "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \

@@ -207,7 +207,7 @@ static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes
         snprintf(text, bytes, "called shmem_global_exit(%d)", cause->detail);
         break;
     case WEFT_ABORT_LEFT:
-        snprintf(text, bytes, "exited with status %d while others wait for it", cause->detail);
+        snprintf(text, bytes, "exited with status %d without shmem_finalize", cause->detail);
         break;
     case WEFT_ABORT_CUT:
         weft_boot_pes_text(cause->detail, part, sizeof part);

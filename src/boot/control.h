@@ -39,8 +39,8 @@ enum weft_end_kind {
     WEFT_ABORT_LAUNCHER = 5,    /* the launcher was told to end; abort_detail: signal */
     WEFT_ABORT_EXECED = 6,      /* PE abort_pe became another program without finalizing */
     WEFT_ABORT_TIMEOUT = 7,     /* the job has had its time; abort_detail: seconds */
-    WEFT_ABORT_LEFT = 8,   /* PE abort_pe called exit while others wait; abort_detail: status */
-    WEFT_ABORT_HOST = 9,   /* host abort_detail does not answer; abort_pe: -1 */
+    WEFT_ABORT_LEFT = 8,        /* PE abort_pe called exit; abort_detail: its status */
+    WEFT_ABORT_HOST = 9,        /* host abort_detail does not answer; abort_pe: -1 */
     WEFT_ABORT_FRONT = 10, /* this host has lost the oshrun that started the job; abort_pe: -1 */
     WEFT_ABORT_CUT = 11,   /* PE abort_pe cannot reach host abort_detail, though it lives */
     WEFT_ABORT_KINDS,

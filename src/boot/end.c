@@ -97,13 +97,20 @@ void weft_boot_quit(int status) {
     weft_boot_exit(status);
 }
 
+/* Whether the job was ended on purpose, or by this PE's own exit: there is nothing to complain of.
+ */
+static bool ends_in_order(const struct weft_cause *cause) {
+    return cause->kind == WEFT_ABORT_GLOBAL_EXIT ||
+           (cause->kind == WEFT_ABORT_LEFT && cause->pe == weft_attachment.pe);
+}
+
 void weft_boot_lost(void) {
     struct weft_cause root_died = {.kind = WEFT_ABORT_DIED, .pe = weft_attachment.root};
     if (!weft_attachment.launched)
         weft_control_abort(weft_attachment.control, &root_died); /* unless there is a cause */
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
-    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
-        weft_boot_quit(cause.detail & 0xff); /* in order: there is nothing to complain of */
+    if (ends_in_order(&cause))
+        weft_boot_quit(cause.detail & 0xff);
     weft_boot_tell_end();
     if (cause.kind == WEFT_ABORT_NONE)
         weft_log("the launcher is gone");
@@ -116,7 +123,7 @@ void weft_boot_end_self(const char *remark) {
     while (atomic_load(&leaving))
         pause();
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
-    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+    if (ends_in_order(&cause))
         weft_boot_quit(cause.detail & 0xff);
     if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
         weft_log("%s; leaving%s", weft_boot_abort_text(), remark);

@@ -10,8 +10,9 @@
  * is under way; the caller then exits by itself with `status`. Nothing when alone. */
 void weft_boot_end_job(int status, bool error);
 
-/* Ends the job, or asks oshrun to, because PE `pe` calls exit with this status while this one waits
- * for it. Returns once that is under way; this PE then finds the job aborted. */
+/* Ends the job, or asks oshrun to, because PE `pe` calls exit with this status and without
+ * shmem_finalize: this PE does, or another one for which this PE waits. Returns once that is under
+ * way; this PE then finds the job aborted, or goes on with its exit. */
 void weft_boot_end_for(int pe, int status);
 
 /* Tells whoever watches over the job that this PE cannot reach another host: if that one lives, the

@@ -22,7 +22,8 @@ enum weft_hub_news {
     WEFT_HUB_JOINED, /* pid: of the process that did */
     WEFT_HUB_EXIT,   /* status */
     WEFT_HUB_FAILED, /* status */
-    WEFT_HUB_BLAMED, /* status; culprit: another PE, which exits with it while this one waits */
+    WEFT_HUB_BLAMED, /* status; culprit: the PE that exits with it, this one or one that it waits
+                        for */
     WEFT_HUB_CUT,    /* culprit: the host that the PE cannot reach */
     WEFT_HUB_LOST,   /* the PE's end is closed; the hub has closed its own */
     WEFT_HUB_JUNK,   /* why: a message that no PE of ours sends */

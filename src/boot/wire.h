@@ -37,7 +37,7 @@ enum weft_wire_kind {
 
     WEFT_WIRE_CALL, /* peer to the first PE of a subset: my contribution. `first`: which member */
 
-    WEFT_WIRE_BLAME, /* PE: I wait in vain for PE `first`, which exits with `status` */
+    WEFT_WIRE_BLAME, /* PE: PE `first`, I or one that I wait for, exits with `status` */
     WEFT_WIRE_CUT,   /* PE: I cannot reach host `first`; again as long as that lasts */
 };
 

@@ -40,6 +40,7 @@ static _Atomic int thread_level;
 static pthread_t init_thread;
 static pid_t init_process;
 static _Atomic bool initialized; /* asked for at any time by any thread */
+static bool exit_waits;          /* WEFT_EXIT=wait: no exit status ends the job by itself */
 
 /* What PEs show each other besides descriptors. */
 struct facts {
@@ -356,8 +357,15 @@ static void finish_at_exit(void) {
     weft_job_leave_at_exit();
 }
 
-/* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
- * thread may be at it already. There is nothing left for an end handler to return to. */
+/* A PE that exits with a status other than 0 has failed: the others may compute or be in kernels
+ * for ever, and need not come to a wait in which they would notice. */
+static bool exit_ends_job(int status) {
+    return status != 0 && !exit_waits && weft_job.npes > 1 && !weft_job_aborted();
+}
+
+/* Returning from main or calling exit with status 0 finalizes ("Implicit finalization" of the
+ * standard); with another status it ends the job. Another thread may be finalizing already. There
+ * is nothing left for an end handler to return to. */
 static void finalize_at_exit(int status) {
     WEFT_IN_CALL("shmem_finalize");
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
@@ -366,7 +374,9 @@ static void finalize_at_exit(int status) {
     lock_changing();
     bool running = init_count > 0;
     init_count = 0;
-    if (running) {
+    if (running && exit_ends_job(status & 0xff)) {
+        weft_job_end_by_exit(status & 0xff);
+    } else if (running) {
         atomic_store(&weft_job.control->pe[weft_job.pe].exit_status, status & 0xff);
         finish_at_exit();
     }
@@ -394,9 +404,19 @@ static void watch_forks(void) {
     watching = true;
 }
 
+static int read_settings(void) {
+    int result = weft_env_read();
+    exit_waits = strcmp(weft_env.exit, "wait") == 0;
+    if (result == 0 && !exit_waits && strcmp(weft_env.exit, "end") != 0) {
+        weft_log("WEFT_EXIT is '%s': set it to end or wait", weft_env.exit);
+        return -EINVAL;
+    }
+    return result;
+}
+
 static int bring_up(void) {
     bool relays = false;
-    int result = weft_env_read();
+    int result = read_settings();
     weft_static_move_late();
     if (result == 0)
         result = weft_job_join();

@@ -111,6 +111,11 @@ void weft_job_end(int status) {
     weft_boot_end_job(status, false);
 }
 
+void weft_job_end_by_exit(int status) {
+    take_the_end();
+    weft_boot_end_for(weft_job.pe, status);
+}
+
 bool weft_job_ending(void) {
     return ends_it;
 }

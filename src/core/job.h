@@ -68,6 +68,10 @@ static inline bool weft_job_aborted(void) {
  * this PE that come here, or find the job aborted, stop for good: one alone ends the process. */
 void weft_job_end(int status);
 
+/* Ends the whole job because this PE exits with `status`, not 0, and without shmem_finalize. The
+ * caller is an exit handler and goes on to the end of the process. */
+void weft_job_end_by_exit(int status);
+
 /* Whether this thread is the one that ends the process: what an exit handler still calls has no
  * peers any more to wait for. */
 bool weft_job_ending(void);

@@ -52,11 +52,14 @@ def error():
     assert all(re.search(r"\):     ending\+0x", line) for line in said[1:]) and said[-1].endswith(" (main)"), job.err
 
 
-@case("exit with a status while others wait: they name it, and that PE has it")
+@case("exit with a status while others wait, or compute: they name it, and that PE has it")
 def exit_status():
-    job = expect_end(torchrun(2, [ENDING, "exit", 3]), 1, 3)
-    assert re.search(r"PE 1 \(pid \d+\) exited with status 3 while others wait for it; leaving", job.err[0]), job.err
-    assert job.err[1] == "", job.err
+    jobs = [way(3, [ENDING, "exit", 3, *more]) for way in (torchrun, pmi1_manager) for more in ([], ["compute"])]
+    expect_ends(jobs, 1, 3)
+    for job in jobs:
+        assert job.err[1] == "", job.err
+        for pe in (0, 2):
+            assert re.search(r"PE 1 \(pid \d+\) exited with status 3 without shmem_finalize; leaving", job.err[pe]), job.err
 
 
 @case("shmem_global_exit by PE 1 reaches a PE that computes, and nobody complains")

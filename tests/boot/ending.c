@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: an OpenSHMEM program that ends before its time, for the scripts beside it: PE 1 does
  * what the first argument says, PE 0 waits in a barrier, PE 2 computes, all others wait for a word
- * that nobody sets. No test of its own. PEs: none */
+ * that nobody sets. With a third argument "compute" all others compute for ever; with "return" they
+ * return 0 after 0.2 s. No test of its own. PEs: none */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,10 @@ static void end(const char *how, int number) {
         raise(number);
     if (strcmp(how, "exit") == 0)
         exit(number);
+    if (strcmp(how, "finalize_exit") == 0) {
+        shmem_finalize();
+        exit(number);
+    }
     if (strcmp(how, "_exit") == 0)
         _exit(number);
     if (strcmp(how, "misuse") == 0)
@@ -33,7 +38,12 @@ int main(int argc, char **argv) {
     shmem_barrier_all();
     if (shmem_my_pe() == 1 && argc > 2)
         end(argv[1], atoi(argv[2]));
-    if (shmem_my_pe() == 2)
+    if (argc > 3 && strcmp(argv[3], "return") == 0) {
+        usleep(200000);
+        printf("returns %d\n", shmem_my_pe());
+        return 0;
+    }
+    if (shmem_my_pe() == 2 || argc > 3)
         for (volatile unsigned turns = 0;; turns++)
             ;
     if (shmem_my_pe() == 0)

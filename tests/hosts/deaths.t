@@ -175,7 +175,14 @@ def exits(kind):
     job = Job("exit")
     begin = time.monotonic() + 0.3
     job.end(3, begin, 2 * SOON)
-    job.named(rf"PE 2 \(pid {job.inside[2]} on h1\) exited with status 3 while others wait for it", (0, 1))
+    job.named(rf"PE 2 \(pid {job.inside[2]} on h1\) exited with status 3 without shmem_finalize", (1,))
+    nothing_left(SOON, HOSTS)
+
+
+def exits_by_hand(kind):
+    job = JobByHand(kind)
+    begin = time.monotonic() + 0.3
+    job.end((3,), r"PE 3 \(pid \d+ on h1\) exited with status 3 without shmem_finalize", begin, 2 * SOON)
     nothing_left(SOON, HOSTS)
 
 
@@ -320,7 +327,8 @@ BY_HAND = [kind for kind in KINDS if kind != "init"]  # who dies earlier ends no
 EVENTS = {
     "a PE is killed": (pe, KINDS),
     "the first PE is killed": (first_pe, KINDS),
-    "a PE exits while others wait for it": (exits, ["exit"]),
+    "a PE exits with a status while others wait, and compute": (exits, ["exit"]),
+    "without a launcher, a PE exits with a status": (exits_by_hand, ["exit"]),
     "a daemon is killed": (daemon, KINDS),
     "the front is killed": (front, KINDS),
     "a cable is pulled": (cable, KINDS),

@@ -91,12 +91,14 @@ static void reduce(void) {
     shmem_long_sum_reduce(SHMEM_TEAM_WORLD, many, source, NELEMS);
 }
 
-/* exit() finalizes, and the others wait in vain. */
+/* The last PE exits with a status, PE 0 computes, and the others wait. */
 static void leave(void) {
     if (me == npes - 1) {
         usleep(300000);
         exit(3);
     }
+    for (volatile int turns = 0; me == 0; turns++)
+        continue;
     shmem_barrier_all();
 }
 

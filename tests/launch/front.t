@@ -188,7 +188,7 @@ def cut():
 @case("a PE of another host that has left those who wait for it is named by the front")
 def left():
     hosts(*READY, "b@cause=8,0,3", "b@line=oshrun: PE 0 (pid 1 on a) is bad", "caused", "done").expect(
-        3, err="oshrun: PE 0 (pid 4711 on a) exited with status 3 while others wait for it; ending the job\n", out="cause 8 of PE 0: 3\n" * 2)
+        3, err="oshrun: PE 0 (pid 4711 on a) exited with status 3 without shmem_finalize; ending the job\n", out="cause 8 of PE 0: 3\n" * 2)
 
 
 @case("by which signal a PE died is told when it is known")

@@ -71,13 +71,28 @@ def first_status():
     run("-n", 3, PE, "join", "exchange", "leave", "1@exit:5", "sleep_ms:100", "2@exit:6").expect(5)
 
 
-@case("exit with a status while others wait ends the job with it, and is named")
-def status_while_others_wait():
+EXITED = r"PE 1 \(pid \d+\) exited with status 3 without shmem_finalize; "
+
+
+@case("exit with a status while others wait, or compute, ends the job with it, and is named")
+def status_of_exit():
     result = run("-n", 2, ENDING, "exit", 3).expect(3)
-    said = r"PE 1 \(pid \d+\) exited with status 3 while others wait for it; "
-    assert len(re.findall(f"oshrun: {said}ending the job", result.err)) == 1, result.err
-    assert re.search(rf"weft: PE 0 \(pid \d+\): in shmem_barrier_all: {said}leaving", result.err), result.err
+    assert len(re.findall(f"oshrun: {EXITED}ending the job", result.err)) == 1, result.err
+    assert re.search(rf"weft: PE 0 \(pid \d+\): in shmem_barrier_all: {EXITED}leaving", result.err), result.err
     assert "weft: PE 1" not in result.err, result.err
+    result = run("-n", 3, ENDING, "exit", 3, "compute").expect(3)
+    assert re.fullmatch(f"oshrun: {EXITED}ending the job\n", result.err), result.err
+
+
+@case("with WEFT_EXIT=wait, and after shmem_finalize, a status ends nothing, unless others wait; nonsense is refused")
+def status_that_waits():
+    waits = ("-x", "WEFT_EXIT=wait")
+    for options, how in ((waits, "exit"), ((), "finalize_exit")):
+        result = run(*options, "-n", 2, ENDING, how, 3, "return").expect(3)
+        assert "returns 0" in result.out and re.fullmatch(r"oshrun: PE 1 \(pid \d+\) exited with status 3\n", result.err), (result.out, result.err)
+    result = run(*waits, "-n", 2, ENDING, "exit", 3).expect(3)
+    assert re.search(rf"weft: PE 0 \(pid \d+\): in shmem_barrier_all: {EXITED}leaving", result.err), result.err
+    run("-x", "WEFT_EXIT=never", "-n", 1, ENDING).expect(71, "WEFT_EXIT is 'never': set it to end or wait")
 
 
 OTHER = "int my_pe; void shmem_init(void) { my_pe = 0; }"
