@@ -135,8 +135,10 @@ void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
 
 const char *shmemx_network(void) {
     weft_check_running(__func__);
-    const char *network = weft_boot_network();
-    return !network && weft_boot_nhosts() > 1 ? "" : network;
+    const struct weft_network *network = weft_boot_network();
+    if (network)
+        return network->interface;
+    return weft_boot_nhosts() > 1 ? "" : NULL;
 }
 
 API(void, info_get_version, (int *major, int *minor)) {

@@ -64,16 +64,68 @@ void weft_address_unmap(struct sockaddr_storage *address) {
     memcpy(address, &four, sizeof four);
 }
 
-void weft_address_interface(int socket, char *name, size_t bytes) {
+/* The best address of an interface: IPv4 before IPv6, link-local IPv6 last. */
+enum { RANK_4 = 1, RANK_6, RANK_LINK_LOCAL, RANKS };
+
+static int address_rank(const struct sockaddr *address) {
+    if (address && address->sa_family == AF_INET)
+        return RANK_4;
+    if (!address || address->sa_family != AF_INET6)
+        return RANKS;
+    return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr)
+               ? RANK_LINK_LOCAL
+               : RANK_6;
+}
+
+static void own_set(struct weft_network *network, const struct sockaddr *address) {
+    network->own = (struct sockaddr_in6){.sin6_family = AF_UNSPEC};
+    memcpy(&network->own, address,
+           address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof network->own);
+    network->own.sin6_port = 0; /* where a sockaddr_in has it, too */
+}
+
+/* The interface's first address of the best rank from `rank` on, if it has one. */
+static void first_address_find(struct weft_network *network, const struct ifaddrs *list, int rank) {
+    int best = RANKS;
+    for (; list; list = list->ifa_next) {
+        bool here = strcmp(list->ifa_name, network->interface) == 0 && list->ifa_flags & IFF_UP;
+        int found = here ? address_rank(list->ifa_addr) : RANKS;
+        if (found < rank || found >= best)
+            continue;
+        best = found;
+        own_set(network, list->ifa_addr);
+    }
+}
+
+/* The kernel speaks from a link-local address of IPv6 for as long as it has no other one, and in
+ * the first seconds of another one: then that one is meant. What getifaddrs says has the scope. */
+static void own_end_find(struct weft_network *network, int socket, const struct ifaddrs *list) {
     struct sockaddr_storage own = {0};
-    socklen_t own_bytes = sizeof own;
-    struct ifaddrs *list = NULL;
-    name[0] = '\0';
-    if (getsockname(socket, (struct sockaddr *)&own, &own_bytes) < 0 || getifaddrs(&list) < 0)
+    socklen_t bytes = sizeof own;
+    if (getsockname(socket, (struct sockaddr *)&own, &bytes) < 0)
         return;
     weft_address_unmap(&own);
-    for (const struct ifaddrs *at = list; at && !name[0]; at = at->ifa_next)
-        if (address_is(at->ifa_addr, &own))
-            snprintf(name, bytes, "%s", at->ifa_name);
+    own_set(network, (const struct sockaddr *)&own);
+    const struct ifaddrs *at = list;
+    while (at && !address_is(at->ifa_addr, &own))
+        at = at->ifa_next;
+    if (!at)
+        return;
+    snprintf(network->interface, sizeof network->interface, "%s", at->ifa_name);
+    if (address_rank(at->ifa_addr) == RANK_LINK_LOCAL)
+        first_address_find(network, list, RANK_6);
+}
+
+void weft_network_find(struct weft_network *network, int socket, const char *wanted) {
+    struct ifaddrs *list = NULL;
+    *network = (struct weft_network){.own = {.sin6_family = AF_UNSPEC}};
+    if (getifaddrs(&list) < 0)
+        return;
+    own_end_find(network, socket, list);
+    if (wanted && strcmp(wanted, network->interface) != 0) {
+        *network = (struct weft_network){.own = {.sin6_family = AF_UNSPEC}};
+        snprintf(network->interface, sizeof network->interface, "%s", wanted);
+        first_address_find(network, list, RANK_4);
+    }
     freeifaddrs(list);
 }

@@ -160,15 +160,6 @@ void weft_arrive_say(struct weft_spoke *spoke, enum weft_arrival_kind kind) {
     weft_spoke_send(spoke, &(struct weft_frame){.kind = kind, .pe = -1}, NULL);
 }
 
-static void network_find(const struct weft_spoke *spoke, struct weft_places *places) {
-    const char *wanted = weft_invitation_interface();
-    if (wanted)
-        snprintf(places->network, sizeof places->network, "%s", wanted);
-    else
-        weft_address_interface(weft_frames_socket(spoke->frames), places->network,
-                               sizeof places->network);
-}
-
 int weft_arrive(const struct weft_identity *self, struct weft_places *places,
                 struct weft_spoke *spoke) {
     struct weft_tls *tls = NULL;
@@ -187,6 +178,7 @@ int weft_arrive(const struct weft_identity *self, struct weft_places *places,
     if (error)
         weft_spoke_close(spoke);
     else
-        network_find(spoke, places);
+        weft_network_find(&places->network, weft_frames_socket(spoke->frames),
+                          weft_invitation_interface());
     return error;
 }

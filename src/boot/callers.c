@@ -273,15 +273,11 @@ static int places_tell(struct weft_callers *callers, const struct weft_places *p
 
 /* By which network the others come is known of the first that has come. */
 static void network_find(const struct weft_callers *callers, struct weft_places *places) {
-    const char *wanted = weft_invitation_interface();
     int pe = 1;
     while (!callers->caller[pe].spoke.frames)
         pe++;
-    if (wanted)
-        snprintf(places->network, sizeof places->network, "%s", wanted);
-    else
-        weft_address_interface(weft_frames_socket(callers->caller[pe].spoke.frames),
-                               places->network, sizeof places->network);
+    weft_network_find(&places->network, weft_frames_socket(callers->caller[pe].spoke.frames),
+                      weft_invitation_interface());
 }
 
 int weft_callers_place(struct weft_callers *callers, struct weft_places *places, char *why) {

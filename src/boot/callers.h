@@ -44,7 +44,7 @@ struct weft_places {
     int nhosts, here;
     struct weft_host *host;
     int32_t *host_of; /* of every PE; NULL: there is one host */
-    char network[WEFT_NETWORK_BYTES];
+    struct weft_network network;
 };
 void weft_places_free(struct weft_places *places);
 

@@ -111,7 +111,8 @@ int weft_control_map(int fd, int npes, struct weft_control **control) {
 
 void weft_control_write_hosts(struct weft_control *control, const struct weft_hosts_given *given) {
     control->host = given->here;
-    snprintf(control->network, sizeof control->network, "%s", given->network ? given->network : "");
+    if (given->network)
+        control->network = *given->network;
     for (int pe = 0; pe < given->npes; pe++)
         control->pe[pe].host = given->host_of[pe];
     memcpy(weft_control_hosts(control, given->npes), given->host,
@@ -119,20 +120,18 @@ void weft_control_write_hosts(struct weft_control *control, const struct weft_ho
 }
 
 int weft_control_read_hosts(struct weft_control *control, int npes) {
-    char network[WEFT_NETWORK_BYTES];
+    struct weft_network network = control->network;
     struct weft_hosts_given given = {.npes = npes,
                                      .nhosts = control->nhosts,
                                      .here = control->host,
                                      .host = weft_control_hosts(control, npes),
-                                     .network = network};
+                                     .network = &network};
     if (given.nhosts == 1)
         return 0;
     int32_t *host_of = calloc((size_t)npes, sizeof *host_of);
     for (int pe = 0; host_of && pe < npes; pe++)
         host_of[pe] = control->pe[pe].host;
     given.host_of = host_of;
-    memcpy(network, control->network, sizeof network);
-    network[sizeof network - 1] = '\0';
     int error = host_of ? weft_hosts_set(&given) : -ENOMEM;
     free(host_of);
     if (error)

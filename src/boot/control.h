@@ -19,7 +19,7 @@
 #include "boot/hosts.h"
 
 #define WEFT_CONTROL_MAGIC     UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT    6u
+#define WEFT_CONTROL_LAYOUT    7u
 #define WEFT_CONTROL_LISTENERS 8
 
 /* The state of a PE, which only the PE itself writes. */
@@ -101,7 +101,7 @@ struct weft_control {
     int32_t npes;
     int32_t cores; /* processors that the PEs of this host may use: affinity and cgroup quota */
     int32_t nhosts, host; /* of the job; this one */
-    char network[WEFT_NETWORK_BYTES];
+    struct weft_network network;
     /* enum weft_end_kind; written after the two below, and then woken: it may be slept on (futex).
      */
     _Alignas(64) _Atomic uint32_t abort;

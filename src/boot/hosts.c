@@ -13,7 +13,7 @@ static struct {
     int npes, nhosts, here, npes_here;
     int32_t *host_of; /* NULL: all on one host */
     struct weft_host *host;
-    char network[WEFT_NETWORK_BYTES];
+    struct weft_network network;
 } hosts = {.nhosts = 1};
 
 /* Names come from other machines, and go into lines. */
@@ -55,7 +55,8 @@ int weft_hosts_set(const struct weft_hosts_given *given) {
     hosts.here = given->here;
     memcpy(hosts.host_of, given->host_of, (size_t)given->npes * sizeof *hosts.host_of);
     memcpy(hosts.host, given->host, (size_t)given->nhosts * sizeof *hosts.host);
-    snprintf(hosts.network, sizeof hosts.network, "%s", given->network ? given->network : "");
+    hosts.network = given->network ? *given->network : (struct weft_network){.interface = ""};
+    hosts.network.interface[sizeof hosts.network.interface - 1] = '\0';
     hosts_clean();
     return 0;
 }
@@ -86,8 +87,8 @@ const char *weft_boot_host_name(int host) {
     return hosts.host && host >= 0 && host < hosts.nhosts ? hosts.host[host].name : "";
 }
 
-const char *weft_boot_network(void) {
-    return hosts.nhosts > 1 && hosts.network[0] ? hosts.network : NULL;
+const struct weft_network *weft_boot_network(void) {
+    return hosts.nhosts > 1 && hosts.network.interface[0] ? &hosts.network : NULL;
 }
 
 struct weft_on weft_boot_on(int pe) {

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "boot/address.h"
 
 #define WEFT_HOST_NAME_BYTES 64 /* with the end */
-#define WEFT_NETWORK_BYTES   16 /* of an interface's name; IF_NAMESIZE */
 
 struct weft_host {
     char name[WEFT_HOST_NAME_BYTES];
@@ -18,13 +18,13 @@ struct weft_host {
 
 /* Where PEs are, as the page says (weft_control_read_hosts) or oshrun knows. Copied; 0, -ENOMEM, or
  * -EPROTO where a PE's host or this one is none of them, not logged. `here` is -1 in a process that
- * starts PEs on other hosts alone, and `network` the interface by which this host speaks to the
- * others: NULL where that is not known. */
+ * starts PEs on other hosts alone, and `network` is how this host speaks to the others: NULL where
+ * that is not known. */
 struct weft_hosts_given {
     int npes, nhosts, here;
     const int32_t *host_of; /* of every PE */
     const struct weft_host *host;
-    const char *network;
+    const struct weft_network *network;
 };
 int weft_hosts_set(const struct weft_hosts_given *given);
 
@@ -36,7 +36,10 @@ int weft_boot_host(int pe); /* -1: there is no such PE in a job of several hosts
 bool weft_boot_is_here(int pe);
 int weft_boot_npes_here(void);
 const char *weft_boot_host_name(int host); /* "": it is not known */
-const char *weft_boot_network(void);       /* NULL: there is one host, or it is not known */
+
+/* The network by which this host speaks to the others. NULL: there is one host, or it is not known.
+ */
+const struct weft_network *weft_boot_network(void);
 
 /* " on b", where the job has several hosts; "" where it has one. Of a PE, and for lines. */
 struct weft_on {

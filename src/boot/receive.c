@@ -343,7 +343,7 @@ static int page_make(struct acceptor *acceptor, struct weft_attachment *attachme
                                      .here = places->here,
                                      .host_of = places->host_of,
                                      .host = places->host,
-                                     .network = places->network};
+                                     .network = &places->network};
     weft_control_write_hosts(attachment->control, &given);
     return weft_control_read_hosts(attachment->control, npes);
 }

@@ -58,9 +58,12 @@ static int network_is_trusted(bool *trusted) {
 
 static int end_open(void *address, size_t *bytes) {
     char reason[WEFT_ENGINE_TEXT_BYTES] = "";
+    const struct weft_network *network = weft_boot_network();
+    bool reached = network && network->own.sin6_family != AF_UNSPEC;
     struct weft_engine_options options = {.pe = weft_job.pe,
                                           .npes = weft_job.npes,
-                                          .network = weft_boot_network(),
+                                          .network = network ? network->interface : NULL,
+                                          .address = reached ? (const void *)&network->own : NULL,
                                           .reason = reason,
                                           .deliver = weft_link_arrived};
     const struct weft_engine *engine = weft_links.engine;

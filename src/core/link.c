@@ -84,6 +84,11 @@ static void link_die(struct weft_link *link, int error) {
         weft_link_fail("no more connections to PEs of other hosts, such as PE %d: %s; allow more "
                        "open files (ulimit -n), or set WEFT_CARRIERS=host",
                        link->pe, strerror(-error));
+    if (error == -EAFNOSUPPORT)
+        weft_link_fail("PE %d%s has an address that this host's own cannot reach (one is of IPv4 "
+                       "and one of IPv6, or only one is link-local): name all hosts by addresses "
+                       "of one kind in --hosts, or, without oshrun, by WEFT_INTERFACE",
+                       link->pe, weft_boot_on(link->pe).text);
     link->error = error;
     link->dead_ns = weft_clock_ns();
     weft_links.dead = link;

@@ -6,24 +6,49 @@
 #include <unistd.h>
 #include "base/thread.h"
 
-/* A datagram's socket knows the way, and sends nothing. The name may be an alias that ssh alone
- * knows. */
+/* A datagram's socket knows the way, and sends nothing. */
+static void own_address_find(const struct addrinfo *to, char text[WEFT_ADDRESS_BYTES]) {
+    struct sockaddr_storage own;
+    socklen_t bytes = sizeof own;
+    int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
+        getsockname(fd, (struct sockaddr *)&own, &bytes) == 0)
+        weft_address_print(text, (struct sockaddr *)&own);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The name may be an alias that ssh alone knows. */
 static void *lookup_main(void *argument) {
     struct weft_addresses_way *way = argument;
     const char *at = strchr(way->name, '@');
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
-    struct sockaddr_storage own;
-    socklen_t bytes = sizeof own;
     if (getaddrinfo(at ? at + 1 : way->name, "9", &hints, &found) != 0)
         return NULL;
-    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-        getsockname(fd, (struct sockaddr *)&own, &bytes) == 0)
-        weft_address_print(way->text, (struct sockaddr *)&own);
-    if (fd >= 0)
-        close(fd);
+    for (const struct addrinfo *one = found; one; one = one->ai_next) {
+        char *text = way->of_family[one->ai_family == AF_INET6];
+        if (!*text)
+            own_address_find(one, text);
+    }
     freeaddrinfo(found);
     return NULL;
+}
+
+static bool way_is_known(const struct weft_addresses_way *way) {
+    return way->of_family[0][0] || way->of_family[1][0];
+}
+
+static void family_choose(struct weft_addresses_way *ways, int count) {
+    int missing[2] = {0};
+    for (int i = 0; i < count; i++)
+        for (int family = 0; family < 2; family++)
+            missing[family] += way_is_known(&ways[i]) && !ways[i].of_family[family][0];
+    int chosen = missing[0] && !missing[1];
+    for (int i = 0; i < count; i++)
+        if (way_is_known(&ways[i])) {
+            int family = ways[i].of_family[chosen][0] ? chosen : !chosen;
+            memcpy(ways[i].text, ways[i].of_family[family], sizeof ways[i].text);
+        }
 }
 
 void weft_addresses_find_ways(struct weft_addresses_way *ways, int count) {
@@ -35,4 +60,5 @@ void weft_addresses_find_ways(struct weft_addresses_way *ways, int count) {
             weft_thread_join(ways[i].thread);
         else if (ways[i].name)
             lookup_main(&ways[i]);
+    family_choose(ways, count);
 }

@@ -121,9 +121,9 @@ static void addresses_find(struct weft_addresses *addresses, const struct weft_b
             other = i;
     addresses->count = 0;
     weft_addresses_add(addresses, ways[other].text);
+    weft_addresses_add_own(addresses, NULL);
     if (here)
         weft_addresses_add(addresses, "127.0.0.1");
-    weft_addresses_add_own(addresses, NULL);
 }
 
 /* NULL: there is no memory. `network`: it is the same for all. */

@@ -58,9 +58,9 @@ static void descriptor_hand_down(const char *name, int fd) {
 }
 
 /* Programs have connections of their own, which belong on the network of the job's hosts. */
-static void interface_tell(const char *name) {
-    if (name)
-        setenv(WEFT_BOOT_ENV_INTERFACE, name, 1);
+static void interface_tell(const struct weft_network *network) {
+    if (network)
+        setenv(WEFT_BOOT_ENV_INTERFACE, network->interface, 1);
     else
         unsetenv(WEFT_BOOT_ENV_INTERFACE); /* of a job that started this one */
 }

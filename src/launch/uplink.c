@@ -26,7 +26,8 @@ enum {
 
 struct weft_uplink {
     struct weft_frames *frames;
-    char network[WEFT_NETWORK_BYTES];
+    struct weft_network network;
+    char address[WEFT_ADDRESS_BYTES];
     const char *lost;
     bool patient; /* with a front that is stopped */
     uint64_t beat_ns, turn_ns, heard_ns;
@@ -103,7 +104,8 @@ int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start
     struct weft_uplink *uplink = calloc(1, sizeof *uplink);
     if (!uplink)
         return -ENOMEM; /* the daemon ends, and its connection with it */
-    weft_address_interface(weft_tls_socket(tls), uplink->network, sizeof uplink->network);
+    weft_network_find(&uplink->network, weft_tls_socket(tls), NULL);
+    weft_address_print(uplink->address, (const struct sockaddr *)&uplink->network.own);
     error = weft_frames_open(&uplink->frames, tls);
     if (error) {
         fprintf(stderr, "oshrun: no memory for a connection\n");
@@ -122,21 +124,12 @@ void weft_uplink_close(struct weft_uplink *uplink) {
     free(uplink);
 }
 
-const char *weft_uplink_network(const struct weft_uplink *uplink) {
-    return uplink->network;
+const struct weft_network *weft_uplink_network(const struct weft_uplink *uplink) {
+    return &uplink->network;
 }
 
 const char *weft_uplink_address(const struct weft_uplink *uplink) {
-    static char text[INET6_ADDRSTRLEN];
-    struct sockaddr_storage own = {0};
-    socklen_t bytes = sizeof own;
-    if (getsockname(weft_frames_socket(uplink->frames), (struct sockaddr *)&own, &bytes) < 0)
-        return NULL;
-    weft_address_unmap(&own);
-    return getnameinfo((struct sockaddr *)&own, bytes, text, sizeof text, NULL, 0,
-                       NI_NUMERICHOST) == 0
-               ? text
-               : NULL;
+    return uplink->address[0] ? uplink->address : NULL;
 }
 
 /* --- Speaking --------------------------------------------------------------------------------- */

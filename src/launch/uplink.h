@@ -18,10 +18,10 @@ int weft_uplink_open(struct weft_uplink **uplink, const struct weft_start *start
 /* Closes the connection; what is queued is lost. */
 void weft_uplink_close(struct weft_uplink *uplink);
 
-/* The name of the interface by which this host speaks to the front; "": not known. */
-const char *weft_uplink_network(const struct weft_uplink *uplink);
+/* The network by which this host speaks to the front. */
+const struct weft_network *weft_uplink_network(const struct weft_uplink *uplink);
 
-/* The address that it has there, numeric; NULL: not known. */
+/* The address that it has there, numeric; NULL: not known, or link-local. */
 const char *weft_uplink_address(const struct weft_uplink *uplink);
 
 void weft_uplink_send(struct weft_uplink *uplink, const struct weft_frame *frame,

@@ -236,10 +236,18 @@ static int socket_open(const struct weft_engine_end *end) {
     return error;
 }
 
+/* A link-local address means this host's own link, which has to be known. */
+static bool peer_can_be_reached(const struct sockaddr_in6 *own, const struct sockaddr_in6 *peer) {
+    bool link_local = peer->sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&peer->sin6_addr);
+    return own->sin6_family == peer->sin6_family && (!link_local || own->sin6_scope_id);
+}
+
 /* From the address at which this end is called, so that both ways are one. */
 int weft_tcp_greeting_call(struct weft_engine_link *link) {
     struct weft_engine_end *end = link->end;
     struct sockaddr_in6 to = link->peer.at;
+    if (!peer_can_be_reached(&end->own.at, &to))
+        return -EAFNOSUPPORT;
     int fd = socket_open(end);
     if (fd < 0)
         return fd;

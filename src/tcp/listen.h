@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port of an end: on one interface, that by which hosts of the job speak, or lo, where hosts
- * are pretended; and on none that strangers may reach, unless the user vouches for it. */
+/* The port of an end: at the very address by which hosts of the job have reached each other, or at
+ * 127.0.0.1 where hosts are pretended; and at none that strangers may reach, unless the user
+ * vouches for it. */
 #ifndef WEFT_TCP_LISTEN_H
 #define WEFT_TCP_LISTEN_H
 

@@ -65,9 +65,9 @@ int weft_network_refuse(const struct weft_engine_options *options, const char *i
     char text[INET6_ADDRSTRLEN];
     weft_network_print(text, sizeof text, address);
     snprintf(options->reason, WEFT_ENGINE_TEXT_BYTES,
-             "the network interface %s has the public address %s, and %s: name a private network, "
-             "or a tunnel such as WireGuard's, by %s, or set WEFT_FAR_NETWORK=trusted if strangers "
-             "cannot reach it",
+             "the network interface %s has the public address %s, and %s: choose a private "
+             "network, or a tunnel such as WireGuard's, by %s; or set WEFT_FAR_NETWORK=trusted if "
+             "strangers cannot reach it",
              interface, text, harm, way);
     return -EPERM;
 }

@@ -19,9 +19,10 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+struct sockaddr;
 struct sockaddr_storage;
 
-#define WEFT_ENGINE_VERSION       3
+#define WEFT_ENGINE_VERSION       4
 #define WEFT_ENGINE_SYMBOL        "weft_engine"
 #define WEFT_ENGINE_ADDRESS_BYTES 448
 #define WEFT_ENGINE_LETTER_MIN    8192 /* bytes that the longest letter has at least */
@@ -39,6 +40,11 @@ struct weft_engine_options {
     /* The interface by which this host speaks to the others of the job, as its launcher has found
      * it; NULL: hosts are pretended, and are all this one. */
     const char *network;
+
+    /* The address that this host has there: the very one by which it has reached another host, of
+     * IPv4 or IPv6, or one of the interface that the user has named. NULL: the interface has none,
+     * or hosts are pretended. */
+    const struct sockaddr *address;
 
     /* The user vouches for the network: an engine without encryption refuses one that strangers can
      * reach, unless this is set. */

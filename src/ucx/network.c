@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* UCX_TLS and UCX_NET_DEVICES are lists with commas; one that begins with ^ names what is left out.
- */
+ * UCX takes an interface's first address of the first family in UCX_TCP_AF_PRIO that it has. */
 #include "ucx/network.h"
 #include <errno.h>
 #include <ifaddrs.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char any[] = "all";
+static const char any[] = "all", families[] = "UCX_TCP_AF_PRIO";
 
 /* --- Lists ----------------------------------------------------------------------------------- */
 
@@ -44,16 +44,17 @@ static bool has_family(const struct ifaddrs *all, const char *name, int family) 
 }
 
 /* Whether UCX would listen there by TCP. Of an interface with addresses of both kinds it takes
- * IPv4, unless the user has it otherwise. */
+ * those of the network's family, or either where the user has named families. */
 static bool is_listened_on(const struct ucx_network *network, const struct ifaddrs *all,
                            const struct ifaddrs *one) {
     if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) ||
         !list_admits(network->devices, one->ifa_name))
         return false;
-    if (one->ifa_addr->sa_family == AF_INET)
-        return true;
-    return one->ifa_addr->sa_family == AF_INET6 &&
-           (getenv("UCX_TCP_AF_PRIO") || !has_family(all, one->ifa_name, AF_INET));
+    int family = one->ifa_addr->sa_family, other = family == AF_INET ? AF_INET6 : AF_INET;
+    if (family != AF_INET && family != AF_INET6)
+        return false;
+    return family == network->family || network->either_family ||
+           !has_family(all, one->ifa_name, other);
 }
 
 /* Every address by which TCP would be reached is private, and there is one. */
@@ -79,6 +80,34 @@ static int network_check(const struct weft_engine_options *options,
     return error;
 }
 
+static bool address_is(const struct sockaddr *a, const struct sockaddr *b) {
+    if (a->sa_family != b->sa_family)
+        return false;
+    return a->sa_family == AF_INET
+               ? memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+                        &((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr)) == 0
+               : memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                        &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+/* UCX can be told an interface and a family, but no address: it would listen at the address by
+ * which hosts have reached each other, or another one is refused. */
+static int address_check(const struct weft_engine_options *options,
+                         const struct ucx_network *network) {
+    struct sockaddr_storage would;
+    char text[INET6_ADDRSTRLEN], wanted[INET6_ADDRSTRLEN];
+    int error = ucx_network_address(network, &would);
+    if (error || address_is((const struct sockaddr *)&would, options->address))
+        return error;
+    weft_network_print(text, sizeof text, (const struct sockaddr *)&would);
+    weft_network_print(wanted, sizeof wanted, options->address);
+    snprintf(options->reason, WEFT_ENGINE_TEXT_BYTES,
+             "UCX would listen at %s, the first address of %s, but hosts reach each other by %s: "
+             "set WEFT_ENGINE=tcp, or UCX_NET_DEVICES=%s if hosts reach each other by %s, too",
+             text, options->network, wanted, options->network, text);
+    return -EADDRNOTAVAIL;
+}
+
 static bool name_take(char *to, const char *name) {
     return snprintf(to, UCX_NAMES_BYTES, "%s", name) < UCX_NAMES_BYTES;
 }
@@ -90,7 +119,12 @@ int ucx_network_choose(const struct weft_engine_options *options, struct ucx_net
         transports = "tcp,self";
     if (!devices && list_is_tcp(transports))
         devices = options->network ? options->network : "lo";
-    *network = (struct ucx_network){.tcp = list_admits(transports, "tcp")};
+    *network = (struct ucx_network){.tcp = list_admits(transports, "tcp"),
+                                    .family = AF_INET,
+                                    .either_family = getenv(families)};
+    bool follows = network->tcp && !getenv("UCX_NET_DEVICES") && devices && options->address;
+    if (follows)
+        network->family = options->address->sa_family;
     if (!name_take(network->transports, transports) ||
         !name_take(network->devices, devices ? devices : any)) {
         snprintf(options->reason, WEFT_ENGINE_TEXT_BYTES,
@@ -100,7 +134,10 @@ int ucx_network_choose(const struct weft_engine_options *options, struct ucx_net
     ucx_settings_add(settings, "UCX_TLS", transports);
     if (devices)
         ucx_settings_add(settings, "UCX_NET_DEVICES", devices);
-    return network->tcp ? network_check(options, network) : 0;
+    if (follows)
+        ucx_settings_add(settings, families, network->family == AF_INET ? "inet" : "inet6");
+    int error = network->tcp ? network_check(options, network) : 0;
+    return error || !follows ? error : address_check(options, network);
 }
 
 int ucx_network_address(const struct ucx_network *network, struct sockaddr_storage *address) {

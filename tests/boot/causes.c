@@ -35,8 +35,9 @@ int main(void) {
     tap_case("of one of several");
     const struct weft_host host[] = {{"a"}, {"b"}};
     const int32_t host_of[] = {0, 1, 1, 0, 0, 0, 0};
+    const struct weft_network network = {.interface = "eth0"};
     struct weft_hosts_given given = {
-        .npes = 7, .nhosts = 2, .host_of = host_of, .host = host, .network = "eth0"};
+        .npes = 7, .nhosts = 2, .host_of = host_of, .host = host, .network = &network};
     EXPECT(weft_hosts_set(&given) == 0, "the hosts are refused");
     all_kinds();
     expect_text(WEFT_ABORT_DIED, 2, 9, "PE 2 (pid 7 on b) was killed by signal 9 (Killed)");

@@ -18,8 +18,9 @@ enum { NPES = 6, NFDS = 3, BYTES = 1000 };
 
 static const int32_t host_of[NPES] = {0, 1, 0, 1, 1, 0}; /* this one is host 0 */
 static const struct weft_host names[] = {{"here"}, {"there"}};
+static const struct weft_network network = {.interface = "eth0"};
 static const struct weft_hosts_given places = {
-    .npes = NPES, .nhosts = 2, .here = 0, .host_of = host_of, .host = names, .network = "eth0"};
+    .npes = NPES, .nhosts = 2, .here = 0, .host_of = host_of, .host = names, .network = &network};
 
 static struct weft_hub *hub;
 static int pe_end[NPES];

@@ -84,7 +84,7 @@ def serve(ready):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody stays a zombie
-    listening = socket.create_server(("0.0.0.0", PORT), backlog=64)
+    listening = socket.create_server(("::", PORT), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     os.write(ready, b"+")
     os.close(ready)
     while True:
