@@ -21,7 +21,10 @@
 
 #include <stdint.h>
 
-#define WEFT_TREE_LAYOUT 2u /* of frames and of the start text */
+#define WEFT_TREE_LAYOUT 3u /* of frames and of the start text */
+
+/* The first line that a daemon writes on its standard output: ssh has come through to its host. */
+#define WEFT_TREE_STARTED "oshrun --daemon has started"
 
 /* The field `host` of a frame. Up: whose it is. Down: for whom; or for all, or all but one. */
 #define WEFT_TREE_ALL           (-1)

@@ -324,7 +324,9 @@ void weft_branch_turn(struct weft_branch *branch) {
         branch->listening_ns = now_ns; /* this process was stopped, or got no processor */
     branch->turn_ns = now_ns;
     for (int child = 0; child < branch->nchildren; child++) {
-        const struct weft_branch_child *it = &branch->child[child];
+        struct weft_branch_child *it = &branch->child[child];
+        if (!it->came)
+            weft_remote_hint(&it->remote, (int64_t)(weft_env.start_timeout * 1000));
         if (!it->frames)
             continue;
         uint64_t heard = weft_frames_heard_ns(it->frames);

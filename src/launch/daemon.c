@@ -390,6 +390,8 @@ static void parting_await(void) {
 }
 
 int weft_daemon_main(void) {
+    puts(WEFT_TREE_STARTED);
+    fflush(stdout);
     int error = weft_start_read(STDIN_FILENO, &job.start);
     if (error == 0 && job.start.below > 1)
         return weft_relay_main(&job.start);

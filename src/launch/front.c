@@ -123,6 +123,12 @@ static void start_is_late(struct weft_front *front) {
         weft_front_refuse(front, host,
                           "it has not called host %s back within %g s (WEFT_START_TIMEOUT)%s",
                           child->name, weft_env.start_timeout, others);
+    else if (!child->remote.here && !child->remote.through)
+        weft_front_refuse(front, host,
+                          "'%s' has not come through to it within %g s (WEFT_START_TIMEOUT)%s: try "
+                          "`%s %s true`, which has to ask nothing and print nothing",
+                          weft_env.ssh, weft_env.start_timeout, others, weft_env.ssh,
+                          child->remote.name);
     else
         weft_front_refuse(front, host,
                           "it has not called back within %g s (WEFT_START_TIMEOUT)%s; it has to "

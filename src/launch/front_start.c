@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/env.h"
 #include "launch/front.h"
@@ -43,7 +44,36 @@ static int environment_make(const struct weft_environment *asked, struct weft_en
     return error;
 }
 
-/* Folders are looked for from ours. */
+static bool environment_has_path(const struct weft_environment *environment) {
+    for (int i = 0; i < environment->count; i++)
+        if (environment->change[i].name && strcmp(environment->change[i].name, "PATH") == 0)
+            return true;
+    return false;
+}
+
+static bool file_is_program(const char *path) {
+    struct stat stat_of;
+    return stat(path, &stat_of) == 0 && S_ISREG(stat_of.st_mode) && access(path, X_OK) == 0;
+}
+
+/* The absolute path to which a bare name leads in our PATH, in memory of its own; NULL: to none, or
+ * the user has given programs another PATH. */
+static char *program_find(const struct weft_options *options, const struct weft_program *program) {
+    const char *name = program->argv[0], *folders = getenv("PATH");
+    char path[PATH_MAX];
+    if (!folders || !*name || strchr(name, '/') || environment_has_path(&options->environment) ||
+        environment_has_path(&program->environment))
+        return NULL;
+    for (const char *at = folders; *at; at += strcspn(at, ":"), at += *at == ':') {
+        int length = (int)strcspn(at, ":");
+        if (*at == '/' && snprintf(path, sizeof path, "%.*s/%s", length, at, name) < PATH_MAX &&
+            file_is_program(path))
+            return strdup(path);
+    }
+    return NULL;
+}
+
+/* Programs and folders are looked for from ours. */
 static int programs_make(const struct weft_options *options, struct weft_program **programs) {
     char here[PATH_MAX];
     *programs = calloc((size_t)options->nprograms, sizeof **programs);
@@ -59,6 +89,7 @@ static int programs_make(const struct weft_options *options, struct weft_program
             asprintf(&folder, "%s%s%s", absolute ? "" : here, asked->folder && !absolute ? "/" : "",
                      asked->folder ? asked->folder : "");
         (*programs)[i] = *asked;
+        (*programs)[i].found = program_find(options, asked);
         (*programs)[i].folder = made < 0 ? NULL : folder;
         if (made < 0)
             return -ENOMEM;
@@ -71,8 +102,10 @@ static void told_free(const struct weft_options *options, struct weft_options *t
     for (int i = 0; i < told->environment.count - options->environment.count; i++)
         free((char *)told->environment.change[i].name);
     free(told->environment.change);
-    for (int i = 0; told->program && i < told->nprograms; i++)
+    for (int i = 0; told->program && i < told->nprograms; i++) {
+        free((char *)told->program[i].found);
         free((char *)told->program[i].folder);
+    }
     free(told->program);
 }
 

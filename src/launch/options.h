@@ -21,6 +21,7 @@ struct weft_environment {
 struct weft_program {
     int npes;           /* while options are read, 0: not said */
     char **argv;        /* its name and arguments, NULL at the end */
+    const char *found;  /* the absolute path to which its bare name leads where oshrun was called */
     const char *folder; /* where it starts; NULL: where oshrun did */
     struct weft_environment environment;
 };

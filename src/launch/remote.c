@@ -11,10 +11,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "boot/tree.h"
 
-enum { WORDS_MAX = 64, STATUS_NOT_FOUND = 127 };
+enum { WORDS_MAX = 64, STATUS_NOT_FOUND = 127, HINT_MS = 10000 };
 
 const char *weft_remote_program(void) {
     static char path[PATH_MAX];
@@ -98,6 +100,7 @@ int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caugh
     fcntl(input[1], F_SETFL, O_NONBLOCK);
     fcntl(says[0], F_SETFL, O_NONBLOCK);
     remote->process = child;
+    remote->begin_ns = weft_clock_ns();
     remote->input = input[1];
     remote->says = says[0];
     return 0;
@@ -124,12 +127,37 @@ void weft_remote_feed(struct weft_remote *remote) {
     text_forget(remote);
 }
 
+void weft_remote_hint(struct weft_remote *remote, int64_t patience_ms) {
+    int64_t hint_ms = patience_ms / 2 < HINT_MS ? patience_ms / 2 : HINT_MS;
+    uint64_t passed_ns = weft_clock_ns() - remote->begin_ns;
+    if (remote->process <= 0 || remote->here || remote->through || remote->hinted ||
+        passed_ns < (uint64_t)hint_ms * WEFT_NS_PER_MS)
+        return;
+    remote->hinted = true;
+    fprintf(stderr,
+            "oshrun: ssh has not come through to %s yet: try `%s %s true`, which has to ask "
+            "nothing and print nothing\n",
+            remote->name, weft_env.ssh, remote->name);
+}
+
+/* Whether the line ends with a daemon's first words, which are cut off: a login shell may have
+ * begun the line. */
+static bool line_is_through(struct weft_remote *remote) {
+    size_t length = strlen(remote->line), words = sizeof WEFT_TREE_STARTED - 1;
+    if (remote->through || length < words ||
+        strcmp(remote->line + length - words, WEFT_TREE_STARTED) != 0)
+        return false;
+    remote->line[length - words] = '\0';
+    return true;
+}
+
 /* Lines of Weft's own name their hosts themselves. */
 static void line_pass(struct weft_remote *remote) {
     bool ours =
         strncmp(remote->line, "oshrun: ", 8) == 0 || strncmp(remote->line, "weft: ", 6) == 0;
     remote->line[remote->used] = '\0';
     remote->line[strcspn(remote->line, "\r")] = '\0';
+    remote->through = remote->through || line_is_through(remote);
     weft_log_make_printable(remote->line, sizeof remote->line);
     if (*remote->line)
         fprintf(stderr, "%s%s%s%s\n", ours ? "" : "oshrun: ", ours ? "" : remote->name,

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include "launch/catch.h"
 
@@ -18,6 +19,9 @@ struct weft_remote {
     int input, says;  /* our ends of its streams; -1: closed */
     char *text;       /* what it is fed */
     size_t bytes, fed;
+    bool through; /* oshrun has started over there, and said so */
+    bool hinted;  /* that ssh takes long to come through */
+    uint64_t begin_ns;
     size_t used;
     char line[1024]; /* what has come of the current one */
 };
@@ -27,6 +31,10 @@ struct weft_remote {
  * logged. */
 int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caught, char *text,
                       size_t bytes);
+
+/* If ssh takes long to come through, says so once. `patience_ms`: the time in which the daemon has
+ * to call back. */
+void weft_remote_hint(struct weft_remote *remote, int64_t patience_ms);
 
 /* Feeds what can go now; for as long as remote->fed < remote->bytes, poll `input` for POLLOUT. */
 void weft_remote_feed(struct weft_remote *remote);

@@ -101,6 +101,8 @@ static _Noreturn void child_exec(const struct weft_run *run, int pe) {
     const struct weft_program *program = run->pe[pe].program;
     if (program->folder && chdir(program->folder) < 0)
         child_give_up(run, "start in", program->folder);
+    if (program->found)
+        execvp(program->found, program->argv);
     execvp(program->argv[0], program->argv);
     child_give_up(run, "run", program->argv[0]);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <weft/version.h>
 #include "boot/wire.h"
 
@@ -70,6 +69,8 @@ static void binding_put(FILE *text, const struct weft_binding *binding) {
 static void program_put(FILE *text, const struct weft_program *program) {
     number_put(text, "program", program->npes);
     item_put(text, "folder", program->folder);
+    if (program->found)
+        item_put(text, "found", program->found);
     for (char **word = program->argv; *word; word++)
         item_put(text, "argument", *word);
     environment_put(text, &program->environment);
@@ -307,6 +308,14 @@ static int take_folder(start_t *start, char *value) {
     return 0;
 }
 
+static int take_found(start_t *start, char *value) {
+    struct weft_program *program = program_now(start);
+    if (!program || program->found || *value != '/')
+        return -EINVAL;
+    program->found = value;
+    return 0;
+}
+
 static int take_argument(start_t *start, char *value) {
     struct weft_program *program = program_now(start);
     if (!program)
@@ -354,6 +363,7 @@ static const struct row {
     {"output", 0, 1, take_output},   {"program", 1, 0, take_program},
     {"folder", 1, 0, take_folder},   {"argument", 1, 0, take_argument},
     {"set", 0, 0, take_variable},    {"keep", 0, 0, take_kept},
+    {"found", 0, 0, take_found},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -441,50 +451,4 @@ int weft_start_parse(char *text, size_t bytes, struct weft_start *start, const c
         if (count[row] < rows[row].least)
             error = complain(why, -EINVAL, "the item '%s' is missing", rows[row].name);
     return error ? error : start_check(start, why);
-}
-
-/* Reads `bytes`, or up to a newline where `line` is set. The number read, or -errno. */
-static ssize_t text_read(int fd, char *to, size_t bytes, bool line) {
-    size_t have = 0;
-    while (have < bytes) {
-        ssize_t got = read(fd, to + have, line ? 1 : bytes - have);
-        if (got < 0 && errno != EINTR)
-            return -errno;
-        if (got == 0)
-            break;
-        have += got > 0 ? (size_t)got : 0;
-        if (line && got > 0 && to[have - 1] == '\n')
-            break;
-    }
-    return (ssize_t)have;
-}
-
-static int read_refuse(int error, const char *why) {
-    fprintf(stderr,
-            "oshrun: --daemon is for oshrun itself, which starts it on the hosts of a job; "
-            "what it has been given is no start text: %s\n",
-            why);
-    return error;
-}
-
-int weft_start_read(int fd, struct weft_start *start) {
-    char head[HEAD_MAX] = "";
-    unsigned layout = 0;
-    size_t bytes = 0;
-    const char *why = "no memory";
-    ssize_t got = text_read(fd, head, sizeof head - 1, true);
-    if (got < 0 || sscanf(head, "weft-start %u %9zu\n", &layout, &bytes) != 2)
-        return read_refuse(-EINVAL, "it does not begin as one");
-    if (layout != WEFT_TREE_LAYOUT)
-        return read_refuse(-EPROTO, "Weft has other versions on the two hosts");
-    if (bytes > WEFT_START_BYTES_MAX)
-        return read_refuse(-EMSGSIZE, "it is too long");
-    char *text = malloc(bytes + 1);
-    if (!text)
-        return read_refuse(-ENOMEM, why);
-    got = text_read(fd, text, bytes, false);
-    if (got != (ssize_t)bytes)
-        return read_refuse(-EPIPE, "its end is missing");
-    int error = weft_start_parse(text, bytes, start, &why);
-    return error ? read_refuse(error, why) : 0;
 }

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -148,6 +149,32 @@ def refused():
         with ssh(f'[ $h = h0 ] || set -- env {hidden} "$@"; exec fakessh $h "$@"') as other:
             result = over(*TWO, "echo", "x", below=other).expect(71, "cannot start on host h1: ", out="", seconds_max=5)
             assert "libssl" in result.err, result.err
+
+
+@case("a program without a folder is found as where oshrun is called; a host that has none there looks for itself")
+def bare_names():
+    assert over(*TWO, "weft", "version").status == 127
+    with tempfile.TemporaryDirectory(prefix="weft-path-") as folder:
+        tool = pathlib.Path(folder) / "hostname"
+        tool.write_text("#!/bin/sh\necho ours\n")
+        tool.chmod(0o755)
+        ours = ["env", f"PATH={folder}:{BUILD / 'bin'}:{os.environ['PATH']}"]
+        assert over(*TWO, "weft", "version", below=ours).expect(0).out.count("Weft") == 2
+        over(*TWO, "hostname", below=ours).expect(0, out="ours\nours\n")
+        theirs = over(*TWO, "-x", "PATH=/usr/bin:/bin", "hostname", below=ours).expect(0)
+        assert sorted(theirs.out.split()) == ["h0", "h1"], theirs.out
+
+
+@case("an ssh that hangs, and a login shell that reads what oshrun sends, are named with the host and what to do")
+def logins():
+    with ssh('[ $h = h0 ] || exec sleep 30; exec fakessh $h "$@"') as other:
+        result = over(*TWO, "true", below=[*other, "WEFT_START_TIMEOUT=2"]).expect(71, seconds_max=8)
+    assert re.search("^oshrun: ssh has not come through to h1 yet: try `.*/ssh h1 true`", result.err, re.M), result.err
+    assert re.search("^oshrun: cannot start on host h1: '.*/ssh' has not come through to it within 2 s", result.err, re.M), result.err
+    assert "to h0" not in result.err and "has started" not in result.err, result.err
+    with ssh('[ $h = h0 ] || set -- "read x; $*"; exec fakessh $h "$@"') as other:
+        result = over(*TWO, "true", below=other).expect(71, seconds_max=8)
+    assert re.search("^oshrun: host h1 cannot start: .*its beginning is missing; a program in the login shell's", result.err, re.M), result.err
 
 
 def lose(what, *back):

@@ -73,7 +73,7 @@ def refused():
 @case("hosts that never call back are named when the time is up")
 def late():
     def waits_for(names, *late):
-        asleep = [f"{name}@sleep=60000" for name in late]
+        asleep = [word for name in late for word in (f"{name}@started", f"{name}@sleep=60000")]
         return Result(start("--hosts", names, "program", *asleep, *DONE, below=["env", "WEFT_START_TIMEOUT=2"]))
     waits_for("a,b", "b").expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); it has to", seconds_max=5)
     result = waits_for("a,b,c,d,e,f,g", *"bcdefg")

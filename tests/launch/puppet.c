@@ -269,7 +269,10 @@ static void act(const char *verb, char *text) {
         exit(atoi(text));
     else if (!strcmp(verb, "say"))
         fprintf(stderr, "%s\n", text);
-    else if (!strcmp(verb, "die"))
+    else if (!strcmp(verb, "started")) {
+        puts(WEFT_TREE_STARTED);
+        fflush(stdout);
+    } else if (!strcmp(verb, "die"))
         raise(SIGKILL);
     else if (!strcmp(verb, "connect"))
         connect_front();

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A daemon's standard input, where it begins. A login shell has had it before. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "launch/hosts.h"
+#include "launch/start.h"
+
+enum { HEAD_MAX = 48, HINT_MS = 10000 };
+
+static const char readers[] =
+    "a program in the login shell's start-up files (~/.bashrc, ~/.profile, ~/.cshrc) may have read "
+    "it: there, programs have to read from </dev/null";
+
+/* Reads `bytes`, or up to a newline where `line` is set. The number read, or -errno. */
+static ssize_t text_read(int fd, char *to, size_t bytes, bool line) {
+    size_t have = 0;
+    while (have < bytes) {
+        ssize_t got = read(fd, to + have, line ? 1 : bytes - have);
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        if (got == 0)
+            break;
+        have += got > 0 ? (size_t)got : 0;
+        if (line && got > 0 && to[have - 1] == '\n')
+            break;
+    }
+    return (ssize_t)have;
+}
+
+static int read_refuse(int error, const char *why) {
+    fprintf(stderr,
+            "oshrun: host %s cannot start: what oshrun --daemon has read from its standard input "
+            "is no start text of oshrun's: %s\n",
+            weft_hosts_own_name(), why);
+    return error;
+}
+
+/* The text is the first that ssh passes on, so another reader has come before. */
+static int head_refuse(bool empty) {
+    char why[256];
+    snprintf(why, sizeof why, "%s; %s", empty ? "it is empty" : "its beginning is missing",
+             readers);
+    return read_refuse(-EINVAL, why);
+}
+
+/* A shell may have read all of it, and the end does not come while oshrun waits. */
+static void head_await(int fd) {
+    struct pollfd poll_it = {.fd = fd, .events = POLLIN};
+    if (poll(&poll_it, 1, HINT_MS) == 0)
+        fprintf(stderr, "oshrun: host %s: nothing has come on the standard input for %d s; %s\n",
+                weft_hosts_own_name(), HINT_MS / 1000, readers);
+}
+
+int weft_start_read(int fd, struct weft_start *start) {
+    char head[HEAD_MAX] = "";
+    unsigned layout = 0;
+    size_t bytes = 0;
+    const char *why = "no memory";
+    head_await(fd);
+    ssize_t got = text_read(fd, head, sizeof head - 1, true);
+    if (got < 0 || sscanf(head, "weft-start %u %9zu\n", &layout, &bytes) != 2)
+        return head_refuse(got == 0);
+    if (layout != WEFT_TREE_LAYOUT)
+        return read_refuse(-EPROTO, "Weft has other versions on the two hosts");
+    if (bytes > WEFT_START_BYTES_MAX)
+        return read_refuse(-EMSGSIZE, "it is too long");
+    char *text = malloc(bytes + 1);
+    if (!text)
+        return read_refuse(-ENOMEM, why);
+    got = text_read(fd, text, bytes, false);
+    if (got != (ssize_t)bytes)
+        return read_refuse(-EPIPE, "its end is missing");
+    int error = weft_start_parse(text, bytes, start, &why);
+    return error ? read_refuse(error, why) : 0;
+}
