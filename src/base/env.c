@@ -77,6 +77,22 @@ static int env_read_size(const char *name, const char *old, size_t *size) {
     return -EINVAL;
 }
 
+static int env_read_count(const char *name, const char *old, int *count) {
+    const char *origin, *text = env_find(name, old, &origin);
+    char *end;
+    if (!text)
+        return 0;
+    long number = strtol(text, &end, 10);
+    if (isdigit((unsigned char)*text) && *end == '\0' && number >= 1 &&
+        number <= WEFT_ENV_COUNT_MAX) {
+        *count = (int)number;
+        return 0;
+    }
+    weft_log("%s is '%s', which is no number: set it to a whole number from 1 to %d", origin, text,
+             WEFT_ENV_COUNT_MAX);
+    return -EINVAL;
+}
+
 /* Up to three years. */
 static int env_read_seconds(const char *name, const char *old, double *seconds) {
     const char *origin, *text = env_find(name, old, &origin);
@@ -119,6 +135,10 @@ static void env_show_flag(char *text, size_t bytes, bool flag) {
 
 static void env_show_size(char *text, size_t bytes, size_t size) {
     snprintf(text, bytes, "%s", weft_size(size).text);
+}
+
+static void env_show_count(char *text, size_t bytes, int count) {
+    snprintf(text, bytes, "%d", count);
 }
 
 static void env_show_seconds(char *text, size_t bytes, double seconds) {

@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /* X(kind, field, name, deprecated name or NULL, default, meaning). Kinds: flag, any value sets it,
- * also an empty one (OpenSHMEM 1.6, "Environment Variables"); size, as weft_env_parse_size has it;
- * seconds, from 0, with fractions; text, checked by who acts on it. */
+ * also an empty one (OpenSHMEM 1.6, "Environment Variables"); size, bytes as weft_env_parse_size
+ * has them; count, a whole number from 1 to WEFT_ENV_COUNT_MAX; seconds, from 0, with fractions;
+ * text, checked by who acts on it. */
 #define WEFT_ENV(X)                                                                                \
     X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                        \
       "print the library's version at start-up")                                                   \
@@ -36,8 +37,9 @@
       "hosts have a processor to spare")                                                           \
     X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
       "the command by which oshrun runs another on a host, whose name and words follow it")        \
-    X(size, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                     \
-      "how many hosts oshrun starts itself; of more, those start so many others each")             \
+    X(count, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                    \
+      "how many hosts oshrun starts itself; if there are more, each of these hosts starts "        \
+      "that many others")                                                                          \
     X(seconds, start_timeout, "WEFT_START_TIMEOUT", NULL, 60.0,                                    \
       "how long oshrun waits for a host to answer at the start")                                   \
     X(seconds, host_timeout, "WEFT_HOST_TIMEOUT", NULL, 5.0,                                       \
@@ -98,8 +100,11 @@
     X("DNNL_JIT_PROFILE")        \
     X("JITDUMPDIR")
 
+enum { WEFT_ENV_COUNT_MAX = 1024 };
+
 typedef bool weft_env_flag;
 typedef size_t weft_env_size;
+typedef int weft_env_count;
 typedef double weft_env_seconds;
 typedef const char *weft_env_text;
 

@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "base/machine.h"
 
-enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71, FAN_OUT_MAX = 1024 };
+enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71 };
 
 /* Places in the array for poll; those of the branch follow. */
 enum { POLL_SIGNALS, POLL_WRITER, POLL_INPUT, POLL_BRANCH };
@@ -275,10 +275,9 @@ static void signal_die(const struct weft_front *front) {
 /* More hosts than may be below one node are seen to by relays on some of them. */
 static int branch_start(struct weft_front *front) {
     const struct weft_host_list *list = &front->options->hosts;
-    size_t fan_out = weft_env.fan_out;
     struct weft_branch_host *host = calloc((size_t)list->count, sizeof *host);
-    struct weft_branch_plan plan = {.host = host, .nhosts = list->count, .count = list->count};
-    plan.fan_out = fan_out < 1 ? 1 : fan_out > FAN_OUT_MAX ? FAN_OUT_MAX : (int)fan_out;
+    struct weft_branch_plan plan = {
+        .host = host, .nhosts = list->count, .count = list->count, .fan_out = weft_env.fan_out};
     for (int i = 0; host && i < list->count; i++)
         host[i] = (struct weft_branch_host){.name = list->host[i].shown,
                                             .called = list->host[i].here ? list->host[i].shown

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char any[] = "all", families[] = "UCX_TCP_AF_PRIO";
+static const char any[] = "all";
 
 /* --- Lists ----------------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ int ucx_network_choose(const struct weft_engine_options *options, struct ucx_net
         devices = options->network ? options->network : "lo";
     *network = (struct ucx_network){.tcp = list_admits(transports, "tcp"),
                                     .family = AF_INET,
-                                    .either_family = getenv(families)};
+                                    .either_family = getenv("UCX_TCP_AF_PRIO")};
     bool follows = network->tcp && !getenv("UCX_NET_DEVICES") && devices && options->address;
     if (follows)
         network->family = options->address->sa_family;
@@ -135,7 +135,8 @@ int ucx_network_choose(const struct weft_engine_options *options, struct ucx_net
     if (devices)
         ucx_settings_add(settings, "UCX_NET_DEVICES", devices);
     if (follows)
-        ucx_settings_add(settings, families, network->family == AF_INET ? "inet" : "inet6");
+        ucx_settings_add(settings, "UCX_TCP_AF_PRIO",
+                         network->family == AF_INET ? "inet" : "inet6");
     int error = network->tcp ? network_check(options, network) : 0;
     return error || !follows ? error : address_check(options, network);
 }

@@ -108,6 +108,22 @@ def weft_info(problems):
     expect(problems, str(table), table == wanted, result)
 
 
+NUMBERS = {"SHMEM_SYMMETRIC_SIZE": "0 bytes", "WEFT_HANG_SECONDS": "10 s", "WEFT_START_TIMEOUT": "60 s",
+           "WEFT_HOST_TIMEOUT": "5 s", "WEFT_FAN_OUT": "32", "WEFT_BACKTRACE": "1"}
+
+
+def units(problems):
+    """Every default that is a number has the unit that it is meant in: only sizes have bytes, only times seconds."""
+    result = subprocess.run([str(BUILD / "bin/weft"), "info"], capture_output=True, text=True, timeout=60,
+                            env={name: value for name, value in PLAIN.items() if name not in NUMBERS})
+    found = dict(re.findall(r"^  ((?:SHMEMX?|WEFT)_\w+) +(\d.*) \(default\)$", result.stdout, re.M))
+    expect(problems, str(found), found == NUMBERS, result)
+    for value in ("0", "-1", "2k", "1025", "many", ""):
+        result = run(WEFT_FAN_OUT=value)
+        expect(problems, f"WEFT_FAN_OUT={value}", result.returncode != 0 and f"WEFT_FAN_OUT is '{value}'" in result.stderr
+               and "a whole number from 1 to 1024" in result.stderr, result)
+
+
 def precedence(problems):
     result = run(SHMEM_SYMMETRIC_SIZE="2m", SMA_SYMMETRIC_SIZE="none", SHMEM_INFO="1")
     expect(problems, "the standard's name is right", result.returncode == 0, result)
@@ -188,6 +204,7 @@ try:
         ("SHMEM_INFO", info),
         ("the list says where each value is from", origins),
         ("weft info has the same list", weft_info),
+        ("numbers have their units, and a count is a whole number", units),
         ("the standard's names win over SMA_", precedence),
         ("SHMEM_SYMMETRIC_SIZE, and the heap grows beyond it", sizes),
         ("what is no size is an error", wrong_sizes),

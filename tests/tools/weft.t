@@ -47,6 +47,13 @@ def need_driver():
         raise tap.Skip("the pretended driver is not built (make tests)")
 
 
+def helps(problems):
+    for words in (["-h"], ["--help"], ["help"], ["info", "-h"], ["info", "--help"], ["perf", "-h"], ["perf", "put", "--help"]):
+        result = subprocess.run([BUILD / "bin/weft", *words], capture_output=True, text=True, timeout=60)
+        expect(problems, words, result.returncode == 0 and result.stdout.startswith("usage: weft info") and not result.stderr,
+               result)
+
+
 def info_without(problems):
     result = weft(2, "info")
     expect(problems, "one reason", re.fullmatch(r"  none +\S.*\n", gpu_section(result)), result)
