@@ -42,4 +42,16 @@ size_t weft_machine_cache(int *processors);
 /* Raises the limit on open descriptors as far as it goes without privileges. */
 void weft_machine_raise_descriptors(void);
 
+/* --- Limits that are met (base/remedy.c) -------------------------------------------------------
+ */
+
+struct weft_remedy {
+    char text[256];
+};
+
+/* The words to stand behind strerror(-error) in a line, such as "; ulimit -n is 20: raise it", for
+ * errors of calls that make descriptors, processes, files and mappings. "": nothing is known. It
+ * reads the limits of this process, and keeps errno. */
+struct weft_remedy weft_remedy(int error);
+
 #endif

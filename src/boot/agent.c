@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "base/futex.h"
+#include "base/machine.h"
 #include "base/thread.h"
 #include "boot/attachment.h"
 #include "boot/hub.h"
@@ -402,7 +403,8 @@ int weft_agent_start(const struct weft_agent_setup *setup) {
     if (error == 0)
         error = polls ? weft_thread_start(&thread, agent_main, polls) : -ENOMEM;
     if (error) {
-        weft_log("cannot start the thread that speaks for this host: %s", strerror(-error));
+        weft_log("cannot start the thread that speaks for this host: %s%s", strerror(-error),
+                 weft_remedy(error).text);
         return error;
     }
     pthread_detach(thread);

@@ -60,7 +60,8 @@ static int attach_alone(void) {
     if (error == 0)
         weft_attachment.control->cores = weft_machine_cores();
     else
-        weft_log("no memory for the control page: %s", strerror(-error));
+        weft_log("cannot make the control page (mmap): %s%s", strerror(-error),
+                 weft_remedy(error).text);
     return error;
 }
 
@@ -150,7 +151,7 @@ static int launcher_greet(void) {
     if (error == -EPIPE)
         weft_boot_lost();
     if (error)
-        weft_log("cannot reach the launcher: %s", strerror(-error));
+        weft_log("cannot reach the launcher by its socket (WEFT_HUB_FD): %s", strerror(-error));
     return error;
 }
 

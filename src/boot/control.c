@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/futex.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "boot/alive.h"
 
 static int memfd_make(size_t bytes) {
@@ -98,7 +99,8 @@ int weft_control_map(int fd, int npes, struct weft_control **control) {
     size_t bytes = (size_t)stat.st_size;
     int error = page_map(fd, bytes, &page);
     if (error) {
-        weft_log("cannot map the control page: %s", strerror(-error));
+        weft_log("cannot map the control page (mmap): %s%s", strerror(-error),
+                 weft_remedy(error).text);
         return error;
     }
     error = page_check(page, bytes, npes);

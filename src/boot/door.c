@@ -240,7 +240,8 @@ static void address_write(char *text, const struct sockaddr_storage *address, so
 /* Accepts nobody for a moment. Those who have said nothing go, which gives back what they hold. */
 static void door_rest(struct weft_door *door, int code) {
     if (!door->starved)
-        weft_log("cannot let another host in: %s; trying again until it works", strerror(code));
+        weft_log("cannot let another host in (accept4): %s%s; trying again until it works",
+                 strerror(code), weft_remedy(-code).text);
     door->starved = true;
     for (int i = 0; i < SILENT_MAX; i++)
         guest_dismiss(door, true);
@@ -397,7 +398,8 @@ int weft_door_open(struct weft_door **opened, const struct weft_door_options *op
         return 0;
     }
     if (error == 0)
-        weft_log("cannot listen for other hosts: %s", strerror(-made));
+        weft_log("cannot listen for other hosts (socket, listen): %s%s", strerror(-made),
+                 weft_remedy(made).text);
     if (!door && options->reserved)
         close(*options->reserved);
     weft_door_close(door);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/futex.h"
+#include "base/machine.h"
 #include "base/thread.h"
 #include "boot/alive.h"
 #include "boot/attachment.h"
@@ -132,7 +133,8 @@ int weft_guard_start(void) {
     sockets_open();
     int error = weft_thread_start(&thread, guard_main, NULL);
     if (error)
-        weft_log("cannot start the thread that watches over the job: %s", strerror(-error));
+        weft_log("cannot start the thread that watches over the job: %s%s", strerror(-error),
+                 weft_remedy(error).text);
     else
         pthread_detach(thread);
     return error;

@@ -80,7 +80,8 @@ static void silent_hear(struct weft_listener *listener, const struct pollfd *pol
  * closed, which gives back what they hold. */
 static void listener_rest(struct weft_listener *listener, int code) {
     if (!listener->logged)
-        weft_log("cannot let another PE in: %s; trying again until it works", strerror(-code));
+        weft_log("cannot let another PE in (accept4): %s%s; trying again until it works",
+                 strerror(-code), weft_remedy(code).text);
     listener->logged = true;
     while (listener->nsilent)
         peer_dismiss_oldest(listener);

@@ -325,7 +325,8 @@ static int page_make(struct acceptor *acceptor, struct weft_attachment *attachme
     int npes = acceptor->self->npes, granted = weft_machine_quota();
     int error = weft_control_create(npes, places->nhosts, &attachment->control, page);
     if (error) {
-        weft_log("cannot make the control page: %s", strerror(-error));
+        weft_log("cannot make the control page (memfd_create): %s%s", strerror(-error),
+                 weft_remedy(error).text);
         return error;
     }
     int processors = CPU_COUNT(&acceptor->processors);
@@ -355,7 +356,8 @@ static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment 
     error = peers_welcome(acceptor, page);
     close(page);
     if (error == 0 && (error = acceptor_open_hub(acceptor, attachment)) != 0)
-        weft_log("cannot make the hub: %s", strerror(-error));
+        weft_log("cannot make the hub (socketpair): %s%s", strerror(-error),
+                 weft_remedy(error).text);
     if (error == 0 && acceptor->places.nhosts > 1)
         error = agent_start(acceptor, attachment);
     return error;
@@ -383,7 +385,8 @@ static int acceptor_open(struct acceptor *acceptor) {
             weft_listener_open(&acceptor->listener, weft_rendezvous_listen(self->job_key.secret),
                                hello_hear, acceptor);
     if (error)
-        weft_log("cannot wait for the other PEs: %s", strerror(-error));
+        weft_log("cannot wait for the other PEs (socket, listen): %s%s", strerror(-error),
+                 weft_remedy(error).text);
     return error ? error : port_open(acceptor);
 }
 

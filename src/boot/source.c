@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/privilege.h"
 
 /* The order: the program's own word comes first, then oshrun's, then the sources that can be asked
@@ -81,7 +82,8 @@ int weft_job_key_draw(struct weft_job_key *job_key) {
     weft_invitation_make(&job_key->invitation);
     if (getrandom(job_key->secret, sizeof job_key->secret, 0) == sizeof job_key->secret)
         return 0;
-    weft_log("no random numbers to make a key of: %s", strerror(errno));
+    weft_log("no random numbers to make a key of (getrandom): %s%s", strerror(errno),
+             weft_remedy(-errno).text);
     return -EIO;
 }
 

@@ -52,20 +52,12 @@ struct facts {
     struct weft_slots near;
 };
 
-static const char *remedy_of(int error) {
-    if (error == -ENOMEM || error == -EFBIG)
-        return "raise the limits on address space (ulimit -v) and file size (ulimit -f)";
-    if (error == -EMFILE || error == -ENFILE)
-        return "raise the limit on open files (ulimit -n)";
-    return "memfd_create(2) and mmap(2) have to be allowed here: is there a seccomp filter?";
-}
-
 static int make_segment(struct weft_segment *segment, const char *name, size_t slot_bytes,
                         size_t slot_bytes_min, const struct weft_slots *near) {
     int result = weft_segment_alloc(segment, name, near, slot_bytes, slot_bytes_min);
     if (result < 0)
-        weft_log("cannot reserve %u slots of %s for '%s': %s; %s", near->count,
-                 weft_size(slot_bytes_min).text, name, strerror(-result), remedy_of(result));
+        weft_log("cannot reserve %u slots of %s for '%s' (memfd_create, mmap): %s%s", near->count,
+                 weft_size(slot_bytes_min).text, name, strerror(-result), weft_remedy(result).text);
     return result;
 }
 
@@ -157,7 +149,8 @@ static int attach(struct weft_segment *segment, const int *all_fds, int which, s
         fds[slot] = all_fds[(w->first + slot * w->step) * NFDS + (uint32_t)which];
     int result = weft_segment_attach(segment, fds, slot_bytes);
     if (result < 0)
-        weft_log("cannot map a peer's memory: %s", strerror(-result));
+        weft_log("cannot map a peer's memory (mmap): %s%s", strerror(-result),
+                 weft_remedy(result).text);
     return result;
 }
 
@@ -177,9 +170,8 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     int result = weft_segment_alloc_at(segment, near, statics->begin, statics->bytes,
                                        &statics->holes, statics->fd);
     if (result < 0)
-        weft_log("cannot map the static data of %u PEs, of %s each: %s; raise the limit on "
-                 "address space (ulimit -v)",
-                 near->count, weft_size(statics->bytes).text, strerror(-result));
+        weft_log("cannot map the static data of %u PEs, of %s each (mmap): %s%s", near->count,
+                 weft_size(statics->bytes).text, strerror(-result), weft_remedy(result).text);
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/machine.h"
 #include "core/bundle.h"
 #include "core/job.h"
 
@@ -81,9 +82,9 @@ static void link_make_due(struct weft_link *link) {
  * tells. */
 static void link_die(struct weft_link *link, int error) {
     if (error == -EMFILE || error == -ENFILE)
-        weft_link_fail("no more connections to PEs of other hosts, such as PE %d: %s; allow more "
-                       "open files (ulimit -n), or set WEFT_CARRIERS=host",
-                       link->pe, strerror(-error));
+        weft_link_fail("no more connections to PEs of other hosts, such as PE %d: %s%s, or set "
+                       "WEFT_CARRIERS=host",
+                       link->pe, strerror(-error), weft_remedy(error).text);
     if (error == -EAFNOSUPPORT)
         weft_link_fail("PE %d%s has an address that this host's own cannot reach (one is of IPv4 "
                        "and one of IPv6, or only one is link-local): name all hosts by addresses "

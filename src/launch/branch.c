@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "launch/addresses.h"
+#include "launch/failure.h"
 
 enum {
     STATUS_NOT_FOUND = 127,
@@ -92,17 +93,12 @@ static void door_take(void *owner, struct weft_tls *tls) {
         child_lose(branch, child, "there is no memory for its connection");
 }
 
-static int start_fail(int code, const char *what) {
-    fprintf(stderr, "oshrun: cannot start: %s: %s\n", what, strerror(-code));
-    return code;
-}
-
 static int door_open(struct weft_branch *branch) {
     int error = weft_tls_load();
     if (error)
         return error; /* said */
     if (getrandom(branch->secret, sizeof branch->secret, 0) != sizeof branch->secret)
-        return start_fail(-errno, "there is no secret to be had");
+        return weft_failure_say(-errno, "getrandom, for the secret of the job");
     return weft_door_open(&branch->door,
                           &(struct weft_door_options){.places = branch->nchildren + 16,
                                                       .key_of = door_key_of,
@@ -150,11 +146,12 @@ static int child_start(struct weft_branch *branch, int child, struct weft_start 
     if (error)
         return error; /* said */
     if (start->naddresses == 0)
-        return start_fail(-EADDRNOTAVAIL, "this host has no address for others to call it by");
-    error = weft_start_write(start, &text, &bytes);
-    if (error == 0)
-        error = weft_remote_start(&it->remote, caught, text, bytes);
-    return error ? start_fail(error, it->name) : 0;
+        return weft_failure_say(-EADDRNOTAVAIL,
+                                "no network interface of this host has an address at "
+                                "which other hosts can call back");
+    if (weft_start_write(start, &text, &bytes) != 0)
+        return weft_failure_say(-ENOMEM, "malloc, for what host %s is told", it->name);
+    return weft_remote_start(&it->remote, caught, text, bytes);
 }
 
 int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
@@ -163,7 +160,8 @@ int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
     static struct weft_addresses addresses;
     const char **called = calloc((size_t)plan->nhosts, sizeof *called);
     struct weft_addresses_way *ways = ways_find(branch, network);
-    int error = called && ways ? door_open(branch) : start_fail(-ENOMEM, "its hosts");
+    int error = called && ways ? door_open(branch)
+                               : weft_failure_say(-ENOMEM, "malloc, for %d hosts", plan->nhosts);
     for (int host = 0; called && host < plan->nhosts; host++)
         called[host] = plan->host[host].called;
     start->port = error ? 0 : weft_door_port(branch->door);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include "launch/failure.h"
 
 /* The deadly ones first. */
 static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
@@ -46,6 +47,8 @@ int weft_catch_open(struct weft_catch *caught) {
         if (!signal_is_ignored(forwarded[i]))
             sigaddset(&ours, forwarded[i]);
     caught->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (caught->signals < 0)
+        return weft_failure_say(-errno, "signalfd, to read signals");
     reader = pthread_self();
     sigset_t blocked = ours;
     sigaddset(&blocked, SIGPIPE); /* blocked only: a write to nobody fails with EPIPE */
@@ -54,7 +57,7 @@ int weft_catch_open(struct weft_catch *caught) {
     for (int i = 0; i < FORWARDED; i++)
         if (sigismember(&ours, forwarded[i]))
             sigaction(forwarded[i], &handing_on, NULL);
-    return caught->signals < 0 ? -errno : 0;
+    return 0;
 }
 
 void weft_catch_restore(const struct weft_catch *caught) {

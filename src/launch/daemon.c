@@ -17,7 +17,7 @@
 #include "boot/hub.h"
 #include "boot/news.h"
 #include "launch/end.h"
-#include "launch/family.h"
+#include "launch/failure.h"
 #include "launch/forward.h"
 #include "launch/reap.h"
 #include "launch/relay.h"
@@ -126,6 +126,19 @@ static void tell_gathered(void) {
 static void tell_news(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner;
     tell((enum weft_tree_kind)frame->kind, frame->pe, frame->value, payload, frame->bytes);
+}
+
+/* The PEs of this host could not be started, and the reason is said. The front takes it for what
+ * the first of them says of itself, which is no silence of this host. */
+static void tell_unstarted(void) {
+    int first = 0;
+    while (first < job.start.options.npes - 1 && job.start.host_of[first] != job.start.host)
+        first++;
+    struct weft_tree_cause cause = {
+        .kind = WEFT_ABORT_ERROR, .pe = first, .detail = STATUS_SYSTEM, .host = job.start.host};
+    struct weft_tree_done done = {.status = STATUS_SYSTEM, .first_pe = first};
+    tell(WEFT_TREE_CAUSE, -1, 0, &cause, sizeof cause);
+    tell(WEFT_TREE_DONE, -1, 0, &done, sizeof done);
 }
 
 static void tell_done(void) {
@@ -301,14 +314,15 @@ static int pes_start(void) {
     struct weft_run *run = &job.run;
     int npes = job.start.options.npes;
     int error = hosts_learn(host, &given);
-    error = error ? error : weft_serve_open(run, &job.start.options, &given);
+    if (error)
+        return weft_failure_say(error, "malloc, for %d PEs on %d hosts", npes, job.start.nhosts);
+    error = weft_serve_open(run, &job.start.options, &given);
     error = error ? error : weft_forward_open(&job.forward, npes, &streams);
-    error = error ? error : weft_news_open(&job.news, run->control, npes, tell_news, NULL);
-    if (error) {
-        fprintf(stderr, "oshrun: host %s cannot start: %s\n", job.start.name[job.start.host],
-                strerror(-error));
-        return error;
-    }
+    if (error)
+        return error; /* said */
+    error = weft_news_open(&job.news, run->control, npes, tell_news, NULL);
+    if (error)
+        return weft_failure_say(error, "malloc, for what is told of %d PEs", npes);
     run->above = &above;
     run->forward = job.forward;
     error = weft_spawn_all(run);
@@ -393,6 +407,8 @@ int weft_daemon_main(void) {
     puts(WEFT_TREE_STARTED);
     fflush(stdout);
     int error = weft_start_read(STDIN_FILENO, &job.start);
+    if (error == 0)
+        weft_failure_set_host(job.start.name[job.start.host]);
     if (error == 0 && job.start.below > 1)
         return weft_relay_main(&job.start);
     error = error ? error : weft_uplink_open(&job.front, &job.start);
@@ -404,7 +420,8 @@ int weft_daemon_main(void) {
         return STATUS_SYSTEM;
     error = pes_start();
     if (error) {
-        weft_family_signal(SIGKILL);
+        tell_unstarted();
+        parting_await();
         return STATUS_SYSTEM;
     }
     priority_raise();

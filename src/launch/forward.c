@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "boot/hosts.h"
 #include "boot/tree.h"
+#include "launch/failure.h"
 
 enum { HOSTS_A_RELAY = 32 }; /* whose output it has to keep while the front takes none */
 
@@ -34,10 +35,11 @@ struct weft_forward {
 static int pipe_make(int *ours, int *theirs, bool we_read) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
+        return weft_failure_say(-errno, "pipe2, for input and output of PEs");
     *ours = ends[we_read ? 0 : 1];
     *theirs = ends[we_read ? 1 : 0];
-    return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+    fcntl(*ours, F_SETFL, O_NONBLOCK); /* which a pipe never refuses */
+    return 0;
 }
 
 static int input_open(struct weft_forward *forward) {
@@ -46,7 +48,7 @@ static int input_open(struct weft_forward *forward) {
         return 0;
     forward->input.waiting = malloc(WEFT_TREE_INPUT_MAX);
     if (!forward->input.waiting)
-        return -ENOMEM;
+        return weft_failure_say(-ENOMEM, "malloc, for the standard input");
     return pipe_make(&forward->input.feed, &forward->input.source, false);
 }
 
@@ -55,7 +57,7 @@ int weft_forward_open(struct weft_forward **opened, int npes,
     size_t most = 2 * (size_t)npes;
     struct weft_forward *forward = calloc(1, sizeof *forward + most * sizeof *forward->stream);
     if (!forward)
-        return -ENOMEM;
+        return weft_failure_say(-ENOMEM, "malloc, for the output of %d PEs", npes);
     forward->above = *above;
     forward->output_max = WEFT_TREE_OUTPUT_MAX / (1 + weft_boot_nhosts() / HOSTS_A_RELAY);
     int error = input_open(forward);

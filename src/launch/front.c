@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/machine.h"
+#include "launch/failure.h"
 
 enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71 };
 
@@ -233,25 +234,20 @@ static int front_open(struct weft_front *front, const struct weft_options *optio
     if (options->timeout_s)
         front->time_is_up_ms = weft_clock_ms() + (int64_t)options->timeout_s * 1000;
     weft_machine_raise_descriptors();
-    int error = hosts_make(front);
-    if (error == 0)
-        error = weft_catch_open(&front->caught);
-    if (error)
-        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
-    return error;
+    if (hosts_make(front) != 0)
+        return weft_failure_say(-ENOMEM, "malloc, for %d PEs on %d hosts", front->npes,
+                                front->nhosts);
+    return weft_catch_open(&front->caught);
 }
 
 static int writer_open(struct weft_front *front) {
-    int error = weft_writer_open(
-        &front->writer, &(struct weft_writer_options){.npes = front->npes,
-                                                      .nhosts = front->nhosts,
-                                                      .host_of = front->host_of,
-                                                      .name = front->name,
-                                                      .tag = front->options->tag_output,
-                                                      .tag_host = front->options->tag_host});
-    if (error)
-        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
-    return error;
+    return weft_writer_open(&front->writer,
+                            &(struct weft_writer_options){.npes = front->npes,
+                                                          .nhosts = front->nhosts,
+                                                          .host_of = front->host_of,
+                                                          .name = front->name,
+                                                          .tag = front->options->tag_output,
+                                                          .tag_host = front->options->tag_host});
 }
 
 static void hosts_show(const struct weft_front *front) {
@@ -286,7 +282,7 @@ static int branch_start(struct weft_front *front) {
     front->branch = (struct weft_branch){.above = &weft_front_above, .owner = front};
     int error = host ? weft_branch_open(&front->branch, &plan) : -ENOMEM;
     if (error)
-        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
+        weft_failure_say(error, "malloc, for %d hosts", list->count);
     for (int i = 0; error == 0 && i < list->count; i++)
         front->host[i].child = weft_branch_child_of(&front->branch, i);
     error = error ? error : weft_front_start(front, &plan);

@@ -8,12 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/env.h"
+#include "launch/failure.h"
 #include "launch/front.h"
-
-static int start_fail(int code, const char *what) {
-    fprintf(stderr, "oshrun: cannot start: %s: %s\n", what, strerror(-code));
-    return code;
-}
 
 /* Settings follow the person to other hosts; what is of this process alone does not. */
 static bool variable_goes_along(const char *entry) {
@@ -78,9 +74,11 @@ static int programs_make(const struct weft_options *options, struct weft_program
     char here[PATH_MAX];
     *programs = calloc((size_t)options->nprograms, sizeof **programs);
     if (!*programs)
-        return -ENOMEM;
+        return weft_failure_say(-ENOMEM, "malloc, for %d programs", options->nprograms);
     if (!getcwd(here, sizeof here))
-        return -errno;
+        return weft_failure_say(-errno,
+                                "getcwd: the folder in which oshrun was called is gone, and "
+                                "hosts have to start programs there; call it in another");
     for (int i = 0; i < options->nprograms; i++) {
         const struct weft_program *asked = &options->program[i];
         char *folder = NULL;
@@ -92,7 +90,7 @@ static int programs_make(const struct weft_options *options, struct weft_program
         (*programs)[i].found = program_find(options, asked);
         (*programs)[i].folder = made < 0 ? NULL : folder;
         if (made < 0)
-            return -ENOMEM;
+            return weft_failure_say(-ENOMEM, "malloc, for %d programs", options->nprograms);
     }
     return 0;
 }
@@ -121,12 +119,10 @@ int weft_front_start(struct weft_front *front, const struct weft_branch_plan *pl
                                .options = *options};
     start.options.program = NULL;
     int error = environment_make(&options->environment, &start.options.environment);
-    if (error == 0)
-        error = programs_make(options, &start.options.program);
     if (error)
-        start_fail(error, "what the hosts are to be told");
-    else
-        error = weft_branch_start(&front->branch, &start, plan, &front->caught, NULL);
+        weft_failure_say(error, "malloc, for the environment");
+    error = error ? error : programs_make(options, &start.options.program);
+    error = error ? error : weft_branch_start(&front->branch, &start, plan, &front->caught, NULL);
     told_free(options, &start.options);
     return error;
 }

@@ -64,11 +64,8 @@ int main(int argc, char **argv) {
         return status;
     if (options.hosts.of)
         return weft_front_main(&options);
-    int error = weft_serve_open(&run, &options, NULL);
-    if (error) {
-        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
-        return STATUS_SYSTEM;
-    }
+    if (weft_serve_open(&run, &options, NULL) != 0)
+        return STATUS_SYSTEM; /* said */
     status = run_execute(&run);
     signal_die(&run);
     return status;

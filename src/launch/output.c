@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "launch/failure.h"
 #include "launch/lines.h"
 
 struct stream {
@@ -36,7 +37,7 @@ int weft_output_open(struct weft_output **opened, int npes, const char *host) {
     struct weft_output *output = calloc(1, sizeof *output + nstreams * sizeof *output->stream);
     struct pollfd *polls = calloc(nstreams + 1, sizeof *polls);
     if (!output || !polls)
-        return -ENOMEM; /* oshrun gives up: nothing to take back */
+        return weft_failure_say(-ENOMEM, "malloc, for the output of %d PEs", npes);
     output->nstreams = (int)nstreams;
     output->polls = polls;
     output->finish = eventfd(0, EFD_CLOEXEC);
@@ -45,7 +46,7 @@ int weft_output_open(struct weft_output **opened, int npes, const char *host) {
     for (size_t i = 0; i < nstreams; i++) {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) < 0)
-            return -errno;
+            return weft_failure_say(-errno, "pipe2, for the output of PE %zu", i / 2);
         struct stream *stream = &output->stream[i];
         stream->source = ends[0];
         stream->feed = ends[1];
@@ -112,7 +113,7 @@ int weft_output_start(struct weft_output *output) {
         close(output->stream[i].feed);
     int result = pthread_create(&output->thread, NULL, output_main, output);
     output->running = result == 0;
-    return -result;
+    return result ? weft_failure_say(-result, "pthread_create, to write output") : 0;
 }
 
 int weft_output_finish(struct weft_output *output, int patience_ms) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/env.h"
 #include "launch/branch.h"
+#include "launch/failure.h"
 #include "launch/uplink.h"
 
 enum { STATUS_SYSTEM = 71, PROCESSES_MS = 1500 };
@@ -101,11 +102,10 @@ static int branch_start(struct relay *relay, const struct weft_start *start) {
     below.by_front = false;
     weft_env.ssh = start->ssh;
     int error = host ? weft_branch_open(&relay->below, &plan) : -ENOMEM;
-    error = error ? error : weft_catch_open(&relay->caught);
     if (error)
-        fprintf(stderr, "oshrun: host %s cannot start others: %s\n", start->name[start->host],
-                strerror(-error));
-    else
+        weft_failure_say(error, "malloc, for %d hosts below this one", start->below);
+    error = error ? error : weft_catch_open(&relay->caught);
+    if (error == 0)
         error = weft_branch_start(&relay->below, &below, &plan, &relay->caught,
                                   weft_uplink_address(relay->up));
     free(host);

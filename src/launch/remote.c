@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/tree.h"
+#include "launch/failure.h"
 
 enum { WORDS_MAX = 64, STATUS_NOT_FOUND = 127, HINT_MS = 10000 };
 
@@ -81,11 +82,11 @@ int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caugh
                                    .bytes = bytes,
                                    .input = -1,
                                    .says = -1};
-    if (pipe2(input, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0)
-        return -errno; /* oshrun gives up: nothing to take back */
+    if (pipe2(input, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0) /* nothing is taken back */
+        return weft_failure_say(-errno, "pipe2, to start host %s", remote->name);
     pid_t child = fork();
     if (child < 0)
-        return -errno;
+        return weft_failure_say(-errno, "fork, to start host %s", remote->name);
     if (child == 0) {
         dup2(input[0], STDIN_FILENO);
         dup2(says[1], STDOUT_FILENO);

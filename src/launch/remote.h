@@ -27,8 +27,8 @@ struct weft_remote {
 };
 
 /* Starts it; `text` becomes its own. The signals in `caught` are the standard's again in a daemon
- * on this host; ssh takes none from the terminal, whose signals are for the front. 0 or -errno, not
- * logged. */
+ * on this host; ssh takes none from the terminal, whose signals are for the front. 0 or -errno,
+ * said. */
 int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caught, char *text,
                       size_t bytes);
 

@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "boot/hub.h"
 #include "launch/end.h"
+#include "launch/failure.h"
 #include "launch/family.h"
 #include "launch/hosts.h"
 #include "launch/output.h"
@@ -41,16 +42,18 @@ int weft_serve_open(struct weft_run *run, const struct weft_options *options,
     *run = (struct weft_run){.options = options, .npes = options->npes};
     run->pe = calloc((size_t)run->npes, sizeof *run->pe);
     if (!run->pe)
-        return -ENOMEM;
+        return weft_failure_say(-ENOMEM, "malloc, for %d PEs", run->npes);
     programs_assign(run, options);
     if (!hosts) /* else the front says it */
         weft_options_show(options);
     descriptors_raise(run);
     int error =
         weft_control_create(run->npes, hosts ? hosts->nhosts : 1, &run->control, &run->control_fd);
-    if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
-        error = -errno;
-    if (error == 0 && options->tag_output)
+    if (error)
+        return weft_failure_say(error, "memfd_create, for the control page of %d PEs", run->npes);
+    if (pipe2(run->notices, O_CLOEXEC) < 0)
+        return weft_failure_say(-errno, "pipe2, for notices of ends");
+    if (options->tag_output)
         error = weft_output_open(&run->output, run->npes,
                                  options->tag_host ? weft_hosts_own_name() : NULL);
     if (error)

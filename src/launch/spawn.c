@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include "boot/hub.h"
 #include "boot/wire.h"
+#include "launch/failure.h"
+#include "launch/family.h"
 #include "launch/forward.h"
 #include "launch/output.h"
 
@@ -36,9 +38,8 @@ struct birth {
     int files[2];                /* for its output; only if the options name a folder */
 };
 
-static int failure_say(int code, const char *what) {
-    fprintf(stderr, "oshrun: %s: %s\n", what, strerror(-code));
-    return code;
+static int memory_fail(const struct weft_run *run) {
+    return weft_failure_say(-ENOMEM, "malloc, for %d PEs", run->npes);
 }
 
 static void variable_set(const char *name, int value) {
@@ -124,26 +125,26 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
     child_exec(run, birth->pe);
 }
 
-static int lines_make(struct lines *lines) {
+static int lines_make(struct lines *lines, int pe) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->hub) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->life) < 0)
-        return -errno;
+        return weft_failure_say(-errno, "socketpair, for PE %d", pe);
     return 0;
 }
 
 static int lines_make_all(struct weft_run *run, struct lines *lines) {
     int *sockets = calloc((size_t)run->npes, sizeof *sockets);
-    int error = sockets ? 0 : -ENOMEM;
+    int error = sockets ? 0 : memory_fail(run);
     for (int pe = 0; error == 0 && pe < run->npes; pe++) {
         sockets[pe] = -1;
         if (!weft_run_has(run, pe))
             continue;
-        error = lines_make(&lines[pe]);
+        error = lines_make(&lines[pe], pe);
         sockets[pe] = lines[pe].hub[0];
         run->pe[pe].life = lines[pe].life[0];
     }
-    if (error == 0)
-        error = weft_hub_open(&run->hub, sockets, run->npes);
+    if (error == 0 && weft_hub_open(&run->hub, sockets, run->npes) != 0)
+        error = memory_fail(run);
     free(sockets);
     return error;
 }
@@ -162,7 +163,7 @@ static int child_fork(struct weft_run *run, struct birth *birth) {
         return error;
     pid_t child = fork();
     if (child < 0)
-        return -errno;
+        return weft_failure_say(-errno, "fork, for PE %d", birth->pe);
     if (child == 0)
         child_main(run, birth);
     for (int i = 0; folder && i < 2; i++)
@@ -175,7 +176,7 @@ static int children_fork(struct weft_run *run, const struct lines *lines) {
     int pes[run->npes], npes = weft_run_pes_here(run, pes), error = 0;
     cpu_set_t *sets = calloc((size_t)run->npes, sizeof *sets);
     if (!sets)
-        return -ENOMEM;
+        return memory_fail(run);
     bool bind = weft_bind_plan(&run->options->binding, pes, npes, run->control->cores, sets);
     struct birth birth = {.launcher = getpid()};
     for (int i = 0; error == 0 && i < npes; i++) {
@@ -191,10 +192,10 @@ static int children_fork(struct weft_run *run, const struct lines *lines) {
 int weft_spawn_all(struct weft_run *run) {
     struct lines *lines = calloc((size_t)run->npes, sizeof *lines);
     if (!lines)
-        return failure_say(-ENOMEM, "cannot start the PEs");
+        return memory_fail(run);
     int error = lines_make_all(run, lines);
     if (error == 0 && pipe2(run->exec_failures, O_CLOEXEC | O_NONBLOCK) < 0)
-        error = -errno;
+        error = weft_failure_say(-errno, "pipe2, for programs that cannot be run");
     if (error == 0)
         error = children_fork(run, lines);
     if (error == 0)
@@ -204,7 +205,9 @@ int weft_spawn_all(struct weft_run *run) {
                 close(lines[pe].life[1]);
             }
     free(lines);
-    return error ? failure_say(error, "cannot start the PEs") : 0;
+    if (error)
+        weft_family_signal(SIGKILL);
+    return error;
 }
 
 bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure) {

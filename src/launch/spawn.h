@@ -6,7 +6,7 @@
 #include "launch/run.h"
 
 /* Makes sockets, hub and children; run->npes, options, control and what was found are set. 0 or
- * -errno, said; on failure some children may run already. */
+ * -errno, said; on failure children that run already are killed. */
 int weft_spawn_all(struct weft_run *run);
 
 /* The reason why a child could not become its program. */

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
-#include "boot/address.h"
 #include "boot/door.h"
 #include "boot/hosts.h"
 

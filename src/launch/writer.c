@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "launch/failure.h"
 #include "launch/lines.h"
 
 enum { PROMPT_MS = 100 };
@@ -111,19 +112,22 @@ int weft_writer_open(struct weft_writer **opened, const struct weft_writer_optio
     struct weft_writer *writer = calloc(1, sizeof *writer);
     size_t streams = 2 * (size_t)options->npes;
     if (!writer)
-        return -ENOMEM;
+        return weft_failure_say(-ENOMEM, "malloc, for the output of %d PEs", options->npes);
     writer->options = *options;
     writer->lines = calloc(streams, sizeof *writer->lines);
     writer->taken = calloc((size_t)options->nhosts, sizeof *writer->taken);
     writer->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     writer->last = &writer->first;
-    if (!writer->lines || !writer->taken || writer->told < 0)
-        return -ENOMEM; /* oshrun gives up: nothing to take back */
+    if (writer->told < 0) /* oshrun gives up: nothing to take back */
+        return weft_failure_say(-errno, "eventfd, for the output of PEs");
+    if (!writer->lines || !writer->taken)
+        return weft_failure_say(-ENOMEM, "malloc, for the output of %d PEs", options->npes);
     pthread_mutex_init(&writer->lock, NULL);
     pthread_cond_init(&writer->came, NULL);
     lines_prepare(writer);
     *opened = writer;
-    return -pthread_create(&writer->thread, NULL, writer_main, writer);
+    int error = -pthread_create(&writer->thread, NULL, writer_main, writer);
+    return error ? weft_failure_say(error, "pthread_create, to write output") : 0;
 }
 
 int weft_writer_give(struct weft_writer *writer, int pe, int stream, const void *bytes,

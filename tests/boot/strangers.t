@@ -109,7 +109,7 @@ def starved_start():
     peer = spawn([PE, "sleep_ms:700", "join", "exchange", "leave"], variables[1])
     check_rest(host.pid)
     job = Job([host, peer]).expect(0)
-    assert job.err[0].count("cannot let another PE in: Too many open files") == 1, job.err
+    assert job.err[0].count("cannot let another PE in (accept4): Too many open files; ulimit -n is ") == 1, job.err
 
 
 @case("a host without descriptors says so once, does not burn, and goes on when it has some: teams")
@@ -117,7 +117,7 @@ def starved_team():
     process = start("-n", 2, PE, "join", "exchange", "0@pid", "0@starve:1500", "1@sleep_ms:700", "among:0", "leave")
     check_rest(int(process.stdout.readline().split()[1]))
     result = Result(process).expect(0, seconds_max=5)
-    assert result.err.count("cannot let another PE in: Too many open files") == 1, result.err
+    assert result.err.count("cannot let another PE in (accept4): Too many open files; ulimit -n is ") == 1, result.err
 
 
 main()

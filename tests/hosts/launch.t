@@ -177,6 +177,14 @@ def logins():
     assert re.search("^oshrun: host h1 cannot start: .*its beginning is missing; a program in the login shell's", result.err, re.M), result.err
 
 
+@case("a host that cannot start its PEs says why, with its name, and is not blamed for silence")
+def limits():
+    with ssh('[ $h = h0 ] || set -- "ulimit -n 30; $*"; exec fakessh $h "$@"') as other:
+        result = over("--hosts", "h0:8,h1:8", "true", below=other).expect(71)
+    line = r"oshrun: cannot start on host h1: (socketpair|pipe2), for .*: Too many open files; ulimit -n is 30: raise it\n"
+    assert re.fullmatch(line, result.err), result.err
+
+
 def lose(what, *back):
     """h1 goes by this; the job names it in the time that is promised, and h0 is empty."""
     with running("exchange", "0@sleep_ms:60000", "exchange") as (job, pids):

@@ -177,7 +177,22 @@ def few_descriptors():
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))).expect(0)
     run("-n", 8, EXCHANGE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (250, 250))).expect(0)
     result = run("-n", 40, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
-    result.expect(71, "Too many open files")
+    result.expect(71, "oshrun: cannot start: socketpair, for PE ")
+    result.expect(71, ": Too many open files; ulimit -n is 40: raise it\n")
+
+
+@case("what keeps oshrun from starting is named: the call, its purpose, the limit with its number, the remedy")
+def starting():
+    with preloaded("#include <errno.h>\nint signalfd(int fd, const void *mask, int flags) { errno = EPERM; return -1; }") as below:
+        Result(start("true", below=below)).expect(
+            71, "oshrun: cannot start: signalfd, to read signals: Operation not permitted; a sandbox (seccomp) or the kernel forbids")
+    with preloaded("#include <errno.h>\nint socketpair(int d, int t, int p, int fds[2]) { errno = ENOSYS; return -1; }") as below:
+        Result(start("true", below=below)).expect(71, "cannot start: socketpair, for PE 0: Function not implemented; a sandbox (seccomp)")
+    run("true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))).expect(
+        71, "memfd_create, for the control page of 1 PEs: File too large; the limit on the size of a file is 0 bytes: raise it (ulimit -f)")
+    with tempfile.TemporaryDirectory() as folder:
+        gone = ["sh", "-c", f'mkdir {folder}/gone; cd {folder}/gone; rmdir {folder}/gone; exec "$@"', "sh", "env", "WEFT_SSH=false"]
+        Result(start("--hosts", "aa,bb", "true", below=gone)).expect(71, "cannot start: getcwd: the folder in which oshrun was called is gone")
 
 
 @case("PEs have processors of their own when there are enough, unless told otherwise")
