@@ -10,6 +10,7 @@
 #include <string.h>
 #include "base/env.h"
 #include "base/futex.h"
+#include "base/machine.h"
 #include "base/thread.h"
 #include "core/engine.h"
 #include "core/gather.h"
@@ -79,8 +80,8 @@ static int end_open(void *address, size_t *bytes) {
         engine->abandon(end);
     weft_log_make_printable(reason, sizeof reason);
     if (result < 0)
-        weft_log("the engine '%s' for far PEs cannot be opened: %s", engine->name,
-                 reason[0] ? reason : strerror(-result));
+        weft_log("the engine '%s' for far PEs cannot be opened: %s%s", engine->name,
+                 reason[0] ? reason : strerror(-result), reason[0] ? "" : weft_remedy(result).text);
     else
         weft_thread_count((int)engine->threads(end));
     return result;

@@ -24,8 +24,10 @@ int weft_end_patience(const struct weft_run *run);
 /* Names the PE whose status the job has, where all PEs ended in order and one not with 0. */
 void weft_end_tell_status(const struct weft_run *run);
 
-/* If a PE that matters has never called Weft's shmem_init, and its program calls another one, says
- * so: programs of another OpenSHMEM library run here as if each PE were alone. */
+/* If all PEs are over and one of them has left a process behind that has not called shmem_init,
+ * says that this process goes on alone. If a PE that matters has never called Weft's shmem_init,
+ * and its program calls another one, says so: programs of another OpenSHMEM library run here as if
+ * each PE were alone. */
 void weft_end_tell_foreign(const struct weft_run *run);
 
 /* The status that oshrun exits with. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An executable that calls shmem_init has that name among its symbols; one that has been linked
+/* Programs that have never become PEs, though somebody may have meant them to. An executable that
+ * calls shmem_init has that name among its symbols; one that has been linked
  * with Weft, in either way, has Weft's name in it, too. */
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "boot/wire.h"
 #include "launch/end.h"
@@ -62,7 +64,31 @@ static const char *foreign_word(const struct weft_program *program) {
     return NULL;
 }
 
+/* Orphans below this process are its children, and by now those that it has started are over. */
+static bool orphan_runs(void) {
+    pid_t ended;
+    do {
+        ended = waitpid(-1, NULL, WNOHANG);
+    } while (ended > 0);
+    return ended == 0;
+}
+
+/* A shell that does not wait for the program that it has started in the background. */
+static void orphans_tell(const struct weft_run *run) {
+    int pe = 0;
+    while (pe < run->npes && (!weft_run_has(run, pe) || run->pe[pe].self))
+        pe++;
+    if (pe < run->npes && orphan_runs())
+        fprintf(stderr,
+                "oshrun: the process of PE %d (pid %d) has ended before shmem_init, and a process "
+                "that it has started goes on alone and is no PE: have the command wait for its "
+                "program, as in './prog & wait'\n",
+                pe, (int)run->pe[pe].child);
+}
+
 void weft_end_tell_foreign(const struct weft_run *run) {
+    if (run->cause.kind == WEFT_ABORT_NONE)
+        orphans_tell(run);
     int pe = run->cause.kind != WEFT_ABORT_NONE && run->cause.pe >= 0 ? run->cause.pe : 0;
     if (!weft_run_has(run, pe) || run->pe[pe].self ||
         (run->cause.kind == WEFT_ABORT_NONE && weft_run_anyone_joined(run)))

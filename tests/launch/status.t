@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of oshrun, and what it exits with."""
-from harness import BUILD, EXCHANGE, PE, case, main, run
+from harness import BUILD, EXCHANGE, PE, Result, case, main, preloaded, run, start
 import os
 import re
 import resource
@@ -193,6 +193,15 @@ def starting():
     with tempfile.TemporaryDirectory() as folder:
         gone = ["sh", "-c", f'mkdir {folder}/gone; cd {folder}/gone; rmdir {folder}/gone; exec "$@"', "sh", "env", "WEFT_SSH=false"]
         Result(start("--hosts", "aa,bb", "true", below=gone)).expect(71, "cannot start: getcwd: the folder in which oshrun was called is gone")
+
+
+@case("a command that does not wait for its program in the background is named, and its status is kept")
+def background():
+    line = r"oshrun: the process of PE 0 \(pid \d+\) has ended before shmem_init, and a process that it has started goes on alone.*\n"
+    result = run("-n", 2, "sh", "-c", "sleep 2 >/dev/null 2>&1 & exit 0").expect(0, seconds_max=1.5)
+    assert re.fullmatch(line, result.err), result.err
+    run("-n", 2, "sh", "-c", "sleep 0.1 & wait").expect(0, err="")
+    run("-n", 2, "sh", "-c", "true & exit 0").expect(0)
 
 
 @case("PEs have processors of their own when there are enough, unless told otherwise")

@@ -135,6 +135,7 @@ def wrong_arguments(problems):
 
 
 tap.run([
+    ("every command has help", helps),
     ("weft info says why there is no GPU", info_without),
     ("weft info shows GPUs, links and engines", info_with),
     ("weft info names pairs that are staged", info_staged),
