@@ -207,8 +207,8 @@ static void pages(void) {
     EXPECT(weft_control_create(NPES, 2, &control, NULL) == 0, "page");
     weft_control_write_hosts(control, &places);
     EXPECT(weft_control_read_hosts(control, NPES) == 0, "as it was written");
-    EXPECT(strcmp(weft_boot_network(), "eth0") == 0 && weft_boot_host(4) == 1, "%s",
-           weft_boot_network());
+    EXPECT(strcmp(weft_boot_network()->interface, "eth0") == 0 && weft_boot_host(4) == 1, "%s",
+           weft_boot_network()->interface);
     control->pe[4].host = 2;
     EXPECT(weft_control_read_hosts(control, NPES) == -EPROTO, "PE 4 is nowhere");
     control->pe[4].host = 1;
