@@ -293,6 +293,31 @@ def by_itself(problems):
             WEFT_TORCH_BACKEND="1", XDG_CACHE_HOME=cache)
 
 
+# --- Compiled graphs ----------------------------------------------------------------------------------
+
+def needs_the_pass():
+    found = subprocess.run([PYTHON, "-c", "import torch._inductor.config as c, torch._inductor.fx_passes.micro_pipeline_tp\n"
+                            "c._micro_pipeline_tp"], capture_output=True)
+    if found.returncode:
+        raise tap.Skip("this PyTorch's compiler has no asynchronous tensor parallelism")
+
+
+def async_tensor_parallelism(problems):
+    needs_the_pass()
+    run(problems, [OSHRUN, "-n", 2, PYTHON, HERE / "torch_compiled.py"],
+        said=["rank 0 of 2: fused", "rank 1 of 2: fused"])
+
+
+def async_tensor_parallelism_by_torchrun(problems):
+    """The example."""
+    needs_the_pass()
+    with tempfile.TemporaryDirectory() as cache:
+        run(problems, [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                       interpreter.ROOT / "examples/python/async_tensor_parallel.py"],
+            said=["step  60  loss 0.00", "all_gather_matmul ran 120 times", "matmul_reduce_scatter ran 60 times"],
+            TORCHINDUCTOR_CACHE_DIR=cache)
+
+
 def without(problems):
     raise tap.Skip("no Python from 3.10 on has pytest and PyTorch here")
 
@@ -301,7 +326,8 @@ CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
          for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in interpreter.RANKS]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
     torchrun, two_threads, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end,
-    groups_at_the_end, names, used_before, no_compiler, no_room, by_itself)]
+    groups_at_the_end, names, used_before, no_compiler, no_room, by_itself, async_tensor_parallelism,
+    async_tensor_parallelism_by_torchrun)]
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
 CASES = [case for case in CASES if ONLY in case[0]]
 tap.run(CASES if PYTHON else [("PyTorch's backend", without)])

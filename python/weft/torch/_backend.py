@@ -20,6 +20,7 @@ _NAME = "WEFT"
 _GPU = torch.device("cuda")
 _LAUNCHERS = ("WEFT_PE", "PMIX_RANK", "PMI_RANK", "PMI_ID", "SLURM_STEP_NUM_TASKS")
 
+fused_runs = {}   # on CPU tensors, by the operator's name
 _lock = threading.RLock()
 _shim = None      # the loaded library
 _members = None   # the function that it calls; kept alive for it
@@ -127,8 +128,8 @@ def install(force=False):
             _register()
         if not installed():
             _select(force)
-            from weft.torch import _module, _nvshmem, _views
-            for part in (_nvshmem, _views, _module):
+            from weft.torch import _compiler, _module, _nvshmem, _views
+            for part in (_nvshmem, _views, _module, _compiler):
                 part.install()
         _begin_joining()
 
@@ -140,14 +141,17 @@ def installed():
 
 
 def counters():
-    """What the backend has done in this process, by name: allocations and releases of memory;
-    rendezvous that were answered together with the group's members (rendezvous), from what an earlier
-    one left (rendezvous_kept), and with None (rendezvous_none); barriers, put_signals and wait_signals
-    of handles. Empty before install()."""
-    counts, value = {}, ctypes.c_uint64()
+    """What Weft has done in this process, by name: fused operators that ran on CPU tensors, each by its
+    own name, called as torch.ops.symm_mem.*, by a compiled graph or as weft.torch.*. After install()
+    also what the backend has done: allocations and releases of memory; rendezvous that were answered
+    together with the group's members (rendezvous), from what an earlier one left (rendezvous_kept),
+    and with None (rendezvous_none); barriers, put_signals and wait_signals of handles."""
+    counts, value = dict(fused_runs), ctypes.c_uint64()
+    index = 0
     while _shim is not None:
-        name = _shim.weft_torch_count(len(counts), ctypes.byref(value))
+        name = _shim.weft_torch_count(index, ctypes.byref(value))
         if name is None:
             break
         counts[name.decode()] = value.value
+        index += 1
     return counts

@@ -8,6 +8,7 @@ they get their CPU kernels, so that the same program runs without a GPU.
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
 
+from weft.torch._backend import fused_runs
 from weft.torch import (_collectives, _cuda, _exchange, _fused, _gradients, _peers, _scaled,
                         _shapes)
 
@@ -41,11 +42,17 @@ def _returns(name, argument):
 
 
 def _or_fallback(kernel):
-    """Within _test_mode() what runs is PyTorch's fallback, over functional collectives."""
-    fallback = getattr(torch_symm_mem, f"_{kernel.__name__}_fallback")
+    """The kernel, whose runs are counted. Within _test_mode() PyTorch's fallback runs, over functional collectives."""
+    name = kernel.__name__
+    fallback = getattr(torch_symm_mem, f"_{name}_fallback")
+    fused_runs[name] = 0
 
     def chosen(*args, **kwargs):
-        return (fallback if torch_symm_mem._is_test_mode else kernel)(*args, **kwargs)
+        if torch_symm_mem._is_test_mode:
+            return fallback(*args, **kwargs)
+        result = kernel(*args, **kwargs)
+        fused_runs[name] += 1
+        return result
     return chosen
 
 
