@@ -7,7 +7,15 @@
 #include <string.h>
 #include "session.h"
 
-static PyObject *kind(int error) {
+/* The library has more than one way to find members that make different calls, each with an errno
+ * of its own. */
+static bool speaks_of_order(const char *text) {
+    return strstr(text, "members must make the same ");
+}
+
+static PyObject *kind(int error, const char *text) {
+    if (speaks_of_order(text))
+        return PyExc_RuntimeError;
     switch (-error) {
     case EINVAL:
     case ERANGE:
@@ -40,7 +48,8 @@ static const char *without_name(const char *text, const char *call) {
 }
 
 PyObject *weft_error_raise(const char *call, int error) {
-    return PyErr_Format(kind(error), "%s: %s", call, without_name(weft_error_text(error), call));
+    const char *text = weft_error_text(error);
+    return PyErr_Format(kind(error, text), "%s: %s", call, without_name(text, call));
 }
 
 /* --- Lines of the library -------------------------------------------------------------------- */
@@ -71,7 +80,7 @@ void weft_told_end(struct weft_told *told, int error) {
 PyObject *weft_error_raise_told(const char *call, int error, const struct weft_told *told) {
     if (!*told->text || error == WEFT_JOB_LOST)
         return weft_error_raise(call, error);
-    return PyErr_Format(kind(error), "%s: %s", call, told->text);
+    return PyErr_Format(kind(error, told->text), "%s: %s", call, told->text);
 }
 
 PyObject *weft_error_result(const char *call, int error) {

@@ -10,7 +10,8 @@
  *   MemoryError          -ENOMEM
  *   TimeoutError         -ETIMEDOUT
  *   NotImplementedError  -ENOTSUP, -ENOSYS
- *   RuntimeError         all else: the state of the job, the machine, a GPU
+ *   RuntimeError         all else: the state of the job, the machine, a GPU; and members that make
+ *                        different calls, whatever the errno
  * Returns NULL. */
 PyObject *weft_error_raise(const char *call, int error);
 
