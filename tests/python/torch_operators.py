@@ -8,10 +8,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
 import torch.distributed as dist  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch.distributed.tensor import DTensor, Shard  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import weft.torch as symm_mem  # noqa: E402
-from torch_world import on_groups, property_test, raises, seeded  # noqa: E402
+from torch_world import on_groups, on_world, property_test, raises, seeded  # noqa: E402
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 MOVED = FLOATS + [torch.int64, torch.uint8, torch.bool, torch.complex64, torch.float8_e4m3fn]
@@ -433,3 +435,38 @@ def test_all_reduces_refuse(group):
     raises(NotImplementedError, "multicast", torch.ops.symm_mem.multimem_all_reduce_, t, "sum",
            group.group_name)
     assert (symm_mem.one_shot_all_reduce(t.fill_(1), "sum", group) == group.size()).all()
+
+
+# --- Meshes ----------------------------------------------------------------------------------------------
+
+
+@on_world
+def test_a_mesh_is_a_group(group):
+    n, me = group.size(), group.rank()
+    mesh = init_device_mesh("cpu", (n,))
+    wide = init_device_mesh("cpu", (1, n), mesh_dim_names=("dp", "tp"))
+    x = torch.full((n,), me + 1.)
+    for each in (mesh, wide["tp"]):
+        assert symm_mem.all_reduce(x, "max", each).tolist() == [n] * n
+        assert symm_mem.all_gather(x[:1], 0, group_name=each).tolist() == [rank + 1. for rank in range(n)]
+        t = symm_mem.empty(4, device="cpu").fill_(me)
+        handle = symm_mem.rendezvous(t, each)
+        assert handle.world_size == n
+        handle.barrier()
+        assert symm_mem.get_remote_tensors(t, each)[n - 1].tolist() == [n - 1.] * 4
+        assert symm_mem.is_symm_mem_enabled_for_group(each)
+        handle.barrier()
+    says = r"DeviceMesh of 2 dimensions \('dp', 'tp'\), expected one dimension, such as mesh\['tp'\]"
+    raises(TypeError, says, symm_mem.all_reduce, x, "sum", wide)
+    raises(TypeError, says, symm_mem.rendezvous, x, wide)
+
+
+@on_world
+def test_dtensors_are_refused(group):
+    mesh = init_device_mesh("cpu", (group.size(),))
+    x = DTensor.from_local(torch.ones(2, 2), mesh, [Shard(0)])
+    says = r"got a DTensor, expected this rank's own tensor: pass x.to_local\(\); or call x.redistribute\(\)"
+    raises(TypeError, "all_reduce: " + says, symm_mem.all_reduce, x, "sum", mesh)
+    raises(TypeError, "all_gather: " + says, symm_mem.all_gather, x, 0, group=mesh)
+    raises(TypeError, "fused_all_gather_matmul: " + says, symm_mem.fused_all_gather_matmul, x.to_local(), [x], 0, mesh)
+    assert symm_mem.all_reduce(x.to_local(), "sum", mesh).tolist() == [[group.size()] * 2] * 2

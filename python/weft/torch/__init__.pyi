@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch._C._distributed_c10d import Store
 from torch.distributed import ProcessGroup
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed._symmetric_memory import _test_mode as _test_mode
 from torch.distributed._symmetric_memory import enable_symm_mem_for_group as enable_symm_mem_for_group
 from torch.distributed._symmetric_memory import is_nvshmem_available as is_nvshmem_available
@@ -22,7 +23,7 @@ from weft.torch.hyperparallel import TorchSymmetricMemoryHandler as TorchSymmetr
 from weft.torch.hyperparallel import acquire_symmetric_memory as acquire_symmetric_memory
 
 # Functions that take `group` take it as `group_name`, too.
-_Group: TypeAlias = str | ProcessGroup
+_Group: TypeAlias = str | ProcessGroup | DeviceMesh
 _Device: TypeAlias = torch.device | str | int
 
 # What PyTorch's module has besides.

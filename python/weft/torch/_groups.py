@@ -14,6 +14,7 @@ import zlib
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
+from torch.distributed.device_mesh import DeviceMesh
 
 import weft
 from weft.torch import _meeting
@@ -65,17 +66,42 @@ def group_name(group):
         return group
     if isinstance(group, dist.ProcessGroup):
         return group.group_name
+    if isinstance(group, DeviceMesh):
+        return _name_of_mesh(group)
     if group == dist.GroupMember.NON_GROUP_MEMBER:
         raise TypeError(f"unsupported group type: {type(group)}: got what torch.distributed gives to who is "
                         "no member of the group: this rank is none, and makes no calls of it")
-    raise TypeError(f"unsupported group type: {type(group)}; expected a name or a "
-                    "torch.distributed.ProcessGroup")
+    raise TypeError(f"unsupported group type: {type(group)}; expected a name, a "
+                    "torch.distributed.ProcessGroup or a DeviceMesh of one dimension")
+
+
+def _name_of_mesh(mesh):
+    if mesh.ndim != 1:
+        names = mesh.mesh_dim_names
+        how = f"mesh[{names[-1]!r}]" if names else "mesh.get_group(dim)"
+        named = f" {names}" if names else ""
+        raise TypeError(f"group: got a DeviceMesh of {mesh.ndim} dimensions{named}, expected one dimension, such as {how}")
+    if mesh.get_coordinate() is None:
+        raise TypeError(f"group: got {mesh}, which rank {dist.get_rank()} is not in: it makes no calls on this mesh")
+    return mesh.get_group().group_name
+
+
+def _refuse_dtensors(call, given):
+    for each in given:
+        if isinstance(each, (list, tuple)):
+            _refuse_dtensors(call, each)
+        elif hasattr(each, "redistribute"):
+            raise TypeError(f"{call}: got a DTensor, expected this rank's own tensor: pass x.to_local(); or call "
+                            "x.redistribute(), which communicates by itself")
 
 
 def by_either_name(function):
-    """What functions call `group`, PyTorch's operators call `group_name`: both are taken."""
+    """What functions call `group`, PyTorch's operators call `group_name`: both are taken. Tensors are the ranks' own:
+    TypeError for a DTensor."""
     @functools.wraps(function)
     def call(*args, **named):
+        _refuse_dtensors(function.__name__, args)
+        _refuse_dtensors(function.__name__, named.values())
         if "group_name" in named:
             if "group" in named:
                 raise TypeError(f"{function.__name__}: got group and group_name, expected one of them")

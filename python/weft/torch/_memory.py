@@ -239,7 +239,7 @@ def rendezvous(tensor, group):
     """The handle by which the members of a group reach each other's `tensor`, all of one size.
     Collective over the group, and returns when all have come; later calls with a tensor of the
     same storage return the same handle at once. None for memory that is not symmetric, at once.
-    TypeError if group is neither a name nor a ProcessGroup."""
+    TypeError if group is no name, ProcessGroup or DeviceMesh of one dimension."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"rendezvous: got tensor of type {type(tensor).__name__}, expected a torch.Tensor")
     return SymmetricMemory.rendezvous(tensor, group_name(group))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The operators, as functions: what each takes and gives. All are collective over the group, which
-is a process group or its name, and may be given as group_name, too; every member calls, in the same
-order.
+is a process group, its name, or a DeviceMesh of one dimension, and may be given as group_name, too; every
+member calls, in the same order. Tensors are the ranks' own: TypeError for a DTensor.
 
 On return (CPU), or when the stream gets there (CUDA), results are complete and inputs may be
 overwritten. Sizes and types are looked at before anything is sent: ValueError or RuntimeError with
