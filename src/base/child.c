@@ -67,19 +67,25 @@ void weft_child_inherit(bool inherit) {
     }
 }
 
+bool weft_child_copy_from(int fd) {
+    struct stat file;
+    if (fstat(fd, &file) != 0)
+        return false;
+    island.data.fd = fd;
+    island.data.device = file.st_dev;
+    island.data.inode = file.st_ino;
+    return true;
+}
+
 /* Does nothing if the island has no pages of its own: then it is among the data. */
 void weft_child_copy_later(const struct weft_child_piece *pieces, unsigned count, int fd) {
-    struct stat file;
     void *found = dlsym(RTLD_NEXT, "syscall"); /* &syscall may be a stub of the executable */
     if ((uintptr_t)&island != weft_page_down((uintptr_t)&island) ||
-        sizeof island != weft_page_up(sizeof island) || fstat(fd, &file) != 0)
+        sizeof island != weft_page_up(sizeof island) || !weft_child_copy_from(fd))
         return;
     island.data.call = syscall;
     if (found)
         memcpy(&island.data.call, &found, sizeof found);
-    island.data.fd = fd;
-    island.data.device = file.st_dev;
-    island.data.inode = file.st_ino;
     for (unsigned i = 0; i < count; i++)
         island.data.pieces[i] = pieces[i];
     island.data.count = count;

@@ -32,6 +32,10 @@ struct weft_child_piece {
 /* Keeps the executable's data from children, which copy it from `fd` when they need it. */
 void weft_child_copy_later(const struct weft_child_piece *pieces, unsigned count, int fd);
 
+/* In a child that has inherited the data: the file to copy from is another one. False if there is
+ * none. */
+bool weft_child_copy_from(int fd);
+
 /* Lets the children that are made from now on inherit the data after all, or not. */
 void weft_child_inherit(bool inherit);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "base/futex.h"
 #include "base/machine.h"
 #include "base/thread.h"
@@ -324,7 +325,8 @@ static void agent_turn(struct pollfd *polls) {
     if (poll(polls, all, agent.hub && weft_hub_crowded(agent.hub) ? 1 : LOOK_MS) <= 0)
         for (nfds_t i = 0; i < all; i++)
             polls[i].revents = 0;
-    if (polls[0].revents && read(agent.wake, &count, sizeof count) < 0)
+    if (polls[0].revents &&
+        (!weft_descriptor_is_ours(agent.wake) || read(agent.wake, &count, sizeof count) < 0))
         weft_clock_sleep_ms(1);
     hub_turn(pes);
     for (int host = hosts_first(); host < hosts_end(); host++)
@@ -371,7 +373,7 @@ static void *agent_main(void *polls) {
 static void turn_await(void) {
     uint64_t one = 1, until_ns = weft_clock_ns() + 2 * FINISH_MS * WEFT_NS_PER_MS;
     uint32_t mine = atomic_fetch_add(&agent.asked, 1) + 1, seen;
-    if (write(agent.wake, &one, sizeof one) < 0)
+    if (weft_descriptor_is_ours(agent.wake) && write(agent.wake, &one, sizeof one) < 0)
         return; /* it has been woken more often than one can count */
     while ((int32_t)((seen = atomic_load(&agent.answered)) - mine) < 0 &&
            weft_clock_ns() < until_ns)
@@ -387,8 +389,11 @@ static int agent_make(const struct weft_agent_setup *setup) {
     for (int host = 0; host < agent.nhosts; host++)
         agent.line[host].spoke = setup->spoke[host];
     free(setup->spoke);
+    for (int host = 0; host < agent.nhosts; host++)
+        if (agent.line[host].spoke.frames)
+            weft_frames_keep(agent.line[host].spoke.frames);
     agent.rounds = (struct weft_rounds){.npes = weft_attachment.npes, .nhosts = agent.nhosts};
-    agent.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    agent.wake = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (agent.wake < 0)
         return -errno;
     return weft_news_open(&agent.news, weft_attachment.control, weft_attachment.npes, say_news,
@@ -431,12 +436,11 @@ void weft_agent_forget(void) {
     agent.runs = false;
     for (int host = 0; host < agent.nhosts; host++)
         if (agent.line[host].spoke.frames)
-            close(weft_frames_socket(agent.line[host].spoke.frames));
+            weft_descriptor_close(weft_frames_socket(agent.line[host].spoke.frames));
     for (int i = 0; i < agent.nparting; i++)
         if (agent.parting[i].frames)
-            close(weft_frames_socket(agent.parting[i].frames));
+            weft_descriptor_close(weft_frames_socket(agent.parting[i].frames));
     for (int pe = 0; agent.hub && pe < weft_attachment.npes; pe++)
-        if (weft_hub_socket(agent.hub, pe) >= 0)
-            close(weft_hub_socket(agent.hub, pe));
-    close(agent.wake);
+        weft_descriptor_close(weft_hub_socket(agent.hub, pe));
+    weft_descriptor_close(agent.wake);
 }

@@ -58,6 +58,12 @@ void weft_alive_let_go(pthread_mutex_t *alive, int found) {
     pthread_mutex_unlock(alive);
 }
 
+bool weft_alive_is_held(pthread_mutex_t *alive) {
+    int found = weft_alive_try(alive);
+    weft_alive_let_go(alive, found);
+    return found == EBUSY;
+}
+
 /* While this PE holds the mutex, others change its first word alone, to say that they wait. A
  * robust mutex is in a list of its thread's: to unlock one that has been written over would follow
  * wild pointers. */

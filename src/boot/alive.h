@@ -22,6 +22,9 @@ bool weft_alive_whole(const pthread_mutex_t *alive);
  * _lock and (with a limit) _timedlock return, or EINVAL if there is no such mutex any more. After 0
  * and EOWNERDEAD the caller lets it go. */
 int weft_alive_try(pthread_mutex_t *alive);
+
+/* Whether a process that lives holds the mutex now. */
+bool weft_alive_is_held(pthread_mutex_t *alive);
 int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until);
 void weft_alive_let_go(pthread_mutex_t *alive, int found);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "base/machine.h"
 #include "base/privilege.h"
 #include "boot/agent.h"
@@ -30,11 +31,6 @@ bool weft_boot_expected(void) {
     return source->promises() > 1 || source == &weft_source_given;
 }
 
-static void close_unless_none(int fd) {
-    if (fd >= 0)
-        close(fd);
-}
-
 /* Runs in a forked child, which is no PE. Closing here lets others see the end of the PE's sockets
  * when the PE dies, however long the child lives. */
 static void attachment_forget(void) {
@@ -43,11 +39,11 @@ static void attachment_forget(void) {
     forked = true;
     weft_attachment.source = NULL;
     for (int pe = 0; weft_attachment.served && pe < weft_attachment.npes; pe++)
-        close_unless_none(weft_hub_socket(weft_attachment.served, pe));
+        weft_descriptor_close(weft_hub_socket(weft_attachment.served, pe));
     weft_agent_forget();
     weft_hangup_forget();
-    close_unless_none(weft_attachment.hub);
-    close_unless_none(weft_attachment.life);
+    weft_descriptor_close(weft_attachment.hub);
+    weft_descriptor_close(weft_attachment.life);
     weft_attachment.hub = weft_attachment.life = -1;
     weft_attachment.valid = false;
 }
@@ -147,7 +143,9 @@ static int launcher_greet(void) {
     if (!weft_attachment.launched)
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
-    int error = weft_wire_send(weft_attachment.hub, &hello, NULL, 0);
+    int error = !weft_descriptor_is_ours(weft_attachment.hub)
+                    ? -EBADF
+                    : weft_wire_send(weft_attachment.hub, &hello, NULL, 0);
     if (error == -EPIPE)
         weft_boot_lost();
     if (error)

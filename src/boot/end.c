@@ -4,6 +4,7 @@
 #include "boot/end.h"
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "boot/agent.h"
 #include "boot/attachment.h"
 #include "boot/source.h"
@@ -45,13 +46,14 @@ void weft_boot_tell_end(void) {
         weft_boot_tell_error(weft_boot_abort_text());
 }
 
-/* Asks oshrun by a message of this kind, which fails only when it is over, or writes the cause. */
+/* Asks oshrun by a message of this kind, which fails only when it is over; writes the cause where
+ * there is no oshrun, or the program has closed the line to it. */
 static void job_end(enum weft_wire_kind kind, int first, const struct weft_cause *cause) {
     struct weft_wire_header wish = {
         .kind = kind, .first = (uint32_t)first, .status = cause->detail};
-    if (weft_attachment.launched)
+    if (weft_attachment.launched && weft_descriptor_is_ours(weft_attachment.hub))
         weft_wire_send(weft_attachment.hub, &wish, NULL, 0);
-    else if (weft_attachment.npes > 1)
+    else if (weft_attachment.launched || weft_attachment.npes > 1)
         weft_control_abort(weft_attachment.control, cause);
 }
 
@@ -70,7 +72,8 @@ void weft_boot_end_for(int pe, int status) {
 /* Without oshrun there are agents (boot/agent.h) where there are hosts. */
 void weft_boot_tell_cut(int host) {
     struct weft_wire_header cut = {.kind = WEFT_WIRE_CUT, .first = (uint32_t)host};
-    weft_wire_send(weft_attachment.hub, &cut, NULL, 0);
+    if (weft_descriptor_is_ours(weft_attachment.hub))
+        weft_wire_send(weft_attachment.hub, &cut, NULL, 0);
 }
 
 void weft_boot_close_source(void) {

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/end.h"
@@ -19,6 +20,16 @@
 #include "boot/root.h"
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AT_ABORT_MS = 20 };
+
+/* A program that closes descriptors which it has not opened may have closed the hub's. */
+static int hub_check(void) {
+    if (weft_descriptor_is_ours(weft_attachment.hub))
+        return 0;
+    weft_log("%s: the program has closed descriptor %d, by which this PE speaks with its job: "
+             "close only descriptors that the program has opened",
+             weft_current_call, weft_attachment.hub);
+    return -EBADF;
+}
 
 static int exchange_give(const struct weft_exchange *exchange) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
@@ -177,7 +188,8 @@ static int exchange_all(struct weft_exchange *exchange) {
     const char *root = exchange->over_hosts ? "the first PE of this host" : "PE 0";
     struct weft_late late = {.count = exchange->members,
                              .server = weft_attachment.launched ? "oshrun" : root};
-    int error = exchange_give(exchange);
+    int error = hub_check();
+    error = error ? error : exchange_give(exchange);
     while (error == 0 && exchange->arrived < exchange->members) {
         error = weft_exchange_take(exchange, weft_attachment.hub);
         if (error == -EPIPE)
@@ -200,7 +212,7 @@ int weft_boot_exchange(struct weft_exchange *exchange) {
     exchange->over_hosts = weft_boot_nhosts() > 1;
     if (error == 0)
         error = npes == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange);
-    if (error)
+    if (error && error != -EBADF)
         weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", weft_current_call,
                  exchange->bytes, exchange->nfds, npes, strerror(-error));
     return error;

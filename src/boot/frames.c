@@ -101,6 +101,10 @@ void weft_frames_close(struct weft_frames *frames) {
     free(frames);
 }
 
+void weft_frames_keep(struct weft_frames *frames) {
+    weft_tls_keep(frames->tls);
+}
+
 int weft_frames_socket(const struct weft_frames *frames) {
     return weft_tls_socket(frames->tls);
 }

@@ -60,6 +60,9 @@ int weft_frames_serve(struct weft_frames *frames, short revents);
  * receiver that may be slow, such as output, keeps a limit on what has not been asked for. */
 int weft_frames_next(struct weft_frames *frames, struct weft_frame *frame, const void **payload);
 
+/* Keeps the socket (weft_tls_keep). */
+void weft_frames_keep(struct weft_frames *frames);
+
 /* The socket, and what to poll it for. */
 int weft_frames_socket(const struct weft_frames *frames);
 short weft_frames_events(const struct weft_frames *frames);

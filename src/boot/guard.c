@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "base/futex.h"
 #include "base/machine.h"
 #include "base/thread.h"
@@ -83,14 +84,23 @@ static void mutexes_check(void) {
             neighbour_judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
 }
 
+/* A PE that lives may have closed its socket. */
+static void line_judge(int pe) {
+    if (!weft_alive_is_held(&weft_attachment.control->pe[pe].alive))
+        death_report(pe);
+}
+
 /* The root has a socket to each PE, the others have one to the root; its agent looks at those of
  * the root's that has one. */
 static void hub_sockets_check(void) {
+    for (nfds_t i = 0; i < nlines; i++)
+        if (!weft_descriptor_is_ours(lines[i].fd))
+            lines[i].fd = -1; /* the program has closed it */
     if (poll(lines, nlines, 0) <= 0)
         return;
     for (nfds_t i = 0; i < nlines; i++)
         if (lines[i].revents & (POLLHUP | POLLRDHUP))
-            death_report(nlines == 1 ? weft_attachment.root : (int)i);
+            line_judge(nlines == 1 ? weft_attachment.root : (int)i);
 }
 
 static void sockets_open(void) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "boot/spoke.h"
 
 static int kept[WEFT_MIDDLE_HOSTS_MAX];
@@ -10,7 +11,7 @@ static int nkept;
 
 void weft_hangup_keep(const int *sockets, int count) {
     for (int i = 0; i < count && nkept < WEFT_MIDDLE_HOSTS_MAX; i++) {
-        int socket = fcntl(sockets[i], F_DUPFD_CLOEXEC, 0);
+        int socket = weft_descriptor_keep(fcntl(sockets[i], F_DUPFD_CLOEXEC, 0));
         if (socket >= 0)
             kept[nkept++] = socket;
     }
@@ -19,11 +20,12 @@ void weft_hangup_keep(const int *sockets, int count) {
 /* Also where others hold them: a connection is ended for all of its descriptors. */
 void weft_hangup(void) {
     for (int i = 0; i < nkept; i++)
-        shutdown(kept[i], SHUT_RDWR);
+        if (weft_descriptor_is_ours(kept[i]))
+            shutdown(kept[i], SHUT_RDWR);
 }
 
 void weft_hangup_forget(void) {
     for (int i = 0; i < nkept; i++)
-        close(kept[i]);
+        weft_descriptor_close(kept[i]);
     nkept = 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "boot/hosts.h"
 #include "boot/wire.h"
 
@@ -41,8 +42,7 @@ int weft_hub_open(struct weft_hub **opened, const int sockets[], int npes) {
         free(hub);
         free(pes);
         for (int pe = 0; pe < npes; pe++)
-            if (sockets[pe] >= 0)
-                close(sockets[pe]);
+            weft_descriptor_close(sockets[pe]);
         return -ENOMEM;
     }
     for (int pe = 0; pe < npes; pe++) {
@@ -87,8 +87,7 @@ void weft_hub_close(struct weft_hub *hub) {
     if (!hub)
         return;
     for (int pe = 0; pe < hub->npes; pe++)
-        if (hub->pe[pe].socket >= 0)
-            close(hub->pe[pe].socket);
+        weft_descriptor_close(hub->pe[pe].socket);
     round_end(&hub->round[0]);
     round_end(&hub->round[1]);
     free(hub->pe);
@@ -258,6 +257,12 @@ static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
     return WEFT_HUB_JUNK;
 }
 
+static enum weft_hub_news socket_lose(struct hub_pe *pe) {
+    weft_descriptor_close(pe->socket);
+    pe->socket = -1;
+    return WEFT_HUB_LOST;
+}
+
 static enum weft_hub_news message_failure(struct hub_pe *pe, int code,
                                           struct weft_hub_report *report) {
     if (code == -EAGAIN)
@@ -266,9 +271,7 @@ static enum weft_hub_news message_failure(struct hub_pe *pe, int code,
                                   : "a message of no known form";
     if (code == -EPROTO || code == -EMFILE)
         return WEFT_HUB_JUNK;
-    close(pe->socket);
-    pe->socket = -1;
-    return WEFT_HUB_LOST;
+    return socket_lose(pe);
 }
 
 enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report) {
@@ -276,6 +279,8 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     *report = (struct weft_hub_report){0};
     if (it->socket < 0)
         return WEFT_HUB_NOTHING;
+    if (!weft_descriptor_is_ours(it->socket))
+        return socket_lose(it);
     share_deliver(hub, it);
     struct weft_wire_message message = {0};
     unsigned char payload[WEFT_BOOT_BLOB_MAX];

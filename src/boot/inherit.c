@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* oshrun as a source: a process inherits three descriptors, named by the environment: the hub's
- * socket, the control page and the life socket. All become close-on-exec, so that a PE which turns
- * into another program is seen to be gone. Nothing is ever sent on the life socket: it becomes
- * readable only when the launcher's end closes, and then the kernel kills this process (fcntl(2),
- * F_SETSIG). Nothing of the environment is believed: numbers and kinds of descriptors are checked,
- * and what is wrong gets one line. */
+ * socket, the control page and the life socket. The sockets get high numbers and become
+ * close-on-exec, so that a PE which turns into another program is seen to be gone. Nothing is ever
+ * sent on the life socket: it becomes readable only when the launcher's end closes, and then the
+ * kernel kills this process (fcntl(2), F_SETSIG). Nothing of the environment is believed: numbers
+ * and kinds of descriptors are checked, and what is wrong gets one line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "boot/attachment.h"
 #include "boot/source.h"
 
@@ -91,10 +92,6 @@ static int life_arm(void) {
     return -EPIPE;
 }
 
-static void close_on_exec(int fd) {
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
 int weft_inherit(void) {
     int control_fd = -1, error = environment_read(&control_fd);
     if (error == 0 && weft_attachment.npes > 1)
@@ -108,8 +105,8 @@ int weft_inherit(void) {
     if (error)
         return error;
     weft_attachment.launched = true;
-    close_on_exec(weft_attachment.hub);
-    close_on_exec(weft_attachment.life);
-    close_on_exec(control_fd);
+    weft_attachment.hub = weft_descriptor_keep(weft_attachment.hub);
+    weft_attachment.life = weft_descriptor_keep(weft_attachment.life);
+    close(control_fd);
     return 0;
 }

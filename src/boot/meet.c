@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/callers.h"
@@ -85,7 +86,7 @@ static int hello_exchange(int root, const struct weft_identity *self,
         return error;
     }
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof patience);
-    attachment->hub = root;
+    attachment->hub = weft_descriptor_keep(root);
     return 0;
 }
 

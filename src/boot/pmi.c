@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "boot/source.h"
 
 enum { MESSAGE_MAX = 2048, LENGTH_DIGITS = 6 };
@@ -159,7 +160,7 @@ static int value_ask(const char *question, const char *expected, const char *key
 
 static int descriptor_take(const char *text) {
     int fd = weft_source_number(text, INT_MAX);
-    server.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    server.fd = fd < 0 ? -1 : weft_descriptor_keep(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (server.fd >= 0)
         return 0;
     weft_log("PMI_FD=%s is no open descriptor: a wrapper has closed it, or this program was not "
@@ -179,7 +180,7 @@ static int address_connect(const char *host, const char *port) {
     for (struct addrinfo *at = found; at && server.fd < 0; at = at->ai_next) {
         int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
         if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0)
-            server.fd = fd;
+            server.fd = weft_descriptor_keep(fd);
         else {
             code = -errno;
             if (fd >= 0)
@@ -335,9 +336,10 @@ static void pmi_close(void) {
     char ignored[MESSAGE_MAX];
     if (server.fd < 0)
         return;
-    if (message_send(server.version == 1 ? "cmd=finalize" : "cmd=finalize;") == 0)
+    if (weft_descriptor_is_ours(server.fd) &&
+        message_send(server.version == 1 ? "cmd=finalize" : "cmd=finalize;") == 0)
         message_receive(ignored); /* once it has answered, it knows before we exit */
-    close(server.fd);
+    weft_descriptor_close(server.fd);
     server.fd = -1;
 }
 

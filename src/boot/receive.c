@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/machine.h"
 #include "boot/agent.h"
 #include "boot/attachment.h"
@@ -275,8 +276,10 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *
     int npes = acceptor->self->npes, own[2], sockets[npes];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
         return -errno;
+    own[0] = weft_descriptor_keep(own[0]);
+    own[1] = weft_descriptor_keep(own[1]);
     for (int pe = 0; pe < npes; pe++) {
-        sockets[pe] = acceptor->pe[pe].socket;
+        sockets[pe] = weft_descriptor_keep(acceptor->pe[pe].socket);
         acceptor->pe[pe].socket = -1; /* the hub's now */
     }
     sockets[acceptor->self->pe] = own[0];

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE whose socket closes is dead, unless it has left in order and nobody waits for it. The guards
+/* A PE whose socket closes is dead, unless it has left in order or closed the socket alone, and
+ * nobody waits for it. The guards
  * would find a death too, but not before the PE has joined. */
 #include "boot/root.h"
+#include "boot/alive.h"
 #include "boot/attachment.h"
 #include "boot/hub.h"
 
 static void pe_check_lost(struct weft_hub *hub, int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
-    bool left = atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
-    if (!left || weft_hub_awaits(hub, pe))
+    struct weft_control_pe *it = &weft_attachment.control->pe[pe];
+    bool left = atomic_load(&it->state) == WEFT_PE_LEFT;
+    if ((!left && !weft_alive_is_held(&it->alive)) || weft_hub_awaits(hub, pe))
         weft_control_abort(weft_attachment.control, &death);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "base/openssl.h"
 
@@ -57,19 +58,25 @@ static int socket_result(weft_bio *bio, ssize_t bytes, int direction) {
 
 static int socket_read(weft_bio *bio, char *to, int bytes) {
     const struct weft_tls *tls = weft_openssl.BIO_get_data(bio);
-    ssize_t got;
-    do {
-        got = recv(tls->socket, to, (size_t)bytes, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
+    ssize_t got = -1;
+    if (!weft_descriptor_is_ours(tls->socket))
+        errno = EBADF;
+    else
+        do {
+            got = recv(tls->socket, to, (size_t)bytes, MSG_DONTWAIT);
+        } while (got < 0 && errno == EINTR);
     return socket_result(bio, got, WEFT_BIO_READ);
 }
 
 static int socket_write(weft_bio *bio, const char *from, int bytes) {
     const struct weft_tls *tls = weft_openssl.BIO_get_data(bio);
-    ssize_t sent;
-    do {
-        sent = send(tls->socket, from, (size_t)bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
+    ssize_t sent = -1;
+    if (!weft_descriptor_is_ours(tls->socket))
+        errno = EBADF;
+    else
+        do {
+            sent = send(tls->socket, from, (size_t)bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        } while (sent < 0 && errno == EINTR);
     return socket_result(bio, sent, WEFT_BIO_WRITE);
 }
 
@@ -263,7 +270,7 @@ void weft_tls_close(struct weft_tls *tls) {
         weft_openssl.SSL_shutdown(tls->ssl); /* the other side's read ends in -EPIPE either way */
     }
     weft_openssl.SSL_free(tls->ssl);
-    close(tls->socket);
+    weft_descriptor_close(tls->socket);
     explicit_bzero(tls, sizeof *tls);
     free(tls);
 }
@@ -402,6 +409,10 @@ ssize_t weft_tls_write(struct weft_tls *tls, const void *from, size_t bytes) {
     tls->waits = 0;
     records_count(tls, sent);
     return sent;
+}
+
+void weft_tls_keep(struct weft_tls *tls) {
+    tls->socket = weft_descriptor_keep(tls->socket);
 }
 
 int weft_tls_socket(const struct weft_tls *tls) {

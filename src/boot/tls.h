@@ -57,6 +57,10 @@ const char *weft_tls_claim(const struct weft_tls *tls);
 ssize_t weft_tls_read(struct weft_tls *tls, void *to, size_t bytes);
 ssize_t weft_tls_write(struct weft_tls *tls, const void *from, size_t bytes);
 
+/* Keeps the socket as a descriptor that outlives the making of the job (base/descriptor.h), under
+ * another number. No poll set or epoll must have the old one. */
+void weft_tls_keep(struct weft_tls *tls);
+
 /* The socket, and what to poll it for before the call that has returned -EAGAIN can go on. */
 int weft_tls_socket(const struct weft_tls *tls);
 short weft_tls_events(const struct weft_tls *tls);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "boot/alive.h"
 #include "core/cards.h"
@@ -43,7 +44,8 @@ static _Atomic uint32_t looks; /* of other threads */
 
 static void bell_ring(void) {
     uint64_t one = 1;
-    if (write(progress.bell, &one, sizeof one) < 0 && errno != EAGAIN)
+    if (weft_descriptor_is_ours(progress.bell) && write(progress.bell, &one, sizeof one) < 0 &&
+        errno != EAGAIN)
         weft_log("cannot wake the thread that serves far PEs: %s", strerror(errno));
 }
 
@@ -75,7 +77,8 @@ static void progress_sleep(void) {
         return;
     int ready = poll(descriptors, 2, limit_ms);
     atomic_store(&weft_letters_armed, false);
-    if (descriptors[0].revents && read(progress.bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
+    if (descriptors[0].revents && weft_descriptor_is_ours(progress.bell) &&
+        read(progress.bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
         weft_log("cannot read an eventfd: %s", strerror(errno));
     if (ready == 0)
         weft_alive_end_if_last();
@@ -125,7 +128,7 @@ static void *progress_main(void *unused) {
 
 int weft_far_progress_start(void) {
     atomic_store(&progress.stops, false);
-    progress.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    progress.bell = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     int error = progress.bell < 0 ? -errno : 0;
     if (error == 0)
         error = weft_thread_start(&progress.thread, progress_main, NULL);
@@ -134,7 +137,7 @@ int weft_far_progress_start(void) {
         return 0;
     weft_log("cannot start the thread that serves far PEs: %s", strerror(-error));
     if (progress.bell >= 0)
-        close(progress.bell);
+        weft_descriptor_close(progress.bell);
     return error;
 }
 
@@ -154,6 +157,6 @@ void weft_far_progress_stop(void) {
     atomic_store(&progress.stops, true);
     bell_ring();
     weft_thread_join(progress.thread);
-    close(progress.bell);
+    weft_descriptor_close(progress.bell);
     progress.running = false;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <shmem.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/env.h"
 #include "base/machine.h"
 #include "base/size.h"
@@ -85,13 +86,14 @@ static int make_own_memory(struct facts *mine, int *fds) {
                            .checked = weft_env.debug,
                            .carriers = (uint64_t)carriers,
                            .near = near};
-    if (statics->fd >= 0) {
+    bool shows_statics = weft_descriptor_is_ours(statics->fd);
+    if (shows_statics) {
         mine->static_bytes = statics->bytes;
         mine->static_fingerprint = statics->fingerprint;
     }
     fds[FD_HEAP] = weft_windows.heap.fd;
     fds[FD_SCRATCH] = weft_windows.scratch.fd;
-    fds[FD_STATICS] = statics->fd >= 0 ? statics->fd : fds[FD_SCRATCH]; /* never mapped then */
+    fds[FD_STATICS] = shows_statics ? statics->fd : fds[FD_SCRATCH]; /* never mapped then */
     return 0;
 }
 
@@ -178,8 +180,7 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
 /* Those of this host; of PEs on others there are none. */
 static void close_all(const int *fds, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        weft_descriptor_close(fds[i]);
 }
 
 /* The near PEs' memory beside the own; all descriptors have served then. */

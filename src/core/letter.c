@@ -183,6 +183,8 @@ int weft_letters_arm(int *descriptor) {
     letters_lock();
     bool may = started && atomic_load(&weft_links_bundles) == 0 && !weft_links.put_off;
     int result = may ? weft_links.engine->arm(weft_links.end, descriptor) : -EBUSY;
+    if (result == -EBADF)
+        weft_link_fail_closed();
     atomic_store(&weft_letters_armed, result == 0);
     letters_unlock();
     return result;

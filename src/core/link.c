@@ -36,6 +36,12 @@ void weft_link_fail(const char *format, ...) {
     va_end(arguments);
 }
 
+void weft_link_fail_closed(void) {
+    weft_link_fail("this program has closed descriptors by which letters go to far PEs: close only "
+                   "descriptors that the program has opened (engine '%s')",
+                   weft_links.engine->name);
+}
+
 bool weft_letter_refuse(int from, const char *format, ...) {
     char text[sizeof weft_links.failure - 64];
     va_list arguments;
@@ -90,6 +96,8 @@ static void link_die(struct weft_link *link, int error) {
                        "and one of IPv6, or only one is link-local): name all hosts by addresses "
                        "of one kind in --hosts, or, without oshrun, by WEFT_INTERFACE",
                        link->pe, weft_boot_on(link->pe).text);
+    if (error == -EBADF || error == -ENOTSOCK)
+        weft_link_fail_closed();
     link->error = error;
     link->dead_ns = weft_clock_ns();
     weft_links.dead = link;

@@ -156,6 +156,9 @@ extern _Atomic uint32_t weft_links_put_off;
 /* The job ends with this line once the lock is free; the first one counts. */
 void weft_link_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same, where the engine finds a descriptor of its own closed. */
+void weft_link_fail_closed(void);
+
 /* Makes it at the first use. NULL: there is no memory, and the job ends. */
 struct weft_link *weft_link_of(int pe);
 

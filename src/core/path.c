@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/env.h"
 #include "boot/end.h"
 #include "core/job.h"
@@ -54,8 +55,7 @@ static bool end_is_somewhere(const weft_path_end *end) {
 /* --- Probes ---------------------------------------------------------------------------------- */
 
 static void probe_end(struct path *path) {
-    if (path->probe >= 0)
-        close(path->probe);
+    weft_descriptor_close(path->probe);
     path->probe = -1;
     path->probed_ns = path->silent_ns;
 }
@@ -75,7 +75,8 @@ static bool probe_begin(struct path *path) {
     from.sin6_port = 0;
     if (to.sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&to.sin6_addr))
         to.sin6_scope_id = from.sin6_scope_id;
-    path->probe = socket(to.sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    path->probe =
+        weft_descriptor_keep(socket(to.sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (path->probe < 0 || bind(path->probe, (struct sockaddr *)&from, end_bytes(&from)) != 0)
         return false;
     return error_is_answer(connect(path->probe, (struct sockaddr *)&to, end_bytes(&to)) ? errno
@@ -86,7 +87,7 @@ static bool probe_is_answered(const struct path *path) {
     struct pollfd poll_it = {.fd = path->probe, .events = POLLOUT};
     int error = 0;
     socklen_t bytes = sizeof error;
-    return path->probe >= 0 && poll(&poll_it, 1, 0) > 0 &&
+    return weft_descriptor_is_ours(path->probe) && poll(&poll_it, 1, 0) > 0 &&
            getsockopt(path->probe, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 &&
            error_is_answer(error);
 }
@@ -161,7 +162,7 @@ void weft_paths_open(weft_path_end *mine) {
     if (!end_is_somewhere(mine))
         return;
     mine->sin6_port = 0;
-    paths.port = socket(mine->sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    paths.port = weft_descriptor_keep(socket(mine->sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (paths.port < 0 || bind(paths.port, (struct sockaddr *)mine, end_bytes(mine)) != 0 ||
         getsockname(paths.port, (struct sockaddr *)mine, &bytes) != 0)
         mine->sin6_family = 0;
@@ -190,7 +191,6 @@ void weft_paths_close(void) {
         probe_end(&paths.path[host]);
     free(paths.path);
     paths.path = NULL;
-    if (paths.port >= 0)
-        close(paths.port);
+    weft_descriptor_close(paths.port);
     paths.port = -1;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "core/bundle.h"
 #include "core/job.h"
 #include "core/link.h"
@@ -249,10 +250,8 @@ static void relay_abandon(struct weft_engine_end *end) {
         next = link->next;
         free(link);
     }
-    if (end->bell >= 0)
-        close(end->bell);
-    if (end->epoll >= 0)
-        close(end->epoll);
+    weft_descriptor_close(end->bell);
+    weft_descriptor_close(end->epoll);
     free(end->near);
     free(end->hosts);
     free(end);
@@ -265,7 +264,7 @@ static int carrier_open(struct weft_engine_end *end) {
     end->hosts = calloc((size_t)options.npes, sizeof *end->hosts);
     if (!end->hosts)
         return -ENOMEM;
-    end->epoll = epoll_create1(EPOLL_CLOEXEC);
+    end->epoll = weft_descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
     return end->epoll < 0 ? -errno : below->open(&options, &end->below);
 }
 
@@ -368,6 +367,8 @@ static int below_arm(struct weft_engine_end *end) {
 static int relay_arm(struct weft_engine_end *end, int *descriptor) {
     readers_sleep(end, true);
     int error = has_letters(end) ? -EBUSY : 0;
+    if (error == 0 && !weft_descriptor_is_ours(end->bell))
+        error = -EBADF;
     if (error == 0 && end->below)
         error = below_arm(end);
     if (error == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "core/bundle.h"
 #include "core/job.h"
 #include "core/link.h"
@@ -29,18 +30,18 @@ int weft_relay_rings_make(size_t letter_bytes, int *fds) {
 
 int weft_relay_bell_copy(int bell) {
     int copy = fcntl(bell, F_DUPFD_CLOEXEC, 0);
-    return copy < 0 ? -errno : copy;
+    return copy < 0 ? -errno : weft_descriptor_keep(copy);
 }
 
 static void bell_ring(int bell) {
     uint64_t one = 1;
-    if (write(bell, &one, sizeof one) < 0 && errno != EAGAIN)
+    if (weft_descriptor_is_ours(bell) && write(bell, &one, sizeof one) < 0 && errno != EAGAIN)
         weft_link_fail("cannot wake a PE of this host: %s", strerror(errno));
 }
 
 void weft_relay_bell_hush(int bell) {
     uint64_t rung;
-    if (read(bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
+    if (weft_descriptor_is_ours(bell) && read(bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
         weft_link_fail("cannot read an eventfd: %s", strerror(errno));
 }
 
@@ -58,8 +59,7 @@ int weft_relay_rings_attach(struct weft_relay_rings *rings, const int *fds, int 
 void weft_relay_rings_detach(struct weft_relay_rings *rings) {
     weft_letter_ring_unmap(&rings->in);
     weft_letter_ring_unmap(&rings->out);
-    if (rings->bell >= 0)
-        close(rings->bell);
+    weft_descriptor_close(rings->bell);
 }
 
 int weft_relay_rings_write(struct weft_relay_rings *rings, const struct iovec *record, int nparts) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "base/hash.h"
 #include "core/placement.h"
 #include "core/share_space.h"
@@ -229,7 +230,7 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
     if (exchanged && (own = check_facts(subset, all)) == 0)
         own = space->map(share, all, fds);
     for (int i = 0; i < subset->count && exchanged; i++)
-        close(fds[i]);
+        weft_descriptor_close(fds[i]);
     int error = weft_boot_agree_among(subset, own);
     return error == 0 && space->prove ? space->prove(share, subset) : error;
 }
@@ -242,8 +243,7 @@ static int build(struct weft_share *share, const struct weft_boot_subset *subset
     int error = weft_boot_agree_among(subset, own);
     if (error == 0)
         error = exchange_blocks(share, subset, fd);
-    if (fd >= 0)
-        close(fd);
+    weft_descriptor_close(fd);
     return error;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include "base/descriptor.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "core/heap.h"
@@ -102,6 +103,11 @@ static int host_free(struct weft_block *block) {
 
 static int host_show(struct weft_block *block, int *fd) {
     int own = segment_of(block)->fd;
+    if (!weft_descriptor_is_ours(own))
+        return weft_fail(-EBADF,
+                         "the program has closed descriptor %d, by which others map this block: "
+                         "close only descriptors that the program has opened",
+                         own);
     *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     if (*fd < 0 && errno == EMFILE) {
         weft_machine_raise_descriptors();

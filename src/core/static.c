@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include "base/child.h"
 #include "base/crash.h"
+#include "base/descriptor.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "boot/boot.h"
@@ -290,10 +291,21 @@ static void fork_parent(void) {
     pthread_mutex_unlock(&fork_turn);
 }
 
+/* In a child: puts a memfd with a copy of all data in the place of the one that the program has
+ * closed. */
+static bool copy_anew(struct weft_static *mine) {
+    mine->fd = weft_memfd_create("weft-static", mine->bytes);
+    bool complete = mine->fd >= 0;
+    size_t begin, end = 0;
+    while (complete && weft_holes_next_piece(&mine->holes, end, mine->bytes, &begin, &end))
+        complete = copy_run(mine, (struct run){mine->begin + begin, mine->begin + end});
+    return complete && weft_child_copy_from(mine->fd);
+}
+
 static void fork_child(void) {
-    if (!weft_child_copy())
+    if ((!weft_descriptor_is_ours(data.fd) && !copy_anew(&data)) || !weft_child_copy())
         _exit(127); /* rather than write into the parent */
-    close(data.fd);
+    weft_descriptor_close(data.fd);
     data.fd = -1;
     atomic_store(fork_done, 1);
     syscall(SYS_futex, fork_done, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -332,8 +344,7 @@ static void move(void) {
     moved = true;
     data.fd = weft_memfd_create("weft-static", data.bytes);
     if (data.fd < 0 || !copy_pages(&data, &e) || !map_over(&data)) {
-        if (data.fd >= 0)
-            close(data.fd);
+        weft_descriptor_close(data.fd);
         data.fd = -1;
         return;
     }
@@ -369,6 +380,7 @@ const char *weft_static_refusal(const void *p) {
         return "where only a library that the program loads is linked with Weft: pass memory of "
                "shmem_malloc, or link the program itself with Weft";
     if (data.fd >= 0 && weft_job.npes > 1 && !weft_segment_is_mapped(&weft_windows.statics))
-        return "where PEs run different programs: pass memory of shmem_malloc";
+        return "where PEs run different programs, or one has closed descriptors that it has not "
+               "opened before shmem_init: pass memory of shmem_malloc";
     return NULL;
 }

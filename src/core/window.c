@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of a slot is a memfd without a name: it has its full size from the start, sealed against
- * shrinking and growing so that no peer can turn a store into a SIGBUS. A page is committed by
- * fallocate, or comes when it is touched; untouched address space costs nothing. */
+ * shrinking and growing so that no peer can turn a store into a SIGBUS. A page is committed through
+ * the mapping, or comes when it is touched; untouched address space costs nothing. */
 #include "core/window.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+<<<<<<< HEAD
 #include "base/child.h"
+=======
+#include "base/descriptor.h"
+>>>>>>> 21b2e26 (core, boot, tcp: nothing acts on a descriptor that the program has closed)
 #include "base/machine.h"
 #include "base/size.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
 #endif
@@ -32,7 +41,7 @@ int weft_memfd_create(const char *name, size_t bytes) {
     /* Never F_SEAL_WRITE: the memory is for writing. */
     if (ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-        return fd;
+        return weft_descriptor_keep(fd);
     int error = errno;
     close(fd);
     return -error;
@@ -140,15 +149,34 @@ int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slo
     return result;
 }
 
+/* Touches each page through the kernel, which adds 0 to a word there and reports -EFAULT where a
+ * store would end in SIGBUS: what others have stored stays. */
+static int touch_pages(char *at, size_t bytes) {
+    uint32_t nobody = 0, add_0 = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
+    for (size_t done = 0; done < bytes; done += weft_page_bytes())
+        if (syscall(SYS_futex, &nobody, FUTEX_WAKE_OP, 0, 0, at + done, add_0) < 0)
+            return -errno;
+    return 0;
+}
+
+/* The mapping says which memory is meant: a number may be the program's by now. Linux 5.14 has
+ * MADV_POPULATE_WRITE. */
+static int populate(char *at, size_t bytes) {
+    int result;
+    do
+        result = madvise(at, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+    while (result == -EINTR || result == -EAGAIN);
+    if (result == -EINVAL)
+        result = touch_pages(at, bytes);
+    return result == -EFAULT ? -ENOMEM : result;
+}
+
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes) {
     if (offset > segment->slot_bytes || bytes > segment->slot_bytes - offset)
         return -ENOMEM;
-    while (bytes && fallocate(segment->fd, 0, (off_t)offset, (off_t)bytes) != 0) {
-        if (errno == EINTR)
-            continue;
-        return errno == ENOSPC ? -ENOMEM : -errno;
-    }
-    return 0;
+    size_t begin = weft_page_down(offset);
+    char *own = weft_window_slot_begin(&segment->window, segment->mine);
+    return bytes ? populate(own + begin, weft_page_up(offset + bytes) - begin) : 0;
 }
 
 /* How much of the slot is symmetric memory from now on. Other threads may be looking. */
@@ -173,8 +201,10 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
         return 0;
     size_t more = bytes - have;
     int result = weft_segment_commit_range(segment, have, more < at_once ? more : at_once);
-    if (result < 0)
+    if (result < 0) {
+        weft_segment_return(segment, have, more);
         return result;
+    }
     note_extent(segment, have, more);
     show_bytes(segment, bytes);
     return 0;
@@ -183,11 +213,9 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
 int weft_segment_return(struct weft_segment *segment, size_t offset, size_t bytes) {
     size_t begin = weft_page_up(offset);
     size_t end = weft_page_down(offset + bytes);
-    while (begin < end && fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                    (off_t)begin, (off_t)(end - begin)) != 0)
-        if (errno != EINTR)
-            return -errno;
-    return 0;
+    char *own = weft_window_slot_begin(&segment->window, segment->mine);
+    bool done = begin >= end || madvise(own + begin, end - begin, MADV_REMOVE) == 0;
+    return done || errno == EINVAL ? 0 : -errno; /* EINVAL: the program has locked it in memory */
 }
 
 static void forget_extents(struct weft_segment *segment, size_t limit) {
@@ -205,18 +233,39 @@ int weft_segment_shrink(struct weft_segment *segment, size_t bytes) {
     return had > bytes ? weft_segment_return(segment, bytes, had - bytes) : 0;
 }
 
-size_t weft_segment_present(const struct weft_segment *segment) {
-    struct stat file;
-    return fstat(segment->fd, &file) == 0 ? (size_t)file.st_blocks * 512 : 0;
+/* Without the descriptor: the pages in memory, but not those that are swapped out. */
+static size_t pages_count(const struct weft_segment *segment) {
+    enum { PAGES_AT_ONCE = 4096 };
+    unsigned char present[PAGES_AT_ONCE];
+    size_t page = weft_page_bytes(), most = PAGES_AT_ONCE * page, found = 0;
+    char *own = weft_window_slot_begin(&segment->window, segment->mine);
+    for (size_t at = 0, bytes; at < segment->window.bytes; at += bytes) {
+        bytes = weft_page_up(segment->window.bytes) - at;
+        bytes = bytes < most ? bytes : most;
+        if (mincore(own + at, bytes, present) != 0)
+            return found;
+        for (size_t i = 0; i < bytes / page; i++)
+            found += present[i] & 1 ? page : 0;
+    }
+    return found;
 }
 
-/* A system that cannot tell has data everywhere. */
+size_t weft_segment_present(const struct weft_segment *segment) {
+    struct stat file;
+    if (weft_descriptor_is_ours(segment->fd) && fstat(segment->fd, &file) == 0)
+        return (size_t)file.st_blocks * 512;
+    return pages_count(segment);
+}
+
+/* A system that cannot tell has data everywhere, and so has memory whose descriptor the program has
+ * closed. */
 bool weft_segment_find_data(const struct weft_segment *segment, size_t from, size_t end,
                             size_t *begin, size_t *stop) {
     if (from >= end)
         return false;
-    off_t data = lseek(segment->fd, (off_t)from, SEEK_DATA);
-    if (data < 0 && errno == ENXIO)
+    bool tells = weft_descriptor_is_ours(segment->fd);
+    off_t data = tells ? lseek(segment->fd, (off_t)from, SEEK_DATA) : -1;
+    if (tells && data < 0 && errno == ENXIO)
         return false;
     *begin = data < 0 ? from : (size_t)data;
     off_t hole = data < 0 ? -1 : lseek(segment->fd, data, SEEK_HOLE);
@@ -228,8 +277,7 @@ void weft_segment_free(struct weft_segment *segment) {
     if (weft_segment_is_mapped(segment)) {
         munmap(weft_window_slot_begin(&segment->window, 0),
                segment->window.count * segment->window.stride);
-        if (segment->fd >= 0)
-            close(segment->fd);
+        weft_descriptor_close(segment->fd);
     }
     *segment = (struct weft_segment){.fd = -1};
 }

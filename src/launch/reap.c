@@ -6,6 +6,7 @@
 #include "launch/reap.h"
 #include <errno.h>
 #include <sys/wait.h>
+#include "boot/alive.h"
 #include "boot/hub.h"
 #include "launch/end.h"
 
@@ -25,6 +26,11 @@ static int death_reported(const struct weft_run *run) {
 /* Ends the job because of `pe`. If the PEs have reported another's death already, this one ended
  * because of it: then the other is the cause, and its messages are read first. */
 static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
+    struct weft_cause own = weft_control_cause(run->control, run->npes);
+    if (run->pe[pe].mute && own.pe == pe && own.kind != WEFT_ABORT_NONE) {
+        kind = own.kind; /* which it could write to the page alone */
+        detail = own.detail;
+    }
     bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
     int culprit = death ? death_reported(run) : -1;
     if (culprit >= 0 && culprit != pe) {
@@ -84,11 +90,50 @@ void weft_reap_judge_absent(struct weft_run *run) {
             child_judge(run, other); /* others will wait for it in vain */
 }
 
+static void mute_judge(struct weft_run *run, int pe) {
+    if (!run->hub || !weft_hub_awaits(run->hub, pe))
+        return;
+    weft_run_say(run, false,
+                 "the others wait for PE %d (pid %d%s) in an exchange, and it has closed its line "
+                 "to oshrun; ending the job",
+                 pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
+    job_end_by(run, pe, WEFT_ABORT_ERROR, 0);
+}
+
 /* A PE that others wait for in an exchange may be over already. */
 static void pe_gave(struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++)
-        if (run->pe[pe].reaped && run->hub && weft_hub_awaits(run->hub, pe))
+        if (run->pe[pe].mute)
+            mute_judge(run, pe);
+        else if (run->pe[pe].reaped && run->hub && weft_hub_awaits(run->hub, pe))
             child_judge(run, pe);
+}
+
+/* A watcher that has just heard of a death holds the mutex for a moment, too. */
+static bool pe_lives(const struct weft_run *run, int pe) {
+    enum { LOOKS = 5 };
+    int held = 0;
+    while (held < LOOKS && weft_alive_is_held(&run->control->pe[pe].alive)) {
+        weft_clock_sleep_ms(1);
+        held++;
+    }
+    return held == LOOKS;
+}
+
+/* The socket of a PE has closed: it has died, or has closed what it did not open. */
+static void pe_lost(struct weft_run *run, int pe) {
+    if (!weft_run_is_in(run, pe))
+        return;
+    if (!pe_lives(run, pe)) {
+        job_end_by(run, pe, WEFT_ABORT_DIED, 0);
+        return;
+    }
+    weft_run_say(run, false,
+                 "PE %d (pid %d%s) has closed descriptors that it has not opened, its line to "
+                 "oshrun among them; it runs on without",
+                 pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
+    run->pe[pe].mute = true;
+    mute_judge(run, pe);
 }
 
 static void pe_sent_junk(struct weft_run *run, int pe, const char *why) {
@@ -123,8 +168,7 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
             run->above->cut(run, pe, report.culprit);
         break;
     case WEFT_HUB_LOST:
-        if (weft_run_is_in(run, pe))
-            job_end_by(run, pe, WEFT_ABORT_DIED, 0);
+        pe_lost(run, pe);
         break;
     case WEFT_HUB_JUNK:
         pe_sent_junk(run, pe, report.why);

@@ -27,6 +27,7 @@ struct weft_run_pe {
     int life;    /* our end of the life socket: closing it kills the process that joined */
     bool reaped; /* the child is over, */
     int wait;    /* with this status of waitpid, */
+    bool mute;   /* it lives, and has closed its line to us */
     bool killed; /* but only after we began to kill whoever was left */
     struct weft_watch watch;
     struct weft_shortage before; /* it joined */

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 
 enum {
     HEAD_BYTES = offsetof(struct weft_tcp_frame, letter),
@@ -65,7 +66,7 @@ struct weft_tcp_connection *weft_tcp_connection_make(struct weft_engine_end *end
         return connection;
     }
     free(connection);
-    close(socket);
+    weft_descriptor_close(socket);
     return NULL;
 }
 
@@ -86,7 +87,7 @@ static void connection_close(struct weft_tcp_connection *connection) {
     if (end->spoken == connection)
         end->spoken = NULL;
     epoll_ctl(end->epoll, EPOLL_CTL_DEL, connection->socket, NULL);
-    close(connection->socket);
+    weft_descriptor_close(connection->socket);
     connection->socket = -1;
     part_give_back(end, connection->in);
     part_give_back(end, connection->out);

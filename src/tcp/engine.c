@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 #include "tcp/connection.h"
 #include "tcp/greeting.h"
 #include "tcp/listen.h"
@@ -48,10 +49,8 @@ static void end_free(struct weft_engine_end *end) {
         next = part->next;
         free(part);
     }
-    if (end->listener >= 0)
-        close(end->listener);
-    if (end->epoll >= 0)
-        close(end->epoll);
+    weft_descriptor_close(end->listener);
+    weft_descriptor_close(end->epoll);
     free(end);
 }
 
@@ -64,7 +63,7 @@ static int end_open(struct weft_engine_end *end) {
     int error = weft_tcp_listen(end);
     if (error)
         return error;
-    end->epoll = epoll_create1(EPOLL_CLOEXEC);
+    end->epoll = weft_descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
     if (end->epoll < 0 || epoll_ctl(end->epoll, EPOLL_CTL_ADD, end->listener, &knock) != 0)
         return -errno;
     return 0;
@@ -202,7 +201,8 @@ static unsigned engine_progress(struct weft_engine_end *end) {
 
 static int engine_arm(struct weft_engine_end *end, int *descriptor) {
     *descriptor = end->epoll;
-    return 0;
+    return weft_descriptor_is_ours(end->listener) && weft_descriptor_is_ours(end->epoll) ? 0
+                                                                                         : -EBADF;
 }
 
 /* --- What it says of itself ------------------------------------------------------------------ */

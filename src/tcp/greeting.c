@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "tcp/connection.h"
 
 enum {
@@ -223,7 +224,8 @@ static int socket_open(const struct weft_engine_end *end) {
     struct sockaddr_in6 from = end->own.at;
     int on = 1;
     from.sin6_port = 0;
-    int fd = socket(from.sin6_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = weft_descriptor_keep(
+        socket(from.sin6_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0)
         return -errno;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -232,7 +234,7 @@ static int socket_open(const struct weft_engine_end *end) {
              (socklen_t)weft_network_bytes((struct sockaddr *)&from)) == 0)
         return fd;
     int error = -errno;
-    close(fd);
+    weft_descriptor_close(fd);
     return error;
 }
 
@@ -257,7 +259,7 @@ int weft_tcp_greeting_call(struct weft_engine_link *link) {
                 (socklen_t)weft_network_bytes((struct sockaddr *)&to)) != 0 &&
         errno != EINPROGRESS) {
         int error = -errno;
-        close(fd);
+        weft_descriptor_close(fd);
         return error;
     }
     struct weft_tcp_connection *call = weft_tcp_connection_make(end, fd, true, EPOLLOUT);
@@ -310,7 +312,8 @@ static void answer_failed(struct weft_engine_end *end, int error) {
 
 void weft_tcp_greeting_answer(struct weft_engine_end *end) {
     for (int i = 0; i < ANSWERS_MAX; i++) {
-        int on = 1, fd = accept4(end->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int on = 1, fd = weft_descriptor_keep(
+                        accept4(end->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd < 0) {
             if (i == 0) /* else there may be nobody any more */
                 answer_failed(end, errno);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 /* The kernel lets nobody use an address of IPv6 until it has found no other host that has it. */
 enum { USABLE_MS_MAX = 3000, AGAIN_MS = 50 };
@@ -61,7 +62,8 @@ int weft_tcp_listen(struct weft_engine_end *end) {
     int error = address_choose(end);
     if (error)
         return error;
-    end->listener = socket(own->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    end->listener =
+        weft_descriptor_keep(socket(own->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (end->listener < 0)
         return -errno;
     error = address_take(end);

@@ -101,7 +101,8 @@ struct weft_engine {
 
     /* Before a thread sleeps: 0, and *descriptor becomes readable once `progress` has something to
      * do, which includes room for a letter that was refused. It is the engine's, and the same every
-     * time; it is armed until `progress` is called. -EBUSY: there is something to do already. */
+     * time; it is armed until `progress` is called. -EBUSY: there is something to do already.
+     * -EBADF: the program has closed the engine's descriptors. */
     int (*arm)(struct weft_engine_end *end, int *descriptor);
 
     /* What it promises of this link. */

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "boot/attachment.h"
 #include "boot/boot.h"
 #include "boot/control.h"
 #include "boot/wire.h"
@@ -169,7 +170,8 @@ static void fail(int status) {
  * than it says, 3 one with too many descriptors, 4 an endless one, 5 nothing at all. */
 static void junk(int which) {
     static char endless[60000];
-    int hub = atoi(getenv(WEFT_BOOT_ENV_HUB)), fds[20];
+    int hub = weft_attachment.hub < 0 ? atoi(getenv(WEFT_BOOT_ENV_HUB)) : weft_attachment.hub;
+    int fds[20];
     struct weft_wire_header header = {.kind = which == 1 ? 77 : WEFT_WIRE_GIVE, .bytes = 100};
     for (int i = 0; i < 20; i++)
         fds[i] = STDERR_FILENO;

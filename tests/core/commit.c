@@ -160,15 +160,32 @@ static int policy_at(void *p) {
     return policy;
 }
 
-static bool refusing; /* all that fallocate commits */
+/* What becomes of a call that commits memory: a kernel older than Linux 5.14 knows none. */
+static enum { COMMITS, REFUSES, KNOWS_NONE } kernel;
 
 /* In place of the C library's. */
-int fallocate(int fd, int mode, off_t offset, off_t bytes) {
-    if (refusing && mode == 0) {
-        errno = ENOSPC;
+int madvise(void *at, size_t bytes, int advice) {
+    if (kernel != COMMITS && advice == 23) { /* MADV_POPULATE_WRITE */
+        errno = kernel == REFUSES ? EFAULT : EINVAL;
         return -1;
     }
-    return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+static void older_kernel(void) {
+    tap_case(
+        "a kernel that cannot populate a mapping has its pages touched, and nothing is changed");
+    struct weft_segment *heap = &weft_windows.heap;
+    unsigned char *p = shmem_malloc(4 * MIB);
+    memset(p, 7, 4096);
+    size_t offset = (uintptr_t)p - heap->window.local;
+    kernel = KNOWS_NONE;
+    int error = weft_segment_commit_range(heap, offset, 4 * MIB);
+    kernel = COMMITS;
+    EXPECT(error == 0, "%d", error);
+    EXPECT(present_mib() >= 4, "%zu MiB are there", present_mib());
+    EXPECT(p[0] == 7 && p[4095] == 7 && p[4096] == 0, "%d %d %d", p[0], p[4095], p[4096]);
+    shmem_free(p);
 }
 
 static void refused(void) {
@@ -177,9 +194,9 @@ static void refused(void) {
     struct weft_segment *heap = &weft_windows.heap;
     size_t before = weft_segment_present(heap), more = heap->window.bytes + 4 * MIB;
     int extents = (int)heap->nextents;
-    refusing = me == npes - 1;
+    kernel = me == npes - 1 ? REFUSES : COMMITS;
     EXPECT(!shmem_malloc(more), "%zu bytes", more);
-    refusing = false;
+    kernel = COMMITS;
     EXPECT(weft_segment_present(heap) == before, "%zu bytes, before %zu",
            weft_segment_present(heap), before);
     EXPECT((int)heap->nextents == extents, "%d extents, before %d", (int)heap->nextents, extents);
@@ -206,7 +223,8 @@ static const char *why_not(void) {
         return "the heap's slot is too small";
     if (weft_machine_counts_pages())
         return "vm.overcommit_memory is 2";
-    return weft_machine_memory_room(NULL) < 4096 * MIB ? "there are less than 4 GiB" : NULL;
+    return weft_machine_memory_room(NULL) < 4096 * MIB ? "there are less than 4 GiB"
+                                                                    : NULL;
 }
 
 int main(void) {
@@ -229,6 +247,7 @@ int main(void) {
     comes_back();
     loops();
     refused();
+    older_kernel();
     prefers_own_node();
     shmem_finalize();
     at_once();

@@ -304,33 +304,41 @@ static void check_imposter(void) {
 
 /* --- Descriptors ----------------------------------------------------------------------------- */
 
-/* So many more may be opened. */
-static void descriptors_limit(int more) {
-    int next = dup(0);
-    close(next);
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = (rlim_t)(next + more);
-    setrlimit(RLIMIT_NOFILE, &limit);
+enum { NUMBERS = 64 };
+
+static int taken[NUMBERS], ntaken;
+
+/* Takes all numbers but so many. */
+static void descriptors_leave(int more) {
+    while (ntaken < NUMBERS && (taken[ntaken] = dup(0)) >= 0)
+        ntaken++;
+    while (more-- > 0)
+        close(taken[--ntaken]);
+}
+
+static void descriptors_free(void) {
+    while (ntaken > 0)
+        close(taken[--ntaken]);
 }
 
 static void check_descriptors(void) {
     struct rlimit before;
     struct iovec part = {(void *)(uintptr_t) "letter", 6};
     getrlimit(RLIMIT_NOFILE, &before);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){NUMBERS, before.rlim_max});
     ends_open();
     EXPECT(letter_comes(), "a letter of a PE's has not come");
     struct weft_engine_end *third = end_open();
     struct weft_tcp_address address = address_of(home);
     struct weft_engine_link *link = NULL, *back = home->connections->link;
-    descriptors_limit(0);
+    descriptors_leave(0);
     int error = engine->connect(third, &address, sizeof address, &link);
     EXPECT(error == -EMFILE, "without a descriptor to connect by: %s", strerror(-error));
-    setrlimit(RLIMIT_NOFILE, &before);
+    descriptors_free();
 
     int stranger = stranger_connect();
     look(5);
-    descriptors_limit(1);
+    descriptors_leave(1);
     link = link_to(third, &address);
     EXPECT(engine->letter(link, &part, 1) == 0, "the first letter is not taken");
     for (int i = 0; i < 20000 && delivered == 1; i++) {
@@ -338,16 +346,17 @@ static void check_descriptors(void) {
         engine->progress(third);
     }
     EXPECT(delivered == 2, "a stranger has the last descriptor");
-    setrlimit(RLIMIT_NOFILE, &before);
+    descriptors_free();
 
     struct weft_tcp_address of_peer = address_of(peer);
     back = link_to(home, &of_peer);
-    descriptors_limit(0);
+    descriptors_leave(0);
     stranger = (close(stranger), stranger_connect());
     EXPECT(stranger >= 0, "%s", strerror(errno));
     look(1000);
     error = engine->letter(back, &part, 1);
     EXPECT(error == -EMFILE, "no descriptor for who calls: %s", strerror(-error));
+    descriptors_free();
     setrlimit(RLIMIT_NOFILE, &before);
     close(stranger);
     engine->abandon(third);
