@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/amo_apply.h"
 #include "base/futex.h"
+#include "base/size.h"
 #include "boot/boot.h"
 #include "core/far_meet.h"
 #include "core/far_text.h"
@@ -27,6 +28,10 @@ static bool serves_all; /* slots, and not the own one alone */
 /* Other PEs whose memory has changed in this look: a bit for each slot. */
 static uint64_t changed[WEFT_WIRE_PES_MAX / 64];
 static bool any_changed;
+
+/* Parts of the scratch that letters have named: a bit for each. */
+enum { PARTS = 1 << 16 };
+static uint64_t opened[PARTS / 64];
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
@@ -60,6 +65,25 @@ bool weft_far_settled(int from) {
 static bool serves(const struct weft_far_place *place, const struct weft_window *window) {
     return place->slot == weft_windows.scratch.mine ||
            (serves_all && !is_in_space(place) && place->slot < window->count);
+}
+
+/* A carrier is no member of the teams of its host's other PEs, and has not opened their parts of
+ * the scratch. */
+static bool scratch_open(size_t offset, size_t bytes) {
+    const struct weft_segment *scratch = &weft_windows.scratch;
+    size_t part = scratch->slot_bytes / PARTS, page = weft_page_bytes();
+    part = part < page ? page : part;
+    for (size_t i = offset / part; i <= (offset + bytes - 1) / part; i++) {
+        if (opened[i / 64] >> i % 64 & 1)
+            continue;
+        int error = weft_segment_open(scratch, i * part, part);
+        if (error)
+            weft_link_fail("cannot reach the words of a team: %s", strerror(-error));
+        if (error)
+            return false;
+        opened[i / 64] |= UINT64_C(1) << i % 64;
+    }
+    return true;
 }
 
 /* Where a slot begins here. The own one is where the program has it. */
@@ -96,6 +120,8 @@ static char *place_find_around(const struct reader *reader, const struct weft_fa
                            bytes, (unsigned long)lowest);
         return NULL;
     }
+    if (place->window == WEFT_FAR_SCRATCH && bytes && !scratch_open(lowest, bytes))
+        return NULL;
     bool must_settle = !is_in_space(place) && !weft_far_settled(reader->from);
     return must_settle ? NULL : slot_begin(window, place->slot) + place->offset;
 }
@@ -345,6 +371,7 @@ bool weft_far_apply(int from, const void *letter, size_t bytes) {
 
 void weft_far_serve(bool all) {
     serves_all = all;
+    memset(opened, 0, sizeof opened);
 }
 
 void weft_far_wake_served(void) {

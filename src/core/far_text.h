@@ -86,7 +86,7 @@ static inline const struct weft_window *weft_far_window(uint32_t window) {
 }
 
 /* How much of this PE's part of one others may name. Of the scratch all is there, and comes when it
- * is touched. */
+ * is touched; it may have to be made accessible. */
 static inline size_t weft_far_window_bytes(uint32_t window) {
     return window == WEFT_FAR_SCRATCH ? weft_windows.scratch.slot_bytes
                                       : weft_window_bytes(weft_far_window(window));

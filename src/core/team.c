@@ -26,6 +26,7 @@ _Static_assert(sizeof(struct weft_team_words) <= WEFT_TEAM_WORDS_BYTES,
 static struct weft_team *_Atomic teams[WEFT_TEAMS_MAX];
 static uint32_t generations[WEFT_TEAMS_MAX];
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool workspace_is_open[WEFT_TEAMS_MAX]; /* by slot: here, on all PEs near */
 
 /* A handle is slot + 1 below and the generation above, so WORLD is 1, SHARED 2, INVALID 0. */
 static shmem_team_t handle_of(const struct weft_team *team) {
@@ -70,7 +71,21 @@ int weft_team_member(const struct weft_team *team, int world_pe) {
                        : position(roster->start, roster->stride, team->npes, world_pe);
 }
 
+/* A member may have more in its workspace than this PE: all of it is made accessible here when a
+ * peer's is first asked for. */
+static void workspace_open(const struct weft_team *team) {
+    size_t begin = (size_t)team->slot * weft_team_slot_bytes() + WEFT_TEAM_WORDS_BYTES;
+    int error = weft_segment_open(&weft_windows.scratch, begin, weft_team_workspace_capacity());
+    if (error)
+        weft_job_panic("cannot reach the workspaces of %d PEs: %s; allow more mappings "
+                       "(vm.max_map_count)",
+                       team->npes, strerror(-error));
+    atomic_store(&workspace_is_open[team->slot], true);
+}
+
 void *weft_team_workspace_of(const struct weft_team *team, int member) {
+    if (member != team->my_pe && !atomic_load(&workspace_is_open[team->slot]))
+        workspace_open(team);
     return weft_team_slot_of(team->slot, weft_team_world_pe(team, member)) + WEFT_TEAM_WORDS_BYTES;
 }
 
@@ -153,6 +168,16 @@ static void team_free(struct weft_team *team) {
     free(team);
 }
 
+/* Makes the words of a team accessible on all PEs near, and what far PEs write. */
+static int words_open(const struct weft_team *team) {
+    size_t begin = (size_t)team->slot * weft_team_slot_bytes();
+    int error = weft_segment_open(&weft_windows.scratch, begin, WEFT_TEAM_WORDS_BYTES);
+    size_t rest = inbox_bytes() + receive_bytes() + WEFT_PACKETS * packets_room();
+    if (error || !team->far)
+        return error;
+    return weft_segment_open(&weft_windows.scratch, begin + weft_team_slot_bytes() - rest, rest);
+}
+
 /* 0; -ENOMEM; -EAGAIN: another thread has taken the slot meanwhile. */
 static int team_new(const struct weft_team *shape, struct weft_team **made) {
     struct weft_team *team = copy_of(shape);
@@ -169,7 +194,7 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     team->receive = team->far ? receive_in(team->slot) : NULL;
     team->receive_bytes = packets_room();
     team->levels = team->far ? weft_levels_of(&team->roster, team->npes, team->my_pe) : NULL;
-    if (team->far && !team->levels) {
+    if ((team->far && !team->levels) || words_open(team) != 0) {
         team_free(team);
         return -ENOMEM;
     }
@@ -255,9 +280,11 @@ int weft_teams_open(void) {
 }
 
 void weft_teams_close(void) {
-    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++)
+    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++) {
+        atomic_store(&workspace_is_open[slot], false);
         if (teams[slot])
             team_drop(teams[slot]);
+    }
 }
 
 /* --- Finding a slot --------------------------------------------------------------------------- */

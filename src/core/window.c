@@ -11,11 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-<<<<<<< HEAD
-#include "base/child.h"
-=======
 #include "base/descriptor.h"
->>>>>>> 21b2e26 (core, boot, tcp: nothing acts on a descriptor that the program has closed)
 #include "base/machine.h"
 #include "base/size.h"
 
@@ -62,20 +58,30 @@ static void *reserve(size_t bytes, size_t alignment) {
     return base + skip;
 }
 
-/* Maps a member's memory into its slot, except for the holes. Children of this process do not get
- * it. */
+/* Maps a piece of a member's memory: accessible as far as the segment has grown, and no part of a
+ * core file. Children of this process do not get it. */
+static int map_piece(const struct weft_segment *segment, char *at, size_t begin, size_t end,
+                     int fd) {
+    size_t grown = segment->window.bytes < end ? segment->window.bytes : end;
+    if (mmap(at + begin, end - begin, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+             (off_t)begin) == MAP_FAILED)
+        return -errno;
+    madvise(at + begin, end - begin, MADV_DONTDUMP);
+    weft_child_deny(at + begin, end - begin);
+    /* Only where the system allows it for shared memory. */
+    madvise(at + begin, end - begin, MADV_HUGEPAGE);
+    bool opens = grown > begin;
+    return opens && mprotect(at + begin, grown - begin, PROT_READ | PROT_WRITE) != 0 ? -errno : 0;
+}
+
+/* Maps a member's memory into its slot, except for the holes. */
 static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, size_t bytes) {
     char *at = weft_window_slot_begin(&segment->window, slot);
     size_t begin, end = 0;
-    while (weft_holes_next_piece(&segment->holes, end, bytes, &begin, &end)) {
-        if (mmap(at + begin, end - begin, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)begin) == MAP_FAILED)
-            return -errno;
-        weft_child_deny(at + begin, end - begin);
-        /* Only where the system allows it for shared memory. */
-        madvise(at + begin, end - begin, MADV_HUGEPAGE);
-    }
-    return 0;
+    int error = 0;
+    while (error == 0 && weft_holes_next_piece(&segment->holes, end, bytes, &begin, &end))
+        error = map_piece(segment, at, begin, end, fd);
+    return error;
 }
 
 /* Lays the slots out in what has been reserved at `base`. */
@@ -149,6 +155,33 @@ int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slo
     return result;
 }
 
+/* Sets the protection of the pages of [offset, offset + bytes) in all slots. */
+static int protect(const struct weft_segment *segment, size_t offset, size_t bytes, int how) {
+    size_t begin = weft_page_down(offset), span = weft_page_up(offset + bytes) - begin;
+    for (uint32_t slot = 0; slot < segment->window.count; slot++) {
+        char *at = weft_window_slot_begin(&segment->window, slot);
+        if (mprotect(at + begin, span, how) != 0)
+            return -errno;
+    }
+    return 0;
+}
+
+/* Each part that is open costs mappings in each slot; where there are too many, all of the slots is
+ * opened, which is one a slot. */
+int weft_segment_open(const struct weft_segment *segment, size_t offset, size_t bytes) {
+    int error = bytes ? protect(segment, offset, bytes, PROT_READ | PROT_WRITE) : 0;
+    return error == -ENOMEM ? protect(segment, 0, segment->slot_bytes, PROT_READ | PROT_WRITE)
+                            : error;
+}
+
+/* What a PE has of its own is part of its core file; what peers have is part of theirs. */
+static void show_in_core(const struct weft_segment *segment, size_t offset, size_t bytes,
+                         int advice) {
+    size_t begin = weft_page_down(offset);
+    char *own = weft_window_slot_begin(&segment->window, segment->mine);
+    madvise(own + begin, weft_page_up(offset + bytes) - begin, advice);
+}
+
 /* Touches each page through the kernel, which adds 0 to a word there and reports -EFAULT where a
  * store would end in SIGBUS: what others have stored stays. */
 static int touch_pages(char *at, size_t bytes) {
@@ -174,9 +207,11 @@ static int populate(char *at, size_t bytes) {
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes) {
     if (offset > segment->slot_bytes || bytes > segment->slot_bytes - offset)
         return -ENOMEM;
+    int error = weft_segment_open(segment, offset, bytes);
     size_t begin = weft_page_down(offset);
     char *own = weft_window_slot_begin(&segment->window, segment->mine);
-    return bytes ? populate(own + begin, weft_page_up(offset + bytes) - begin) : 0;
+    return bytes && error == 0 ? populate(own + begin, weft_page_up(offset + bytes) - begin)
+                               : error;
 }
 
 /* How much of the slot is symmetric memory from now on. Other threads may be looking. */
@@ -200,11 +235,15 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
     if (bytes <= have)
         return 0;
     size_t more = bytes - have;
-    int result = weft_segment_commit_range(segment, have, more < at_once ? more : at_once);
+    int result = weft_segment_open(segment, have, more);
+    if (result == 0)
+        result = weft_segment_commit_range(segment, have, more < at_once ? more : at_once);
     if (result < 0) {
         weft_segment_return(segment, have, more);
+        protect(segment, have, more, PROT_NONE);
         return result;
     }
+    show_in_core(segment, have, more, MADV_DODUMP);
     note_extent(segment, have, more);
     show_bytes(segment, bytes);
     return 0;
@@ -230,7 +269,12 @@ int weft_segment_shrink(struct weft_segment *segment, size_t bytes) {
     size_t had = segment->window.bytes;
     forget_extents(segment, bytes);
     show_bytes(segment, bytes);
-    return had > bytes ? weft_segment_return(segment, bytes, had - bytes) : 0;
+    if (had <= bytes)
+        return 0;
+    int result = weft_segment_return(segment, bytes, had - bytes);
+    int error = protect(segment, bytes, had - bytes, PROT_NONE);
+    show_in_core(segment, bytes, had - bytes, MADV_DONTDUMP);
+    return result ? result : error;
 }
 
 /* Without the descriptor: the pages in memory, but not those that are swapped out. */

@@ -80,7 +80,13 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
  * it goes back. 0 or -errno. */
 int weft_segment_shrink(struct weft_segment *segment, size_t bytes);
 
-/* Commits [offset, offset+bytes) anywhere in the own slot without counting it as an extent. */
+/* Makes [offset, offset + bytes) of all slots accessible here. The rest of a slot is not, so that
+ * whatever walks over the memory of a process (a core dump, helgrind) passes over it. What a
+ * segment has grown by is accessible already. Local, a system call a slot; 0 or -errno. */
+int weft_segment_open(const struct weft_segment *segment, size_t offset, size_t bytes);
+
+/* Opens [offset, offset + bytes), and commits it in the own slot without counting it as an extent.
+ */
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
 
 /* Gives the whole pages of [offset, offset+bytes) of the own slot back to the machine: they are

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Memcheck of Valgrind has nothing to say about a whole life of a job, and, in the long form, about a
-test of each family: no access out of bounds, no decision on what was never written, no leak.
+test of each family: no access out of bounds, no decision on what was never written, no leak. Helgrind runs.
 """
 import shutil
 import sys
@@ -29,6 +29,15 @@ def check(name):
 def memcheck():
     for name in ALWAYS + AT_LENGTH if LONG else ALWAYS:
         check(name)
+
+
+@case("helgrind does not count address space in reserve as memory")
+def helgrind():
+    """Its notes on memory are as large as what can be written. RLIMIT_DATA bounds them, and not what PEs share."""
+    limited = ["prlimit", f"--data={4 << 30}"]
+    result = Result(start("-n", 2, "valgrind", "-q", "--tool=helgrind", BUILD / "tests/faults/crowd", 1, below=limited),
+                    seconds_max=120)
+    assert result.status == 0, f"status {result.status}: {result.err[-3000:]}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A PE that crashes says where it was, and dies as if nobody had listened."""
-from harness import BUILD, case, main, run
+from harness import BUILD, Skip, case, main, run
 import atexit
 import pathlib
 import re
@@ -107,6 +107,16 @@ def crash(how, number, where="weft_test_crash_here", npes=2):
     assert 2 < len(lines) < 40 and all(re.match(name + "    ", line) for line in lines[1:]), result.err
     assert where in result.err, result.err
     return lines
+
+
+@case("a core file has what the PE has in use, and not the address space that it holds in reserve")
+def core():
+    if pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip() != "core":
+        raise Skip("core files go elsewhere here (kernel.core_pattern)")
+    most = 64 << 20
+    run("-n", 2, PROGRAM, "abort", below=["prlimit", f"--core={2 * most}"], cwd=FOLDER).expect(128 + signal.SIGABRT)
+    sizes = [file.stat().st_size for file in pathlib.Path(FOLDER).glob("core*")]
+    assert sizes and 0 < max(sizes) < most, sizes
 
 
 @case("every crash: its signal, where it was, and one line for each caller")
