@@ -23,15 +23,4 @@ static inline void weft_clock_sleep_ms(long milliseconds) {
     nanosleep(&rest, NULL);
 }
 
-/* The moment `milliseconds` from now, by the time of day, which pthread_mutex_timedlock takes. */
-static inline struct timespec weft_clock_deadline_ms(long milliseconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += milliseconds % 1000 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return until;
-}
-
 #endif

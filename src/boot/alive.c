@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "base/thread.h"
 
 static pid_t holder;
@@ -47,7 +47,7 @@ int weft_alive_try(pthread_mutex_t *alive) {
 int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until) {
     if (!weft_alive_whole(alive))
         return EINVAL;
-    return until ? pthread_mutex_timedlock(alive, until) : pthread_mutex_lock(alive);
+    return until ? weft_deadline_lock(alive, until) : pthread_mutex_lock(alive);
 }
 
 void weft_alive_let_go(pthread_mutex_t *alive, int found) {
@@ -75,8 +75,8 @@ static bool alive_is_as_taken(const pthread_mutex_t *alive) {
 /* The launcher's watcher may hold the mutex for a moment after the last leaving; a second is ample
  * unless another process is this PE already. */
 static int alive_take(pthread_mutex_t *alive) {
-    struct timespec until = weft_clock_deadline_ms(1000);
-    int result = weft_alive_whole(alive) ? pthread_mutex_timedlock(alive, &until) : EINVAL;
+    struct timespec until = weft_deadline_ms(1000);
+    int result = weft_alive_whole(alive) ? weft_deadline_lock(alive, &until) : EINVAL;
     if (result == EOWNERDEAD)
         result = pthread_mutex_consistent(alive);
     if (result == 0)
@@ -94,8 +94,8 @@ static void keeper_end_after_others(void) {
     struct timespec until;
     do {
         weft_alive_end_if_last();
-        until = weft_clock_deadline_ms(LOOK_MS);
-    } while (sem_timedwait(&keeper.release, &until) < 0);
+        until = weft_deadline_ms(LOOK_MS);
+    } while (weft_deadline_take(&keeper.release, &until) < 0);
 }
 
 static void *keeper_main(void *unused) {

@@ -19,14 +19,15 @@ void weft_alive_init(pthread_mutex_t *alive);
 bool weft_alive_whole(const pthread_mutex_t *alive);
 
 /* Lock the mutex of another PE, to learn of its death. They return what pthread_mutex_trylock,
- * _lock and (with a limit) _timedlock return, or EINVAL if there is no such mutex any more. After 0
- * and EOWNERDEAD the caller lets it go. */
+ * _lock and (until a weft_deadline_ms) _timedlock return, or EINVAL if there is no such mutex any
+ * more. After 0 and EOWNERDEAD the caller lets it go. */
 int weft_alive_try(pthread_mutex_t *alive);
+
+int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until);
+void weft_alive_let_go(pthread_mutex_t *alive, int found);
 
 /* Whether a process that lives holds the mutex now. */
 bool weft_alive_is_held(pthread_mutex_t *alive);
-int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until);
-void weft_alive_let_go(pthread_mutex_t *alive, int found);
 
 /* Takes the mutex for this process; nothing when it holds it still. 0 or -errno, not logged;
  * -ETIMEDOUT: another process holds it. */

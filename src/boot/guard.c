@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/deadline.h"
 #include "base/descriptor.h"
 #include "base/futex.h"
 #include "base/machine.h"
@@ -69,7 +70,7 @@ static void neighbour_judge(int pe, int result) {
 }
 
 static void neighbour_watch(int pe) {
-    struct timespec until = weft_clock_deadline_ms(TICK_MS);
+    struct timespec until = weft_deadline_ms(TICK_MS);
     int result = weft_alive_await(&weft_attachment.control->pe[pe].alive, &until);
     neighbour_judge(pe, result);
     if (result == 0)

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "launch/failure.h"
 #include "launch/lines.h"
 
@@ -120,11 +120,11 @@ int weft_output_finish(struct weft_output *output, int patience_ms) {
     if (!output->running)
         return 0;
     eventfd_write(output->finish, 1);
-    struct timespec until = weft_clock_deadline_ms(patience_ms);
+    struct timespec until = weft_deadline_ms(patience_ms);
     if (patience_ms < 0)
         pthread_join(output->thread, NULL);
     else
-        pthread_timedjoin_np(output->thread, NULL, &until);
+        weft_deadline_join(output->thread, &until);
     return output->sink[0].error ? -output->sink[0].error : -output->sink[1].error;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "launch/failure.h"
 #include "launch/lines.h"
 
@@ -73,12 +73,12 @@ static void streams_flush(struct weft_writer *writer) {
 /* Waits for pieces and takes all; NULL: there is silence, or the end. *idle: nothing has been
  * written since the last silence. */
 static struct piece *queue_take(struct weft_writer *writer, bool idle, bool *finish) {
-    struct timespec until = weft_clock_deadline_ms(PROMPT_MS);
+    struct timespec until = weft_deadline_ms(PROMPT_MS);
     pthread_mutex_lock(&writer->lock);
     int late = 0;
     while (!writer->first && !writer->finish && late == 0)
         late = idle ? pthread_cond_wait(&writer->came, &writer->lock)
-                    : pthread_cond_timedwait(&writer->came, &writer->lock, &until);
+                    : weft_deadline_wait(&writer->came, &writer->lock, &until);
     struct piece *all = writer->first;
     writer->first = NULL;
     writer->last = &writer->first;
@@ -167,8 +167,8 @@ int weft_writer_finish(struct weft_writer *writer, int patience_ms) {
     writer->finish = true;
     pthread_cond_signal(&writer->came);
     pthread_mutex_unlock(&writer->lock);
-    struct timespec until = weft_clock_deadline_ms(patience_ms);
-    if (pthread_timedjoin_np(writer->thread, NULL, &until) != 0)
+    struct timespec until = weft_deadline_ms(patience_ms);
+    if (weft_deadline_join(writer->thread, &until) != 0)
         return -ETIMEDOUT;
     return writer->sink[0].error ? -writer->sink[0].error : -writer->sink[1].error;
 }
