@@ -83,7 +83,7 @@ static size_t machine_memory_spare(const struct weft_cgroup *cgroup, char *name)
 
 /* The lesser of what the machine has and what the cgroups grant by `grant`. */
 static size_t machine_memory_least(size_t available, machine_grant *grant, const char **limit) {
-    const char *decided = "MemAvailable in /proc/meminfo", *cgroup = decided;
+    const char *decided = WEFT_MACHINE_AVAILABLE, *cgroup = decided;
     size_t granted = machine_walk("memory", grant, &cgroup);
     if (limit)
         *limit = granted < available ? cgroup : decided;
@@ -99,7 +99,11 @@ size_t weft_machine_memory_available(const char **limit) {
     return machine_memory_least(machine_available(), machine_memory_grant, limit);
 }
 
-size_t weft_machine_memory_room(const char **limit) {
+size_t weft_machine_memory_room(size_t little, size_t wanted, const char **limit) {
+    enum { LITTLE_SHARE = 64 };
+    size_t available = weft_machine_memory_available(limit);
+    if (wanted <= little || wanted <= available / LITTLE_SHARE)
+        return available;
     size_t spare =
         bytes_subtract(machine_available(), machine_reserve(weft_machine_memory_total()));
     return machine_memory_least(spare, machine_memory_spare, limit);

@@ -7,13 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define WEFT_MACHINE_AVAILABLE "MemAvailable in /proc/meminfo"
+
 /* Bytes that can still be committed, the least of MemAvailable and every enclosing memory cgroup.
- * `limit` (may be NULL) receives the name of the file that decided, which lives forever or until
- * the next call. */
+ * `limit` (may be NULL) receives the name of the file that decided, or WEFT_MACHINE_AVAILABLE,
+ * which lives forever or until the next call. */
 size_t weft_machine_memory_available(const char **limit);
 
-/* The same, but a sixteenth of what each grants in all, at most 1 GiB, is left to others. */
-size_t weft_machine_memory_room(const char **limit);
+/* The same for a user of memory who wants to have `wanted` bytes in all: a sixteenth of what each
+ * grants in all, at most 1 GiB, is left to others, unless that is at most `little` or a 64th of
+ * what is available. */
+size_t weft_machine_memory_room(size_t little, size_t wanted, const char **limit);
 
 /* True if the kernel counts what is mapped and refuses what exceeds memory (vm.overcommit_memory is
  * 2): then memory has to be committed before it is touched. */

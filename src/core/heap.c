@@ -146,34 +146,42 @@ static struct bid add_bids(void) {
     return sum;
 }
 
+/* Bytes by which the heap of each PE here can grow, if it has `all` bytes then. A small heap may
+ * use what the machine leaves to others of a large one. */
+static size_t room_for(size_t all, size_t promised, const char **limit) {
+    size_t npes = (size_t)weft_boot_npes_here();
+    size_t room = weft_machine_memory_room(npes * GROWTH_STEP, npes * all, limit);
+    return (promised < room ? room - promised : 0) / npes;
+}
+
+static void tell_refusal(size_t bytes, size_t more, size_t room, const char *limit) {
+    bool machine = strcmp(limit, WEFT_MACHINE_AVAILABLE) == 0;
+    weft_log("%s of %s failed on all PEs: it needs %s per PE, and %s per PE is available "
+             "(%s%sdetails: weft(7))",
+             weft_current_call, weft_size(bytes).text, weft_size(more).text, weft_size(room).text,
+             machine ? "" : limit, machine ? "" : "; ");
+}
+
 /* The answer for one host: the limit that every PE is to commit, 0 when the machine cannot. Grows
  * by half of what there is, so that extents stay few, or by just the need where memory is short.
  * `promised` are the bytes that PEs may still touch, `bytes` what the caller asked for. */
 static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
-    size_t npes = (size_t)weft_boot_npes_here();
     if (need > capacity) {
-        weft_log(
-            "%s of %s: a PE's symmetric heap has %s of address space, of which %s are in use; no "
-            "PE gets any",
-            weft_current_call, weft_size(bytes).text, weft_size(capacity).text,
-            weft_size(weft_blocks_in_use(heap.blocks)).text);
+        weft_log("%s of %s failed on all PEs: a PE's symmetric heap has %s of address space, of "
+                 "which %s are in use (details: weft(7))",
+                 weft_current_call, weft_size(bytes).text, weft_size(capacity).text,
+                 weft_size(weft_blocks_in_use(heap.blocks)).text);
         return 0;
     }
     const char *limit;
-    size_t room = weft_machine_memory_room(&limit);
-    room = (promised < room ? room - promised : 0) / npes;
     size_t generous = round_up_to_step(have + have / 2);
-    if (generous > need && generous - have <= room / 2)
+    if (generous > need && generous - have <= room_for(generous, promised, &limit) / 2)
         return generous;
+    size_t room = room_for(need, promised, &limit);
     if (need - have <= room)
         return need;
-    weft_log(
-        "%s of %s: the symmetric heap would need %s more on each of %zu PEs, and the machine "
-        "has %s for each (%s, less a reserve, and %s in all that the heaps were granted before "
-        "and have no memory for yet); no PE gets any",
-        weft_current_call, weft_size(bytes).text, weft_size(need - have).text, npes,
-        weft_size(room).text, limit, weft_size(promised).text);
+    tell_refusal(bytes, need - have, room, limit);
     return 0;
 }
 

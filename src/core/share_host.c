@@ -3,7 +3,9 @@
  * pages are all committed when it is made: who has a share of it never meets a SIGBUS. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "base/descriptor.h"
 #include "base/machine.h"
 #include "base/size.h"
@@ -28,7 +30,9 @@ static struct weft_segment *share_segment(struct weft_share *share) {
     return &((struct host_share *)share)->segment;
 }
 
-enum { STEP = 32 << 20 };
+enum { STEP = 32 << 20, LITTLE = 2 << 20 };
+
+static _Atomic size_t held; /* bytes of all blocks, those that are being made among them */
 
 /* Whether the machine has `left` more bytes, while each of its other PEs takes a step, beside what
  * the heaps were promised; of the others' nobody here knows, but that they are as large as the own.
@@ -37,7 +41,7 @@ static int check_room(const struct weft_block *block, size_t left) {
     const char *limit;
     size_t others = (size_t)weft_boot_npes_here() - 1,
            promised = weft_heap_promised() * (others + 1);
-    size_t room = weft_machine_memory_room(&limit);
+    size_t room = weft_machine_memory_room(LITTLE, atomic_load(&held), &limit);
     room -= promised < room ? promised : room;
     if (left <= room && others * (left < STEP ? left : STEP) <= room - left)
         return 0;
@@ -76,8 +80,7 @@ static int make_segment(struct weft_segment *segment, size_t bytes) {
     return weft_segment_alloc(segment, "weft-block", &alone, bytes, bytes);
 }
 
-static int host_alloc(struct weft_block *block) {
-    size_t bytes = weft_page_up(block->range.bytes);
+static int block_make(struct weft_block *block, size_t bytes) {
     struct weft_segment *segment = segment_of(block);
     int error = check_room(block, bytes);
     if (error)
@@ -91,12 +94,23 @@ static int host_alloc(struct weft_block *block) {
             weft_current_call, weft_size(block->range.bytes).text, strerror(-error));
     block->range.at = segment->window.local;
     block->whole_bytes = segment->slot_bytes;
+    madvise((void *)block->range.at, bytes, MADV_DODUMP);
     if ((error = commit(block)) != 0)
         weft_segment_free(segment);
     return error;
 }
 
+static int host_alloc(struct weft_block *block) {
+    size_t bytes = weft_page_up(block->range.bytes);
+    atomic_fetch_add(&held, bytes);
+    int error = block_make(block, bytes);
+    if (error)
+        atomic_fetch_sub(&held, bytes);
+    return error;
+}
+
 static int host_free(struct weft_block *block) {
+    atomic_fetch_sub(&held, block->whole_bytes);
     weft_segment_free(segment_of(block));
     return 0;
 }

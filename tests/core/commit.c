@@ -223,7 +223,7 @@ static const char *why_not(void) {
         return "the heap's slot is too small";
     if (weft_machine_counts_pages())
         return "vm.overcommit_memory is 2";
-    return weft_machine_memory_room(NULL) < 4096 * MIB ? "there are less than 4 GiB"
+    return weft_machine_memory_room(0, SIZE_MAX, NULL) < 4096 * MIB ? "there are less than 4 GiB"
                                                                     : NULL;
 }
 

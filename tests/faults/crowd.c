@@ -83,6 +83,10 @@ int main(int argc, char **argv) {
     size_t nelems = (size_t)npes * NELEMS;
     long *dest = shmem_malloc(nelems * sizeof *dest),
          *source = shmem_malloc(nelems * sizeof *source);
+    if (!dest || !source) {
+        fprintf(stderr, "PE %d got no symmetric memory for %zu words\n", me, nelems);
+        shmem_global_exit(1);
+    }
     for (int turn = 0; milliseconds && (turn == 0 || go_on(dest, source, end)); turn++) {
         exchange_all(dest, source, turn);
         reduce(dest, source, turn);

@@ -9,7 +9,7 @@ import os
 import re
 import signal
 
-from strike import LONG, SPEECHLESS_AFTER, check_remains
+from strike import MEMORY_MIB, LONG, SPEECHLESS_AFTER, check_remains
 from harness import BUILD, Result, case, main, read_numbers, start
 
 SCENES = str(BUILD / "tests/faults/scenes")
@@ -105,4 +105,4 @@ def beside_global_exit():
         assert result.status == 137 or "weft:" not in result.err, result.err
 
 
-main()
+main(MEMORY_MIB)

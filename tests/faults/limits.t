@@ -11,9 +11,10 @@ import re
 import resource
 import shutil
 import subprocess
+import tempfile
 import uuid
 
-from strike import LONG, PHASES, check_remains, results, run_traced, runs_or_says, why_not
+from strike import LONG, MEMORY_MIB, PHASES, check_remains, results, run_traced, runs_or_says, why_not
 from harness import BUILD, Result, Skip, case, main, start
 
 CROWD = str(BUILD / "tests/faults/crowd")
@@ -102,6 +103,33 @@ def join(group):
     return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
 
 
+@contextlib.contextmanager
+def available(kibibytes):
+    """The words before a command for which the machine has so much memory available."""
+    here = re.sub(r"(?m)^MemAvailable:.*$", f"MemAvailable: {kibibytes} kB", pathlib.Path("/proc/meminfo").read_text())
+    with tempfile.NamedTemporaryFile("w", prefix="weft-meminfo-") as file:
+        file.write(here)
+        file.flush()
+        words = ["unshare", "-m", "sh", "-c", f'mount --bind {file.name} /proc/meminfo && exec "$@"', "sh"]
+        tried = subprocess.run([*words, "true"], capture_output=True, text=True)
+        if tried.returncode != 0:
+            raise Skip(f"nothing can be mounted over /proc/meminfo here: {tried.stderr.strip()}")
+        yield words
+
+
+@case("a machine that has less available than is left to others: a small heap is granted, a large one is not")
+def short_of_memory():
+    with available(1000000) as words:
+        for npes in 1, 2:
+            result = Result(start("-n", npes, PIECES, below=words), seconds_max=30)
+            granted = {int(line.split()[0]) for line in result.out.splitlines()}
+            assert result.status == 0 and len(granted) == 1, (npes, result.status, result.out, result.err)
+            assert 2 <= granted.pop() <= 16 // npes, (npes, result.out)
+            line = (r"shmem_malloc of 2 MiB failed on all PEs: it needs 2 MiB per PE, and 0 bytes per PE is available"
+                    r" \(details: weft\(7\)\)$")
+            assert re.search(line, result.err, re.M), result.err
+
+
 @case("the memory of a cgroup: an allocation beyond it is NULL on all PEs, with a line, and no PE is killed")
 def cgroup_memory():
     with cgroup("memory", ({"memory.limit_in_bytes": 48 * MIB}, {"memory.max": 48 * MIB})) as group:
@@ -126,7 +154,7 @@ def take_pieces(how, limit_mib, npes):
         result = Result(start("-n", npes, PIECES, how, preexec_fn=join(group)), seconds_max=60)
     granted = {line.split()[0] for line in result.out.splitlines()}
     assert result.status == 0 and len(granted) == 1, (how, result.status, result.out, result.err)
-    assert result.out.count("whole") == npes and "no PE gets any" in result.err, (how, result.out, result.err)
+    assert result.out.count("whole") == npes and " failed on all PEs: it needs " in result.err, (how, result.out, result.err)
     return int(granted.pop())
 
 
@@ -192,4 +220,4 @@ def crowd():
     Result(start("-n", 128, CROWD, 0), seconds_max=120).expect(0, seconds_max=120)
 
 
-main()
+main(MEMORY_MIB)

@@ -205,6 +205,10 @@ static void prepare(void) {
     if (npes > 1)
         shmem_team_split_strided(SHMEM_TEAM_WORLD, first, distance, 2, NULL, 0, &pair);
     object = shmem_malloc(100);
+    if (!object) {
+        fprintf(stderr, "PE %d got no symmetric memory for 100 bytes\n", me);
+        shmem_global_exit(1);
+    }
     if (me == victim)
         shmem_set_lock(&lock);
     shmem_barrier_all();

@@ -8,7 +8,7 @@ import random
 import signal
 import time
 
-from strike import LONG, check_remains
+from strike import MEMORY_MIB, LONG, check_remains
 from harness import BUILD, Result, case, gone, main, read_numbers, start, wait_until
 
 CROWD = str(BUILD / "tests/faults/crowd")
@@ -92,4 +92,4 @@ def told():
         check_remains(result, f"signal {number}")
 
 
-main()
+main(MEMORY_MIB)

@@ -23,6 +23,7 @@ from harness import BUILD, STRICT, Result, end_leftovers, main, settled_leftover
 PHASES = str(BUILD / "tests/faults/phases")
 LAUNCHER = "launcher"
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
+MEMORY_MIB = 1536  # the most that jobs leave to others, and what they take
 SECONDS_MAX = 2 if STRICT else 10
 SPEECHLESS_AFTER = 0.4  # seconds: later, a survivor may be ended before it could say anything
 
@@ -49,7 +50,7 @@ def main_where_traced():
     if reason:
         print(f"1..0 # SKIP {reason}")
     else:
-        main()
+        main(MEMORY_MIB)
 
 
 def by_oshrun(npes, command):

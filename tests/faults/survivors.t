@@ -11,7 +11,7 @@ import select
 import signal
 import time
 
-from strike import STRICT, check_remains
+from strike import MEMORY_MIB, STRICT, check_remains
 import starters
 from harness import BUILD, Result, case, main, start
 
@@ -80,4 +80,4 @@ for title, (found, way) in WAYS.items():
             check_way(lambda: by(way))
 
 
-main()
+main(MEMORY_MIB)

@@ -43,6 +43,21 @@ class Skip(Exception):
     """Why a case cannot run here."""
 
 
+def memory_await(mebibytes, seconds_max=20):
+    """Waits for so much to be available; a case that needs it is skipped where it does not come to be."""
+    until = time.monotonic() + seconds_max
+    while (available := memory_available()) < mebibytes:
+        if time.monotonic() > until:
+            raise Skip(f"{mebibytes} MiB of memory are needed, and {available} MiB are available")
+        time.sleep(0.5)
+
+
+def memory_available():
+    """In MiB."""
+    lines = pathlib.Path("/proc/meminfo").read_text()
+    return int(re.search(r"^MemAvailable: *(\d+) kB", lines, re.M)[1]) >> 10
+
+
 def case(name):
     """Decorates a function that fails by an assertion."""
     def register(function):
@@ -187,10 +202,12 @@ def wait_until(condition, seconds, what):
         time.sleep(0.002)
 
 
-def main():
+def main(mebibytes=0):
+    """Runs the cases, each where so much memory is available."""
     chosen, failed = tap.chosen(cases), 0
     for number, (name, function) in enumerate(chosen, 1):
         try:
+            memory_await(mebibytes)
             function()
             print(f"ok {number} - {name}", flush=True)
         except Skip as reason:
