@@ -31,6 +31,7 @@ static void put_to_next(long value) {
     shmem_long_p(&word, value, (me + 1) % npes);
     shmem_barrier_all();
     if (word != value) exit(3);
+    shmem_barrier_all();
 }
 int main(int argc, char **argv) {
     int again = 0;

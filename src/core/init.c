@@ -14,7 +14,6 @@
 #include <unistd.h>
 #include <shmem.h>
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/env.h"
 #include "base/machine.h"
 #include "base/size.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-#include "base/descriptor.h"
 #include "core/bundle.h"
 #include "core/job.h"
 #include "core/link.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "base/descriptor.h"
 #include "core/bundle.h"
 #include "core/job.h"
 #include "core/link.h"

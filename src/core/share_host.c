@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "base/descriptor.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "core/heap.h"

@@ -21,13 +21,12 @@
 #include <unistd.h>
 #include "base/child.h"
 #include "base/crash.h"
-#include "base/descriptor.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "boot/boot.h"
 #include "core/job.h"
 
-static struct weft_static data = {.fd = -1};
+    static struct weft_static data = {.fd = -1};
 
 const struct weft_static *weft_static_data(void) {
     return &data;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "base/descriptor.h"
+#include "base/child.h"
 #include "base/machine.h"
 #include "base/size.h"
 

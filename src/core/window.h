@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "weft/addr.h"
+#include "base/descriptor.h"
 #include "base/sanitizer.h"
 
 #define WEFT_EXTENTS_MAX 32
@@ -54,8 +55,8 @@ struct weft_windows {
 };
 extern struct weft_windows weft_windows;
 
-/* A memfd of `bytes` without a name, sealed against shrinking, growing and further seals; -errno.
- */
+/* A memfd of `bytes` without a name, sealed against shrinking, growing and further seals: a
+ * descriptor that weft_descriptor_close closes, or -errno. */
 int weft_memfd_create(const char *name, size_t bytes);
 
 /* Makes a segment of these slots; halves slot_bytes (down to slot_bytes_min) until the address

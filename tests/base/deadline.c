@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: deadlines are times of a clock that nobody sets, and waits end at theirs. */
+/* Description: deadlines are times of a clock that nobody sets, and waits end at theirs. PEs: 1 */
 #include "base/deadline.h"
 #include <errno.h>
 #include "base/clock.h"
