@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checks of checked mode, and their lines. */
 #include "api/checked.h"
+#include "base/variable.h"
 #include "core/arena.h"
 #include "core/heap.h"
 #include "core/route.h"
@@ -15,11 +16,28 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
     return true;
 }
 
+static void check_variable(const char *argument, const void *p, size_t bytes) {
+    enum { NAME_BYTES = 96 };
+    struct weft_variable variable;
+    char name[NAME_BYTES];
+    if (!weft_variable_find(p, &variable))
+        return;
+    size_t offset = (uintptr_t)p - variable.begin;
+    if (bytes <= variable.bytes - offset)
+        return;
+    weft_variable_name(&variable, name, sizeof name);
+    weft_job_panic("argument %s is %p, %zu bytes into variable %s of %zu bytes: an access of %zu "
+                   "bytes leaves it",
+                   argument, p, offset, name, variable.bytes, bytes);
+}
+
 void weft_checked_object(const char *argument, const void *p, size_t bytes) {
     void *begin;
     size_t object_bytes = 0;
-    if (!find_object(p, bytes, &begin, &object_bytes))
+    if (!find_object(p, bytes, &begin, &object_bytes)) {
+        check_variable(argument, p, bytes);
         return;
+    }
     if (!begin)
         weft_job_panic("argument %s is %p, in memory of the symmetric heap that is not allocated: "
                        "it was freed, or never given out",

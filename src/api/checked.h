@@ -25,8 +25,8 @@ struct weft_access {
 
 WEFT_COLD void weft_checked_access(const struct weft_access *access);
 
-/* An argument in the heap has to lie in one live object. Statics are taken as a whole, because
- * nothing says here where one ends and the next begins. */
+/* An argument in the heap has to lie in one live object, one in the data of the executable in one
+ * variable. Where symbols say nothing, as in a stripped program, such an argument is valid. */
 WEFT_COLD void weft_checked_object(const char *argument, const void *p, size_t bytes);
 
 /* Ends the job if two ranges of one PE overlap. */

@@ -7,6 +7,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,11 +108,16 @@ static bool covers(const ElfW(Sym) * symbol, int type, uintptr_t offset) {
            offset - symbol->st_value < symbol->st_size;
 }
 
-static bool search_table(const struct file *file, uint32_t table, uintptr_t offset, int type,
-                         struct weft_symbol *found) {
-    const ElfW(Sym) *best = NULL;
+struct table {
+    const ElfW(Sym) * symbols;
+    size_t count;
+    const char *names;
+    size_t names_bytes;
+};
+
+static bool find_table(const struct file *file, uint32_t type, struct table *table) {
     const ElfW(Shdr) *section = file->sections, *end = section + file->nsections;
-    while (section < end && section->sh_type != table)
+    while (section < end && section->sh_type != type)
         section++;
     if (section == end || section->sh_link >= file->nsections ||
         !has_range(file, section->sh_offset, section->sh_size))
@@ -119,16 +125,27 @@ static bool search_table(const struct file *file, uint32_t table, uintptr_t offs
     const ElfW(Shdr) *names = &file->sections[section->sh_link];
     if (!has_range(file, names->sh_offset, names->sh_size))
         return false;
-    const ElfW(Sym) *symbols = (const ElfW(Sym) *)(file->bytes + section->sh_offset);
-    for (size_t i = 0; i < section->sh_size / sizeof *symbols; i++)
-        if (covers(&symbols[i], type, offset) &&
-            (!best || ELF64_ST_BIND(symbols[i].st_info) == STB_GLOBAL))
-            best = &symbols[i];
-    if (!best || best->st_name >= names->sh_size)
+    *table = (struct table){(const ElfW(Sym) *)(file->bytes + section->sh_offset),
+                            section->sh_size / sizeof(ElfW(Sym)), file->bytes + names->sh_offset,
+                            names->sh_size};
+    return true;
+}
+
+static bool search_table(const struct file *file, uint32_t which, uintptr_t offset, int type,
+                         struct weft_symbol *found) {
+    struct table table;
+    const ElfW(Sym) *best = NULL;
+    if (!find_table(file, which, &table))
         return false;
-    size_t room = names->sh_size - best->st_name;
+    for (size_t i = 0; i < table.count; i++)
+        if (covers(&table.symbols[i], type, offset) &&
+            (!best || ELF64_ST_BIND(table.symbols[i].st_info) == STB_GLOBAL))
+            best = &table.symbols[i];
+    if (!best || best->st_name >= table.names_bytes)
+        return false;
+    size_t room = table.names_bytes - best->st_name;
     snprintf(found->name, sizeof found->name, "%.*s", (int)(room < INT_MAX ? room : INT_MAX),
-             file->bytes + names->sh_offset + best->st_name);
+             table.names + best->st_name);
     found->begin = found->base + best->st_value;
     found->bytes = best->st_size;
     return true;
@@ -155,4 +172,19 @@ bool weft_symbol_find(const void *at, enum weft_symbol_kind kind, struct weft_sy
         search_table(&file, SHT_DYNSYM, offset, type, found);
     munmap((void *)file.bytes, file.size);
     return true;
+}
+
+void weft_symbol_each_variable(void (*take)(uintptr_t begin, size_t bytes)) {
+    struct module module = {.at = getauxval(AT_PHDR)};
+    struct file file;
+    struct table table;
+    if (!dl_iterate_phdr(module_match, &module) || !open_file(&file, &module))
+        return;
+    if (find_table(&file, SHT_SYMTAB, &table) || find_table(&file, SHT_DYNSYM, &table))
+        for (size_t i = 0; i < table.count; i++) {
+            const ElfW(Sym) *symbol = &table.symbols[i];
+            if (covers(symbol, STT_OBJECT, symbol->st_value))
+                take(module.base + symbol->st_value, symbol->st_size);
+        }
+    munmap((void *)file.bytes, file.size);
 }

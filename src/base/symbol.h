@@ -24,6 +24,10 @@ struct weft_symbol {
  * false if the address is in no module. A global symbol is preferred to a local one. */
 bool weft_symbol_find(const void *at, enum weft_symbol_kind kind, struct weft_symbol *found);
 
+/* Calls `take` for each variable of the executable, in no order; if it is stripped, for those that
+ * it exports. */
+void weft_symbol_each_variable(void (*take)(uintptr_t begin, size_t bytes));
+
 /* Whether the address is in the executable, and not in a library. */
 bool weft_symbol_in_program(const void *at);
 
