@@ -3,19 +3,27 @@
  * can be delayed and joined; between near PEs an operation is done when its call returns, and a
  * session is checked and forgotten. */
 #include <errno.h>
+#include "core/made.h"
 #include "core/route.h"
 #include "api/define.h"
+
+static int create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx) {
+    int error = weft_ctx_create(team, options, ctx);
+    if (error == 0 && weft_checked())
+        weft_made_keep(WEFT_MADE_CONTEXT, *ctx, 0);
+    return error;
+}
 
 API(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t *ctx)) {
     weft_check_running(__func__);
     weft_check_local(__func__, "ctx", ctx, sizeof *ctx);
-    return weft_ctx_create(team, options, ctx);
+    return create_ctx(team, options, ctx);
 }
 
 API(int, ctx_create, (long options, shmem_ctx_t *ctx)) {
     weft_check_running(__func__);
     weft_check_local(__func__, "ctx", ctx, sizeof *ctx);
-    return weft_ctx_create(SHMEM_TEAM_WORLD, options, ctx);
+    return create_ctx(SHMEM_TEAM_WORLD, options, ctx);
 }
 
 API(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team)) {
@@ -32,6 +40,8 @@ API(void, ctx_destroy, (shmem_ctx_t ctx)) {
     weft_route_quiet();
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
         weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
+    if (weft_checked())
+        weft_made_forget(WEFT_MADE_CONTEXT, ctx);
 }
 
 API(void, ctx_session_start,

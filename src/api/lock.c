@@ -2,9 +2,18 @@
 /* Locks. */
 #include <errno.h>
 #include "core/lock.h"
+#include "core/made.h"
 #include "core/route.h"
 #include "api/checked.h"
 #include "api/define.h"
+
+/* What checked mode lists at the end of the job. */
+static void note_held(long *lock, bool held) {
+    if (weft_checked() && held)
+        weft_made_keep(WEFT_MADE_LOCK, lock, sizeof *lock);
+    else if (weft_checked())
+        weft_made_forget(WEFT_MADE_LOCK, lock);
+}
 
 static int check_lock_result(long *lock, int result) {
     if (result == -EFAULT)
@@ -19,17 +28,22 @@ static int check_lock_result(long *lock, int result) {
 API(void, set_lock, (long *lock)) {
     WEFT_ENTER(__func__);
     check_lock_result(lock, weft_lock_set(lock));
+    note_held(lock, true);
 }
 
 API(int, test_lock, (long *lock)) {
     WEFT_IN_CALL(__func__);
     weft_check_running(__func__);
-    return check_lock_result(lock, weft_lock_test(lock));
+    int taken = check_lock_result(lock, weft_lock_test(lock));
+    if (taken == 0)
+        note_held(lock, true);
+    return taken;
 }
 
 API(void, clear_lock, (long *lock)) {
     WEFT_IN_CALL(__func__);
     weft_check_running(__func__);
     weft_route_quiet();
+    note_held(lock, false);
     check_lock_result(lock, weft_lock_clear(lock));
 }

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/blocks.h"
 #include "core/heap.h"
+#include "core/made.h"
 #include "core/order.h"
 #include "api/body.h"
 #include "api/checked.h"
@@ -31,12 +32,19 @@ static void check_same_object(const void *ptr, size_t size) {
     check_same(ptr, heap, size);
 }
 
+/* Has checked mode list the object at the end of the job unless it is freed before. */
+static void *note_object(void *p, size_t size) {
+    if (weft_checked() && p && weft_job.pe == 0)
+        weft_made_keep(WEFT_MADE_OBJECT, p, size);
+    return p;
+}
+
 static void *allocate_object(size_t size, size_t alignment, bool zero) {
     weft_route_quiet();
     if (weft_checked() && size != 0)
         check_same(NULL, &weft_heap_host, size);
     struct weft_arena *arena = weft_heap_host.arena;
-    return size == 0 ? NULL : weft_arena_malloc(arena, size, alignment, zero);
+    return size == 0 ? NULL : note_object(weft_arena_malloc(arena, size, alignment, zero), size);
 }
 
 void *weft_memory_malloc(size_t size) {
@@ -82,6 +90,12 @@ static bool refuse_freed(const struct weft_heap *heap, const void *ptr) {
     return true;
 }
 
+static void free_object(const struct weft_heap *heap, void *ptr) {
+    heap->free(heap->arena, ptr);
+    if (weft_checked())
+        weft_made_forget(WEFT_MADE_OBJECT, ptr);
+}
+
 void *weft_memory_realloc(void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(size);
@@ -91,9 +105,13 @@ void *weft_memory_realloc(void *ptr, size_t size) {
     const struct weft_heap *heap = weft_heap_of(ptr);
     if (refuse_freed(heap, ptr))
         return NULL;
-    if (size != 0)
-        return heap->realloc(heap->arena, ptr, size);
-    heap->free(heap->arena, ptr);
+    if (size != 0) {
+        void *moved = heap->realloc(heap->arena, ptr, size);
+        if (weft_checked() && moved)
+            weft_made_forget(WEFT_MADE_OBJECT, ptr);
+        return note_object(moved, size);
+    }
+    free_object(heap, ptr);
     return NULL;
 }
 
@@ -103,7 +121,7 @@ void weft_memory_free(void *ptr) {
         check_same_object(ptr, 0);
     const struct weft_heap *heap = weft_heap_of(ptr);
     if (ptr)
-        heap->free(heap->arena, ptr);
+        free_object(heap, ptr);
 }
 
 API(void *, malloc, (size_t size)) {
@@ -155,7 +173,7 @@ static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
     const struct weft_heap *heap = &weft_space_device->heap;
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
         check_same(NULL, heap, size);
-    return heap->malloc(heap->arena, size, alignment, zero);
+    return note_object(heap->malloc(heap->arena, size, alignment, zero), size);
 }
 
 static void *allocate_on_host(size_t size, size_t alignment, bool zero) {

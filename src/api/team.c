@@ -2,6 +2,7 @@
 /* Teams of PEs. */
 #include <errno.h>
 #include <shmemx.h>
+#include "core/made.h"
 #include "core/route.h"
 #include "api/checked.h"
 #include "api/define.h"
@@ -34,6 +35,14 @@ API(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t des
     return weft_team_member(to, weft_team_world_pe(from, src_pe));
 }
 
+/* Has checked mode list the team at the end of the job unless it is destroyed before. */
+static int note_team(int error, const shmem_team_t *team) {
+    const struct weft_team *members = weft_checked() ? weft_team_find(*team) : NULL;
+    if (error == 0 && members && members->my_pe == 0)
+        weft_made_keep(WEFT_MADE_TEAM, *team, 0);
+    return error;
+}
+
 API(int, team_split_strided,
     (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t *config,
      long config_mask, shmem_team_t *new_team)) {
@@ -50,7 +59,9 @@ API(int, team_split_strided,
                                                             {"size", size},
                                                             {"config_mask", config_mask},
                                                             {NULL, 0}});
-    return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team);
+    return note_team(
+        weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team),
+        new_team);
 }
 
 /* One axis of a grid: line i has the parent's PEs i * distance, + stride, + 2 * stride, ... of the
@@ -120,7 +131,8 @@ API(int, team_split_2d,
         drop_team(xaxis_team);
         drop_team(yaxis_team);
     }
-    return error;
+    note_team(error, xaxis_team);
+    return note_team(error, yaxis_team);
 }
 
 /* Extension: a team of any PEs, in any order. */
@@ -133,7 +145,11 @@ int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *tea
     *team = SHMEM_TEAM_INVALID;
     rc = weft_refuse_phase();
     rc = rc ? rc : weft_refuse_list(pes, npes, tag, &subset);
-    return rc ? rc : weft_team_create(&subset, team);
+    return rc ? rc : note_team(weft_team_create(&subset, team), team);
+}
+
+static bool is_context(const void *ctx) {
+    return weft_ctx_find((shmem_ctx_t)ctx) != NULL;
 }
 
 /* The team's contexts go with it, those too that the standard wants destroyed before. */
@@ -149,4 +165,8 @@ API(void, team_destroy, (shmem_team_t team)) {
     weft_route_quiet();
     weft_ctx_destroy_all(team);
     destroy_team(members);
+    if (weft_checked()) {
+        weft_made_forget(WEFT_MADE_TEAM, team);
+        weft_made_sweep(WEFT_MADE_CONTEXT, is_context);
+    }
 }

@@ -11,6 +11,7 @@
 #include "base/place.h"
 #include "boot/boot.h"
 #include "boot/stall.h"
+#include "core/made.h"
 
 /* Why to order is more than an instruction: the job is not plain, or there are devices; letters. */
 enum { ORDER_BY_CALL = 1, ORDER_LETTERS = 2 };
@@ -75,6 +76,8 @@ int weft_job_join(void) {
 }
 
 void weft_job_depart(void) {
+    if (!weft_job_aborted())
+        weft_made_list();
     atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
 }
 

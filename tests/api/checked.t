@@ -7,6 +7,8 @@ correct program runs in checked mode as it does without. Far: also.
 """
 import os
 import pathlib
+import re
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -205,6 +207,52 @@ int main(int argc, char **argv) {
 }
 """
 
+# Frees some of what it makes; of the rest each place of the program is a line, of what all make on PE 0 alone.
+LEFT = """
+#include <shmem.h>
+static long lock, cleared;
+static __attribute__((noinline)) void *make(int i) { return shmem_malloc(64 * i); }
+int main(void) {
+    shmem_team_t team, destroyed;
+    shmem_ctx_t ctx, with_team;
+    shmem_init();
+    for (int i = 1; i < 5; i++)
+        make(i);
+    void *moved = shmem_realloc(shmem_calloc(3, 8), 1000);
+    shmem_free(shmem_malloc(8));
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &team);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &destroyed);
+    shmem_team_create_ctx(destroyed, 0, &with_team);
+    shmem_team_destroy(destroyed);
+    if (shmem_my_pe() == 1) {
+        shmem_ctx_create(0, &ctx);
+        shmem_set_lock(&lock);
+    }
+    shmem_set_lock(&cleared);
+    shmem_clear_lock(&cleared);
+    return !moved;
+}
+"""
+LISTED = [
+    r"PE 0 .*: not freed at the end of the job: 4 objects, 640 bytes in all \(the first is 0x[0-9a-f]+\), made in left\+0x[0-9a-f]+ \(make\)",
+    r"PE 0 .*: not freed at the end of the job: 1 object, 1000 bytes \(0x[0-9a-f]+\), made in left\+0x[0-9a-f]+ \(main\)",
+    r"PE 0 .*: not destroyed at the end of the job: 1 team \(0x[0-9a-f]+\), made in left\+0x[0-9a-f]+ \(main\)",
+    r"PE 1 .*: not destroyed at the end of the job: 1 context \(0x[0-9a-f]+\), made in left\+0x[0-9a-f]+ \(main\)",
+    r"PE 1 .*: still held at the end of the job: 1 lock \(0x[0-9a-f]+\), set in left\+0x[0-9a-f]+ \(main\)",
+]
+
+
+def list_what_is_left(expect):
+    left = lines.Expectation("left", LEFT)
+    for environment, patterns in (CHECKED, LISTED), ({}, []):
+        run = left.run(0, 2, environment=environment)
+        said = sorted(line for line in run.stderr.splitlines() if " heap slots of " not in line)
+        good = run.returncode == 0 and len(said) == len(patterns) and all(
+            any(re.fullmatch("weft: " + pattern, line) for line in said) for pattern in patterns)
+        expect.verdict(f"what was not freed, {len(patterns)} lines", not good and f"status {run.returncode}", run)
+    shutil.rmtree(left.work)
+
+
 CHECKED = {"SHMEM_DEBUG": "1"}
 names = [name for name, _, _ in ACCESSES]
 multiple = names.index("another thread's private context")
@@ -236,4 +284,5 @@ expect.verdict("a second finalize", not good and f"status {run.returncode}", run
 for pes in 1, 3:
     run = expect.run(-1, pes, environment=CHECKED)
     expect.verdict(f"a correct program in checked mode, {pes} PEs", run.returncode != 0 and f"status {run.returncode}", run)
+list_what_is_left(expect)
 expect.finish()

@@ -20,9 +20,11 @@ def switch(cases, first):
 
 
 def spoken(run):
-    """What the library complains about: no greeting, no place in the program, no farewell of PEs that find the job over."""
+    """What the library complains about: no greeting, no place in the program, no list of what was not freed, no farewell
+    of PEs that find the job over."""
     return [line for line in run.stderr.splitlines()
             if line.startswith("weft:") and not line.endswith("; leaving") and " heap slots of " not in line
+            and " at the end of the job: " not in line
             and not re.match(r"weft: (PE \d+ \(.*?\): )?    ", line)]
 
 

@@ -6,7 +6,7 @@ import pathlib
 
 RANKS = {
     "core": [
-        {"job", "roster"},
+        {"job", "made", "roster"},
         {"window", "placement", "wait", "poll", "blocks", "ivar"},
         {"strided", "cards", "relay", "relay_rings", "space", "link", "arrive", "bundle", "gather", "engine", "letter", "path", "far_text",
          "far_apply", "far_meet", "far_progress"},
