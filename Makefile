@@ -242,7 +242,7 @@ LAUNCH_TESTS := $(filter $(BUILD)/tests/launch/%,$(TESTS))
 $(LAUNCH_TESTS): PROGRAM_LIBS = $(filter-out %/oshrun.o,$(LAUNCH_OBJ)) $(LDLIBS)
 $(LAUNCH_TESTS): $(LAUNCH_OBJ)
 # Its connections and its writer are of its own.
-$(BUILD)/tests/launch/fuzz: private LAUNCH_OBJ := $(filter-out %/boot/tls.o %/launch/writer.o,$(LAUNCH_OBJ))
+$(BUILD)/tests/launch/fuzz: private LAUNCH_OBJ := $(filter-out %/boot/tls.o %/launch/uplink.o %/launch/writer.o,$(LAUNCH_OBJ))
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS) \

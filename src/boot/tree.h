@@ -19,6 +19,7 @@
 #ifndef WEFT_BOOT_TREE_H
 #define WEFT_BOOT_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WEFT_TREE_LAYOUT 3u /* of frames and of the start text */
@@ -74,6 +75,20 @@ enum weft_tree_kind {
                        them; why, in words */
 };
 
+/* How far a daemon has come. The daemon and its front both count it, and take no frame that does
+ * not belong to the phase. */
+enum weft_tree_phase {
+    WEFT_TREE_BEFORE_HELLO,
+    WEFT_TREE_BEFORE_GO,
+    WEFT_TREE_AT_WORK,
+    WEFT_TREE_AFTER_DONE,
+};
+
+/* Whether a daemon in this phase may send a frame of this kind, and whether its front may. Only
+ * relays send LOST. */
+bool weft_tree_may_rise(uint32_t kind, enum weft_tree_phase phase);
+bool weft_tree_may_descend(uint32_t kind, enum weft_tree_phase phase);
+
 struct weft_tree_hello {
     uint32_t layout; /* WEFT_TREE_LAYOUT */
     int32_t cores;   /* that this job may use on the host */
@@ -106,6 +121,9 @@ struct weft_tree_cause {
     int32_t host;   /* -1: none */
 };
 
+/* Whether the PE, the host, the status and the signal in it exist, in a job of that size. */
+bool weft_tree_cause_is_sound(const struct weft_tree_cause *cause, int npes, int nhosts);
+
 /* All processes of this host are over. */
 struct weft_tree_done {
     int32_t status;       /* that oshrun would exit with if this host were alone */
@@ -114,5 +132,9 @@ struct weft_tree_done {
     int32_t first_pid;
     int32_t failures; /* and how many PEs have ended in order with another status than 0 */
 };
+
+/* Whether these are statuses and counts of a host with `npes` PEs. Which PE was first, the front
+ * checks. */
+bool weft_tree_done_is_sound(const struct weft_tree_done *done, int npes);
 
 #endif

@@ -22,6 +22,13 @@ bool weft_catch_is_deadly(int signal) {
     return false;
 }
 
+bool weft_catch_is_forwarded(int signal) {
+    for (int i = 0; i < FORWARDED; i++)
+        if (forwarded[i] == signal)
+            return true;
+    return false;
+}
+
 static pthread_t reader;
 
 /* Runs in a thread that does not read signals. */

@@ -26,4 +26,7 @@ bool weft_catch_next(const struct weft_catch *caught, int *signal, bool *from_ke
 
 bool weft_catch_is_deadly(int signal);
 
+/* Whether it is one that the launcher passes on to PEs. */
+bool weft_catch_is_forwarded(int signal);
+
 #endif

@@ -15,7 +15,6 @@
 #include <weft/version.h>
 #include "base/machine.h"
 #include "boot/hub.h"
-#include "boot/news.h"
 #include "launch/end.h"
 #include "launch/failure.h"
 #include "launch/forward.h"
@@ -33,18 +32,7 @@ enum {
     LAST_WORDS_MS = 2000
 };
 
-static struct {
-    struct weft_start start;
-    struct weft_run run;
-    struct weft_uplink *front;
-    struct weft_forward *forward;
-    struct weft_news *news;
-    uint32_t round;   /* that comes next */
-    bool going;       /* the PEs may start */
-    bool heard_cause; /* the end has been told by the front */
-    int64_t over_ms;  /* since when all PEs here are over; 0: they are not */
-    bool done, bye;
-} job;
+static struct weft_daemon job = {.phase = WEFT_TREE_BEFORE_GO};
 
 /* --- Up --------------------------------------------------------------------------------------- */
 
@@ -150,145 +138,31 @@ static void tell_done(void) {
                                   .failures = run->failures};
     weft_news_tell(job.news);
     tell(WEFT_TREE_DONE, -1, 0, &done, sizeof done);
-    job.done = true;
+    job.phase = WEFT_TREE_AFTER_DONE;
 }
 
-/* --- Down ------------------------------------------------------------------------------------- */
-
-static void refuse(const char *why) {
-    weft_uplink_refuse(job.front, why);
-}
-
-static void hear_shared(const unsigned char *payload, size_t bytes) {
-    struct weft_tree_round round;
-    if (bytes < sizeof round) {
-        refuse("it has shared what is no round");
-        return;
-    }
-    memcpy(&round, payload, sizeof round);
-    if (!job.run.hub)
-        return; /* the job ends */
-    if (round.round != job.round ||
-        weft_hub_complete(job.run.hub, payload + sizeof round, bytes - sizeof round) != 0)
-        refuse("it has shared a round that nobody waits for");
-    job.round++;
-}
-
-/* Some PE that is waited for may have joined. */
-static void hear_news(const struct weft_frame *frame, const void *payload) {
-    const char *objection = weft_news_hear(job.news, frame, payload);
-    if (objection)
-        refuse(objection);
-    else
-        weft_reap_judge_absent(&job.run);
-}
-
-/* How the culprit died may be known later than that it did. */
-static void cause_learn(const struct weft_tree_cause *theirs) {
-    struct weft_cause *cause = &job.run.cause;
-    if (job.heard_cause && cause->kind == WEFT_ABORT_DIED && theirs->pe == cause->pe &&
-        cause->detail == 0 && theirs->kind == WEFT_ABORT_DIED) {
-        cause->detail = theirs->detail;
-        atomic_store(&job.run.control->abort_detail, theirs->detail);
-    }
-}
-
-static void hear_cause(const struct weft_tree_cause *theirs) {
-    struct weft_run *run = &job.run;
-    bool of_pe = theirs->pe >= 0 && theirs->pe < run->npes;
-    if (theirs->kind == WEFT_ABORT_NONE || theirs->kind >= WEFT_ABORT_KINDS ||
-        (!of_pe && theirs->pe != -1)) {
-        refuse("it has told a cause that is none");
-        return;
-    }
-    if (run->phase >= WEFT_GRACE) {
-        cause_learn(theirs);
-        return;
-    }
-    job.heard_cause = run->announced = true;
-    if (of_pe && !weft_run_has(run, theirs->pe))
-        atomic_store(&run->control->pe[theirs->pe].pid, theirs->pid);
-    weft_end_begin(run, (struct weft_cause){.kind = (enum weft_end_kind)theirs->kind,
-                                            .pe = theirs->pe,
-                                            .pid = theirs->pid,
-                                            .detail = theirs->detail,
-                                            .state = (enum weft_pe_state)theirs->state});
-}
-
-static void hear_signal(int signal, bool by_terminal) {
-    if (signal < 1 || signal >= NSIG) {
-        refuse("it has sent a signal that is none");
-        return;
-    }
-    bool group = by_terminal || signal == SIGCONT; /* a shell continues the whole job, too */
-    for (int pe = 0; pe < job.run.npes; pe++)
-        (group ? weft_run_signal_group : weft_run_signal)(&job.run, pe, signal);
-    if (weft_catch_is_deadly(signal))
-        weft_end_signaled(&job.run, signal, by_terminal);
-}
-
-static void hear_input(const void *bytes, size_t count) {
-    if (weft_forward_input(job.forward, bytes, count) != 0)
-        refuse("it has sent more input than was asked for");
-}
-
-static void hear(const struct weft_frame *frame, const void *payload) {
-    switch (frame->kind) {
-    case WEFT_TREE_SHARED:
-        hear_shared(payload, frame->bytes);
-        break;
-    case WEFT_TREE_NEWS:
-    case WEFT_TREE_STALL:
-        hear_news(frame, payload);
-        break;
-    case WEFT_TREE_INPUT:
-        hear_input(payload, frame->bytes);
-        break;
-    case WEFT_TREE_TAKEN:
-        weft_forward_taken(job.forward, (size_t)(frame->value > 0 ? frame->value : 0));
-        break;
-    case WEFT_TREE_SIGNAL:
-        hear_signal(frame->value, frame->pe == 1);
-        break;
-    case WEFT_TREE_CAUSE:
-        if (frame->bytes == sizeof(struct weft_tree_cause))
-            hear_cause(payload);
-        else
-            refuse("it has told a cause of a wrong size");
-        break;
-    case WEFT_TREE_CLOSED:
-        weft_forward_close(job.forward, frame->value);
-        break;
-    case WEFT_TREE_BYE:
-        job.bye = true;
-        break;
-    default:
-        refuse("it has sent a frame of no known kind");
-    }
-}
+/* --- The life of a daemon --------------------------------------------------------------------- */
 
 static void hear_all(void) {
     struct weft_frame frame;
     const void *payload;
     while (weft_uplink_next(job.front, &frame, &payload))
-        hear(&frame, payload);
+        weft_daemon_hear(&job, &frame, payload);
 }
-
-/* --- The life of a daemon --------------------------------------------------------------------- */
 
 /* Until all hosts are there. PEs are started only then, so nothing has to be taken back. */
 static int go_await(void) {
     struct pollfd polls[WEFT_UPLINK_POLLS];
-    struct weft_frame frame = {0};
+    struct weft_frame frame;
     const void *payload;
-    while (frame.kind != WEFT_TREE_GO) {
+    while (job.phase == WEFT_TREE_BEFORE_GO) {
         weft_uplink_polls(job.front, polls);
         poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(job.front));
         weft_uplink_turn(job.front, polls);
-        if (!weft_uplink_next(job.front, &frame, &payload) && weft_uplink_lost(job.front))
+        if (weft_uplink_next(job.front, &frame, &payload))
+            weft_daemon_hear(&job, &frame, payload);
+        else if (weft_uplink_lost(job.front))
             return -EPIPE; /* the front says why, where it can */
-        if (frame.kind == WEFT_TREE_BYE)
-            return -ECANCELED;
     }
     return 0;
 }
@@ -362,7 +236,7 @@ static void turn(void) {
     weft_forward_serve(job.forward, polls + WEFT_UPLINK_POLLS);
     tell_gathered();
     weft_news_tell(job.news);
-    if (weft_uplink_lost(job.front) && !job.bye && !job.done)
+    if (weft_uplink_lost(job.front) && !job.bye && job.phase != WEFT_TREE_AFTER_DONE)
         front_mourn();
 }
 
@@ -383,7 +257,7 @@ static void job_watch(void) {
         bool over = weft_serve_is_over(&job.run);
         if (over && weft_uplink_lost(job.front))
             return;
-        if (over && !job.done && output_is_through())
+        if (over && job.phase != WEFT_TREE_AFTER_DONE && output_is_through())
             tell_done();
     }
 }
@@ -428,5 +302,6 @@ int weft_daemon_main(void) {
     job_watch();
     weft_end_tell_foreign(&job.run);
     parting_await();
+    weft_forward_free(job.forward);
     return 0;
 }

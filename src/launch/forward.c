@@ -87,6 +87,17 @@ static void end_close(int *fd) {
     *fd = -1;
 }
 
+void weft_forward_free(struct weft_forward *forward) {
+    for (int i = 0; i < forward->nstreams; i++) {
+        end_close(&forward->stream[i].source);
+        end_close(&forward->stream[i].feed);
+    }
+    end_close(&forward->input.source);
+    end_close(&forward->input.feed);
+    free(forward->input.waiting);
+    free(forward);
+}
+
 void weft_forward_start(struct weft_forward *forward) {
     for (int i = 0; i < forward->nstreams; i++)
         end_close(&forward->stream[i].feed);

@@ -24,6 +24,9 @@ struct weft_forward_above {
 int weft_forward_open(struct weft_forward **forward, int npes,
                       const struct weft_forward_above *above);
 
+/* Closes all pipes. */
+void weft_forward_free(struct weft_forward *forward);
+
 /* Points the standard streams to its pipes, in the child that becomes this PE. */
 void weft_forward_redirect(const struct weft_forward *forward, int pe);
 

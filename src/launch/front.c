@@ -116,8 +116,10 @@ static void others_late(const struct weft_front *front, int host, char *text, si
 static void start_is_late(struct weft_front *front) {
     char others[320];
     int host = 0;
-    while (front->host[host].state != WEFT_HOST_STARTED)
+    while (host < front->nhosts && front->host[host].state != WEFT_HOST_STARTED)
         host++;
+    if (host == front->nhosts)
+        return; /* all have answered: the phase has ended */
     const struct weft_branch_child *child = &front->branch.child[front->host[host].child];
     others_late(front, host, others, sizeof others);
     if (child->came)
@@ -137,7 +139,7 @@ static void start_is_late(struct weft_front *front) {
                           weft_env.start_timeout, others, weft_door_port(front->branch.door));
 }
 
-static void time_serve(struct weft_front *front) {
+void weft_front_time(struct weft_front *front) {
     int64_t now = weft_clock_ms();
     weft_branch_turn(&front->branch);
     if (front->phase == WEFT_FRONT_STARTING && now >= front->phase_ends_ms)
@@ -192,7 +194,7 @@ static void front_watch(struct weft_front *front) {
         polls_fill(front, polls);
         if (poll(polls, count, WEFT_TREE_BEAT_MS / 2) > 0)
             polls_serve(front, polls);
-        time_serve(front);
+        weft_front_time(front);
     }
 }
 

@@ -70,6 +70,10 @@ struct weft_front {
 /* Runs the job of a list with other hosts on it; the exit status. */
 int weft_front_main(const struct weft_options *options);
 
+/* Does what is due by now: gives up hosts that have not answered, and ends what has taken too long.
+ */
+void weft_front_time(struct weft_front *front);
+
 /* front_start.c. 0 or -errno, said. */
 int weft_front_start(struct weft_front *front, const struct weft_branch_plan *plan);
 

@@ -34,12 +34,18 @@ static bool frame_fits(const struct weft_frame *frame, size_t bytes) {
     return frame->bytes == bytes;
 }
 
+static bool pe_is_of(const struct weft_front *front, int host, int pe) {
+    return pe >= 0 && pe < front->npes && front->host_of[pe] == host;
+}
+
 static bool hello_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
     struct weft_tree_hello hello;
-    if (!frame_fits(frame, sizeof hello) || front->host[host].state != WEFT_HOST_STARTED)
+    if (!frame_fits(frame, sizeof hello))
         return false;
     memcpy(&hello, payload, sizeof hello);
+    if (hello.cores < 1)
+        return false;
     hello.version[sizeof hello.version - 1] = '\0';
     bool ours = hello.layout == WEFT_TREE_LAYOUT && !strcmp(hello.version, WEFT_VERSION_STRING);
     if (!ours)
@@ -132,7 +138,7 @@ static bool news_hear(struct weft_front *front, int host, const struct weft_fram
         return false;
     for (size_t at = 0; at < frame->bytes; at += sizeof news) {
         memcpy(&news, (const unsigned char *)payload + at, sizeof news);
-        if (news.pe < 0 || news.pe >= front->npes || front->host_of[news.pe] != host)
+        if (!pe_is_of(front, host, news.pe))
             return false;
         front->news[news.pe] = news;
     }
@@ -143,7 +149,8 @@ static bool news_hear(struct weft_front *front, int host, const struct weft_fram
 /* Other hosts show it to PEs that wait for this one. */
 static bool stall_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
-    if (frame->pe < 0 || frame->pe >= front->npes || front->host_of[frame->pe] != host ||
+    bool place = (frame->value & ~0x1ff) == 0 && (frame->value & 0xff) < WEFT_STALLS;
+    if (!pe_is_of(front, host, frame->pe) || !place ||
         (frame->bytes && frame->bytes != sizeof(struct weft_stall_facts)))
         return false;
     weft_front_send_all(front, host, *frame, payload);
@@ -153,8 +160,8 @@ static bool stall_hear(struct weft_front *front, int host, const struct weft_fra
 static bool output_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                         const void *payload) {
     struct weft_front_host *it = &front->host[host];
-    bool right = frame->pe >= 0 && frame->pe < front->npes && front->host_of[frame->pe] == host &&
-                 (frame->value == 1 || frame->value == 2) && frame->bytes <= WEFT_TREE_PIECE_MAX &&
+    bool right = pe_is_of(front, host, frame->pe) && (frame->value == 1 || frame->value == 2) &&
+                 frame->bytes <= WEFT_TREE_PIECE_MAX &&
                  it->untaken + (int32_t)frame->bytes <= WEFT_TREE_OUTPUT_MAX + WEFT_TREE_PIECE_MAX;
     if (!right)
         return false;
@@ -172,7 +179,7 @@ static bool taken_hear(struct weft_front *front, int host, const struct weft_fra
 /* Of a host that does not beat either, the beats tell more: it comes back or is lost, and a PE that
  * still cannot reach it says so again. */
 static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause) {
-    if (cause.detail < 0 || cause.detail >= front->nhosts || cause.detail == from)
+    if (cause.detail == from)
         return false;
     const struct weft_front_host *other = &front->host[cause.detail];
     const struct weft_frames *frames = front->branch.child[other->child].frames;
@@ -186,7 +193,8 @@ static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause
  * them, that it was signaled. */
 static bool cause_is_of(const struct weft_front *front, int host,
                         const struct weft_tree_cause *cause) {
-    bool of_pe = cause->pe >= 0 && cause->pe < front->npes;
+    if (!weft_tree_cause_is_sound(cause, front->npes, front->nhosts))
+        return false;
     switch (cause->kind) {
     case WEFT_ABORT_DIED:
     case WEFT_ABORT_EXITED:
@@ -194,11 +202,9 @@ static bool cause_is_of(const struct weft_front *front, int host,
     case WEFT_ABORT_ERROR:
     case WEFT_ABORT_EXECED:
     case WEFT_ABORT_CUT:
-        return of_pe && front->host_of[cause->pe] == host;
-    case WEFT_ABORT_LEFT:
-        return of_pe;
+        return pe_is_of(front, host, cause->pe);
     default:
-        return cause->kind == WEFT_ABORT_LAUNCHER && cause->pe == -1;
+        return cause->kind == WEFT_ABORT_LEFT || cause->kind == WEFT_ABORT_LAUNCHER;
     }
 }
 
@@ -267,9 +273,14 @@ static bool line_hear(struct weft_front *front, int host, const struct weft_fram
 static bool done_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                       const void *payload) {
     struct weft_front_host *it = &front->host[host];
-    if (!frame_fits(frame, sizeof it->done) || it->state != WEFT_HOST_ANSWERED)
+    struct weft_tree_done done;
+    if (!frame_fits(frame, sizeof done))
         return false;
-    memcpy(&it->done, payload, sizeof it->done);
+    memcpy(&done, payload, sizeof done);
+    if (!weft_tree_done_is_sound(&done, it->npes) ||
+        (done.first_status && !pe_is_of(front, host, done.first_pe)))
+        return false;
+    it->done = done;
     it->state = WEFT_HOST_DONE;
     if (it->done.first_status && front->first_host < 0)
         front->first_host = host;
@@ -278,11 +289,20 @@ static bool done_hear(struct weft_front *front, int host, const struct weft_fram
     return true;
 }
 
-/* False: no daemon of ours says that now. */
+static enum weft_tree_phase phase_of(const struct weft_front *front, int host) {
+    if (front->host[host].state == WEFT_HOST_STARTED)
+        return WEFT_TREE_BEFORE_HELLO;
+    if (front->host[host].state != WEFT_HOST_ANSWERED)
+        return WEFT_TREE_AFTER_DONE;
+    return front->phase == WEFT_FRONT_STARTING ? WEFT_TREE_BEFORE_GO : WEFT_TREE_AT_WORK;
+}
+
+/* False: no daemon of ours says that now. A front that is over hears nothing any more. */
 static bool frame_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
-    bool started = front->host[host].state != WEFT_HOST_STARTED;
-    if (!started && frame->kind != WEFT_TREE_HELLO)
+    if (front->phase == WEFT_FRONT_OVER)
+        return true;
+    if (!weft_tree_may_rise(frame->kind, phase_of(front, host)))
         return false;
     switch (frame->kind) {
     case WEFT_TREE_HELLO:

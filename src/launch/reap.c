@@ -161,7 +161,7 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
         job_end_by(run, pe, WEFT_ABORT_ERROR, report.status);
         break;
     case WEFT_HUB_BLAMED:
-        job_end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status);
+        job_end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status & 0xff);
         break;
     case WEFT_HUB_CUT: /* whether the other host lives, is known above */
         if (run->above)

@@ -106,6 +106,13 @@ static bool all_done(void) {
     return done;
 }
 
+/* Beats and silence are the branch's own: it has heard of all just now. */
+static void front_late(void) {
+    front.branch.silence_ns = UINT64_MAX / 2;
+    front.phase_ends_ms = 0;
+    weft_front_time(&front);
+}
+
 /* All are heard in each turn, as after a poll that has shown nothing. */
 static bool front_turn(void) {
     struct pollfd polls[16];
@@ -133,6 +140,17 @@ static const char *front_look(void) {
     if ((front.phase == WEFT_FRONT_ENDING) != (front.cause.kind != WEFT_ABORT_NONE) &&
         front.phase != WEFT_FRONT_OVER)
         return "a job ends without a cause, or does not with one";
+    for (int i = 0; i < FUZZ_HOSTS; i++) {
+        const struct weft_front_host *host = &front.host[i];
+        const struct weft_tree_done *done = &host->done;
+        if (host->state == WEFT_HOST_DONE && front.phase == WEFT_FRONT_STARTING)
+            return "a host is done before its PEs were to start";
+        if (done->status & ~0xff || done->first_status & ~0xff || done->first_pid < 0 ||
+            done->failures < 0 || done->failures > host->npes)
+            return "a host is done with statuses or counts that are none";
+    }
+    if (front.cause.kind == WEFT_ABORT_EXITED && front.cause.detail & ~0xff)
+        return "the job ends by an exit status that is none";
     char text[WEFT_CAUSE_TEXT_BYTES];
     weft_cause_text(&front.cause, text, sizeof text);
     return NULL;
@@ -153,6 +171,7 @@ const struct scene scene_front = {.nlines = CHILDREN,
                                   .hosts = {{0, 2}, {2, 1}},
                                   .open = front_open,
                                   .complete = hello_complete,
+                                  .late = front_late,
                                   .turn = front_turn,
                                   .look = front_look,
                                   .close = front_close};

@@ -15,7 +15,8 @@ const int32_t fuzz_host_of[FUZZ_PES] = {0, 1, 0, 1, 1, 2};
 static const struct scene *const scenes[SCENES] = {[SCENE_FRONT] = &scene_front,
                                                    [SCENE_CALLERS] = &scene_callers,
                                                    [SCENE_AGENT] = &scene_agent,
-                                                   [SCENE_PLACES] = &scene_places};
+                                                   [SCENE_PLACES] = &scene_places,
+                                                   [SCENE_DAEMON] = &scene_daemon};
 
 /* An input as it is read. */
 struct reader {
@@ -93,6 +94,10 @@ static void step_run(const struct scene *scene, struct reader *reader) {
         break;
     case STEP_END:
         line_end(line);
+        break;
+    case STEP_LATE:
+        if (scene->late)
+            scene->late();
         break;
     case STEPS:
         break;

@@ -8,6 +8,7 @@
  *                            HELLO is zero and changes from version to version
  *   STEP_RAW    bytes (2)    the bytes that follow, as they are
  *   STEP_END                 nothing more
+ *   STEP_LATE                time passes, and what is late by then happens
  *
  * A scene is the one in the middle, and those who speak to it. */
 #ifndef TESTS_LAUNCH_FUZZ_INPUT_H
@@ -20,7 +21,7 @@
 enum { FUZZ_PES = 6, FUZZ_HOSTS = 3 };
 extern const int32_t fuzz_host_of[FUZZ_PES];
 
-enum step { STEP_FRAME, STEP_RAW, STEP_END, STEPS };
+enum step { STEP_FRAME, STEP_RAW, STEP_END, STEP_LATE, STEPS };
 
 struct scene {
     int nlines;
@@ -29,13 +30,21 @@ struct scene {
     } hosts[4];
     void (*open)(void);
     void (*complete)(uint32_t kind, uint8_t *payload, size_t bytes); /* NULL: nothing */
+    void (*late)(void);        /* NULL: nothing is ever late */
     bool (*turn)(void);        /* hears what has been said; false: it is over */
     const char *(*look)(void); /* what makes no sense in what it knows by now; or NULL */
     bool (*close)(void);       /* true: it has come to where a whole job would come */
 };
 
-enum scene_number { SCENE_FRONT, SCENE_CALLERS, SCENE_AGENT, SCENE_PLACES, SCENES };
-extern const struct scene scene_front, scene_callers, scene_agent, scene_places;
+enum scene_number {
+    SCENE_FRONT,
+    SCENE_CALLERS,
+    SCENE_AGENT,
+    SCENE_PLACES,
+    SCENE_DAEMON,
+    SCENES,
+};
+extern const struct scene scene_front, scene_callers, scene_agent, scene_places, scene_daemon;
 
 void input_open(void);
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The picture in boot/tree.h as two tables, and the checks of fields that both sides make. */
+#include "boot/tree.h"
+#include "boot/control.h"
+
+enum {
+    GREETING = 1 << WEFT_TREE_BEFORE_HELLO,
+    WAITING = 1 << WEFT_TREE_BEFORE_GO,
+    WORKING = 1 << WEFT_TREE_AT_WORK,
+    PARTING = 1 << WEFT_TREE_AFTER_DONE,
+    STATUS_MAX = 255,
+    SIGNAL_MAX = 64,
+};
+
+/* Output and lines of a host whose PEs are over may follow its DONE: after an early end of the job
+ * the rest of the output is not waited for. */
+static const uint8_t rises[] = {
+    [WEFT_TREE_HELLO] = GREETING,
+    [WEFT_TREE_GAVE] = WORKING,
+    [WEFT_TREE_NEWS] = WORKING | PARTING,
+    [WEFT_TREE_OUTPUT] = WORKING | PARTING,
+    [WEFT_TREE_TAKEN] = WORKING | PARTING,
+    [WEFT_TREE_CAUSE] = WORKING,
+    [WEFT_TREE_LINE] = WAITING | WORKING | PARTING,
+    [WEFT_TREE_DONE] = WORKING,
+    [WEFT_TREE_STALL] = WORKING | PARTING,
+};
+
+/* A front that is told to end while it starts sends the signal or the cause to all that have come.
+ * Frames of others may cross the DONE of a host. */
+static const uint8_t descends[] = {
+    [WEFT_TREE_GO] = WAITING,
+    [WEFT_TREE_SHARED] = WORKING | PARTING,
+    [WEFT_TREE_NEWS] = WORKING | PARTING,
+    [WEFT_TREE_INPUT] = WORKING | PARTING,
+    [WEFT_TREE_TAKEN] = WORKING | PARTING,
+    [WEFT_TREE_SIGNAL] = WAITING | WORKING | PARTING,
+    [WEFT_TREE_CAUSE] = WAITING | WORKING | PARTING,
+    [WEFT_TREE_BYE] = PARTING,
+    [WEFT_TREE_STALL] = WORKING | PARTING,
+    [WEFT_TREE_CLOSED] = WAITING | WORKING | PARTING,
+};
+
+bool weft_tree_may_rise(uint32_t kind, enum weft_tree_phase phase) {
+    return kind < sizeof rises && rises[kind] >> phase & 1;
+}
+
+bool weft_tree_may_descend(uint32_t kind, enum weft_tree_phase phase) {
+    return kind < sizeof descends && descends[kind] >> phase & 1;
+}
+
+static bool is_within(int32_t number, int32_t least, int32_t most) {
+    return number >= least && number <= most;
+}
+
+bool weft_tree_cause_is_sound(const struct weft_tree_cause *cause, int npes, int nhosts) {
+    bool of_pe = is_within(cause->pe, 0, npes - 1) && cause->pid >= 0, of_none = cause->pe == -1;
+    switch (cause->kind) {
+    case WEFT_ABORT_DIED:
+        return of_pe && is_within(cause->detail, 0, SIGNAL_MAX);
+    case WEFT_ABORT_EXITED:
+    case WEFT_ABORT_LEFT:
+        return of_pe && is_within(cause->detail, 0, STATUS_MAX);
+    case WEFT_ABORT_CUT:
+        return of_pe && is_within(cause->detail, 0, nhosts - 1);
+    case WEFT_ABORT_GLOBAL_EXIT:
+    case WEFT_ABORT_ERROR:
+    case WEFT_ABORT_EXECED:
+        return of_pe;
+    case WEFT_ABORT_HOST:
+        return of_none && is_within(cause->detail, 0, nhosts - 1);
+    case WEFT_ABORT_LAUNCHER:
+        return of_none && is_within(cause->detail, 1, SIGNAL_MAX);
+    case WEFT_ABORT_TIMEOUT:
+        return of_none && cause->detail > 0;
+    case WEFT_ABORT_FRONT:
+        return of_none;
+    default:
+        return false;
+    }
+}
+
+bool weft_tree_done_is_sound(const struct weft_tree_done *done, int npes) {
+    bool failed = done->first_status != 0;
+    return is_within(done->status, 0, STATUS_MAX) && is_within(done->first_status, 0, STATUS_MAX) &&
+           done->first_pid >= 0 && is_within(done->failures, 0, failed ? npes : 0);
+}

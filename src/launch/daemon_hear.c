@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The front has the key, but may be broken or of another version: it does not choose what memory
+ * the daemon reads and writes. */
+#include <string.h>
+#include "boot/hub.h"
+#include "launch/daemon.h"
+#include "launch/end.h"
+#include "launch/reap.h"
+
+static void refuse(struct weft_daemon *daemon, const char *why) {
+    weft_uplink_refuse(daemon->front, why);
+}
+
+static void hear_shared(struct weft_daemon *daemon, const unsigned char *payload, size_t bytes) {
+    struct weft_tree_round round;
+    if (bytes < sizeof round) {
+        refuse(daemon, "it has shared what is no round");
+        return;
+    }
+    memcpy(&round, payload, sizeof round);
+    if (!daemon->run.hub)
+        return; /* the job ends */
+    if (round.round != daemon->round ||
+        weft_hub_complete(daemon->run.hub, payload + sizeof round, bytes - sizeof round) != 0)
+        refuse(daemon, "it has shared a round that nobody waits for");
+    daemon->round++;
+}
+
+/* Some PE that is waited for may have joined. */
+static void hear_news(struct weft_daemon *daemon, const struct weft_frame *frame,
+                      const void *payload) {
+    const char *objection = weft_news_hear(daemon->news, frame, payload);
+    if (objection)
+        refuse(daemon, objection);
+    else
+        weft_reap_judge_absent(&daemon->run);
+}
+
+/* How the culprit died may be known later than that it did. */
+static void cause_learn(struct weft_daemon *daemon, const struct weft_tree_cause *theirs) {
+    struct weft_cause *cause = &daemon->run.cause;
+    if (daemon->heard_cause && cause->kind == WEFT_ABORT_DIED && theirs->pe == cause->pe &&
+        cause->detail == 0 && theirs->kind == WEFT_ABORT_DIED) {
+        cause->detail = theirs->detail;
+        atomic_store(&daemon->run.control->abort_detail, theirs->detail);
+    }
+}
+
+static void hear_cause(struct weft_daemon *daemon, const void *payload, size_t bytes) {
+    struct weft_run *run = &daemon->run;
+    struct weft_tree_cause theirs;
+    if (bytes != sizeof theirs) {
+        refuse(daemon, "it has told a cause of a wrong size");
+        return;
+    }
+    memcpy(&theirs, payload, sizeof theirs);
+    if (!weft_tree_cause_is_sound(&theirs, daemon->start.options.npes, daemon->start.nhosts)) {
+        refuse(daemon, "it has told a cause that is none");
+        return;
+    }
+    if (daemon->phase == WEFT_TREE_BEFORE_GO)
+        return; /* no PE has been started, and the front will close the connection */
+    if (run->phase >= WEFT_GRACE) {
+        cause_learn(daemon, &theirs);
+        return;
+    }
+    daemon->heard_cause = run->announced = true;
+    if (theirs.pe >= 0 && !weft_run_has(run, theirs.pe))
+        atomic_store(&run->control->pe[theirs.pe].pid, theirs.pid);
+    weft_end_begin(run, (struct weft_cause){.kind = (enum weft_end_kind)theirs.kind,
+                                            .pe = theirs.pe,
+                                            .pid = theirs.pid,
+                                            .detail = theirs.detail,
+                                            .state = (enum weft_pe_state)theirs.state});
+}
+
+static void hear_signal(struct weft_daemon *daemon, int signal, bool by_terminal) {
+    struct weft_run *run = &daemon->run;
+    if (!weft_catch_is_forwarded(signal)) {
+        refuse(daemon, "it has sent a signal that is not passed on");
+        return;
+    }
+    if (daemon->phase == WEFT_TREE_BEFORE_GO)
+        return;                                    /* no PE has been started */
+    bool group = by_terminal || signal == SIGCONT; /* a shell continues the whole job, too */
+    for (int pe = 0; pe < run->npes; pe++)
+        (group ? weft_run_signal_group : weft_run_signal)(run, pe, signal);
+    if (weft_catch_is_deadly(signal))
+        weft_end_signaled(run, signal, by_terminal);
+}
+
+static void hear_taken(struct weft_daemon *daemon, int count) {
+    if (count < 0)
+        refuse(daemon, "it has taken less output than none");
+    else
+        weft_forward_taken(daemon->forward, (size_t)count);
+}
+
+static void hear_closed(struct weft_daemon *daemon, int stream) {
+    if (stream != 1 && stream != 2)
+        refuse(daemon, "it has closed a stream that is none");
+    else if (daemon->phase != WEFT_TREE_BEFORE_GO)
+        weft_forward_close(daemon->forward, stream);
+}
+
+void weft_daemon_hear(struct weft_daemon *daemon, const struct weft_frame *frame,
+                      const void *payload) {
+    if (!weft_tree_may_descend(frame->kind, daemon->phase)) {
+        refuse(daemon, "it has sent a frame that does not belong here");
+        return;
+    }
+    switch (frame->kind) {
+    case WEFT_TREE_GO:
+        daemon->phase = WEFT_TREE_AT_WORK;
+        break;
+    case WEFT_TREE_SHARED:
+        hear_shared(daemon, payload, frame->bytes);
+        break;
+    case WEFT_TREE_NEWS:
+    case WEFT_TREE_STALL:
+        hear_news(daemon, frame, payload);
+        break;
+    case WEFT_TREE_INPUT:
+        if (weft_forward_input(daemon->forward, payload, frame->bytes) != 0)
+            refuse(daemon, "it has sent more input than was asked for");
+        break;
+    case WEFT_TREE_TAKEN:
+        hear_taken(daemon, frame->value);
+        break;
+    case WEFT_TREE_SIGNAL:
+        hear_signal(daemon, frame->value, frame->pe == 1);
+        break;
+    case WEFT_TREE_CAUSE:
+        hear_cause(daemon, payload, frame->bytes);
+        break;
+    case WEFT_TREE_CLOSED:
+        hear_closed(daemon, frame->value);
+        break;
+    case WEFT_TREE_BYE:
+        daemon->bye = true;
+        break;
+    }
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon of the first host: its front speaks by line 0. Its PEs have no processes, but sockets,
+ * by which they give to an exchange each time that time passes, twice; then they are over. */
+#include "launch/daemon.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "boot/hub.h"
+#include "boot/stall.h"
+#include "boot/wire.h"
+#include "launch/end.h"
+#include "input.h"
+#include "line.h"
+
+enum { ROUNDS = 2 };
+
+static struct weft_daemon tested;
+static struct weft_control *control;
+static int pe_end[FUZZ_PES], given;
+static const char *wrong;
+
+/* --- In place of launch/uplink.c -------------------------------------------------------------- */
+
+struct weft_uplink {
+    struct weft_frames *frames;
+    const char *lost;
+};
+
+static struct weft_uplink uplink;
+
+int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start) {
+    (void)opened, (void)start;
+    return -1;
+}
+
+void weft_uplink_close(struct weft_uplink *it) {
+    (void)it;
+}
+
+const char *weft_uplink_network(const struct weft_uplink *it) {
+    (void)it;
+    return "";
+}
+
+const char *weft_uplink_address(const struct weft_uplink *it) {
+    (void)it;
+    return NULL;
+}
+
+void weft_uplink_send(struct weft_uplink *it, const struct weft_frame *frame, const void *payload) {
+    weft_frames_send(it->frames, frame, payload);
+}
+
+void weft_uplink_polls(const struct weft_uplink *it, struct pollfd polls[WEFT_UPLINK_POLLS]) {
+    (void)it, (void)polls;
+}
+
+int weft_uplink_patience_ms(const struct weft_uplink *it) {
+    (void)it;
+    return 0;
+}
+
+void weft_uplink_turn(struct weft_uplink *it, const struct pollfd polls[WEFT_UPLINK_POLLS]) {
+    (void)it, (void)polls;
+}
+
+bool weft_uplink_next(struct weft_uplink *it, struct weft_frame *frame, const void **payload) {
+    int some = it->lost ? 0 : weft_frames_next(it->frames, frame, payload);
+    if (some < 0)
+        it->lost = "gone";
+    return some == 1;
+}
+
+void weft_uplink_refuse(struct weft_uplink *it, const char *why) {
+    it->lost = why;
+}
+
+const char *weft_uplink_lost(const struct weft_uplink *it) {
+    return it->lost;
+}
+
+/* --- Those above ------------------------------------------------------------------------------ */
+
+static void tell_ending(struct weft_run *run) {
+    if (run->cause.pe < -1 || run->cause.pe >= FUZZ_PES)
+        wrong = "the job ends because of a PE that is none";
+}
+
+static void tell_cut(struct weft_run *run, int pe, int host) {
+    (void)run, (void)pe, (void)host;
+}
+
+static void tell_line(struct weft_run *run, bool of_cause, const char *line) {
+    (void)run, (void)of_cause, (void)line;
+}
+
+static void tell_output(void *owner, int pe, int stream, const void *bytes, size_t count) {
+    (void)owner, (void)pe, (void)stream, (void)bytes, (void)count;
+}
+
+static void tell_taken(void *owner, size_t count) {
+    (void)owner, (void)count;
+}
+
+static void tell_news(void *owner, const struct weft_frame *frame, const void *payload) {
+    (void)owner, (void)frame, (void)payload;
+}
+
+/* --- The scene -------------------------------------------------------------------------------- */
+
+static void control_clear(void) {
+    if (!control && weft_control_create(FUZZ_PES, FUZZ_HOSTS, &control, NULL))
+        abort();
+    atomic_store(&control->abort, WEFT_ABORT_NONE);
+    atomic_store(&control->abort_claimed, 0);
+    for (int pe = 0; pe < FUZZ_PES; pe++)
+        memset(&control->pe[pe].pid, 0,
+               sizeof control->pe[pe] - offsetof(struct weft_control_pe, pid));
+}
+
+static void pes_open(struct weft_run *run) {
+    static const struct weft_program program;
+    int sockets[FUZZ_PES], pair[2];
+    for (int pe = 0; pe < FUZZ_PES; pe++) {
+        bool here = weft_boot_is_here(pe);
+        if (here && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+            abort();
+        sockets[pe] = here ? pair[0] : -1;
+        pe_end[pe] = here ? pair[1] : -1;
+        run->pe[pe] =
+            (struct weft_run_pe){.program = here ? &program : NULL, .reaped = true, .life = -1};
+    }
+    if (weft_hub_open(&run->hub, sockets, FUZZ_PES))
+        abort();
+}
+
+static void daemon_open(void) {
+    static const struct weft_run_above above = {tell_ending, tell_cut, tell_line};
+    static const struct weft_forward_above streams = {tell_output, tell_taken, NULL};
+    static const struct weft_options options = {.npes = FUZZ_PES};
+    control_clear();
+    uplink = (struct weft_uplink){.lost = NULL};
+    tested = (struct weft_daemon){
+        .start = {.nhosts = FUZZ_HOSTS, .options = options},
+        .front = &uplink,
+        .phase = WEFT_TREE_BEFORE_GO,
+        .run = {.options = &options, .npes = FUZZ_PES, .control = control, .above = &above}};
+    tested.run.pe = calloc(FUZZ_PES, sizeof *tested.run.pe);
+    if (!tested.run.pe || weft_frames_open(&uplink.frames, line_open(0)) ||
+        weft_forward_open(&tested.forward, FUZZ_PES, &streams) ||
+        weft_news_open(&tested.news, control, FUZZ_PES, tell_news, NULL))
+        abort();
+    pes_open(&tested.run);
+    given = 0;
+    wrong = NULL;
+}
+
+static void round_give(void) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE, .bytes = sizeof given};
+    struct weft_wire_body body = {.payload = &given, .bytes = sizeof given};
+    struct weft_hub_report report;
+    struct weft_hub_gathered gathered = {.all = NULL};
+    given++;
+    for (int pe = 0; pe < FUZZ_PES; pe++)
+        if (pe_end[pe] >= 0) {
+            weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT);
+            weft_hub_serve(tested.run.hub, pe, &report);
+        }
+    if (!weft_hub_gather(tested.run.hub, &gathered))
+        wrong = "what the PEs of this host give is not gathered";
+    free(gathered.all);
+}
+
+static void daemon_late(void) {
+    if (tested.phase != WEFT_TREE_AT_WORK)
+        return;
+    if (given == ROUNDS || !tested.run.hub)
+        tested.phase = WEFT_TREE_AFTER_DONE;
+    else if (!weft_hub_is_pending(tested.run.hub))
+        round_give();
+}
+
+static void shares_take(void) {
+    static unsigned char bytes[WEFT_WIRE_PAYLOAD_MAX + 64];
+    for (int pe = 0; pe < FUZZ_PES; pe++)
+        while (pe_end[pe] >= 0 && recv(pe_end[pe], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+            continue;
+}
+
+static bool daemon_turn(void) {
+    struct weft_frame frame;
+    const void *payload;
+    while (weft_uplink_next(&uplink, &frame, &payload))
+        weft_daemon_hear(&tested, &frame, payload);
+    shares_take();
+    return !uplink.lost && !tested.bye;
+}
+
+static const char *daemon_look(void) {
+    struct weft_stall_facts facts;
+    for (int pe = 0; pe < FUZZ_PES; pe++) {
+        for (int place = 0; place < WEFT_STALLS; place++)
+            if (weft_stall_read(&control->pe[pe].stall[place], &facts) &&
+                (!memchr(facts.call, 0, sizeof facts.call) ||
+                 !memchr(facts.where, 0, sizeof facts.where)))
+                return "what a PE waits for has no end";
+        if (weft_boot_is_here(pe) && atomic_load(&control->pe[pe].pid))
+            return "the front has written to the entry of a PE of this host";
+    }
+    if (tested.phase == WEFT_TREE_BEFORE_GO && tested.run.phase != WEFT_RUNNING)
+        return "the front has ended PEs that were not started";
+    if (tested.run.phase >= WEFT_GRACE) {
+        int status = weft_end_status(&tested.run);
+        if (status < 0 || status > 255)
+            return "the host ends with a status that is none";
+    }
+    return wrong;
+}
+
+static bool daemon_close(void) {
+    bool whole = tested.bye && !uplink.lost && tested.round == ROUNDS;
+    weft_hub_close(tested.run.hub);
+    weft_frames_close(uplink.frames);
+    weft_forward_free(tested.forward);
+    weft_news_close(tested.news);
+    for (int pe = 0; pe < FUZZ_PES; pe++)
+        if (pe_end[pe] >= 0)
+            close(pe_end[pe]);
+    free(tested.run.pe);
+    return whole;
+}
+
+const struct scene scene_daemon = {.nlines = 1,
+                                   .hosts = {{0, 1}},
+                                   .open = daemon_open,
+                                   .late = daemon_late,
+                                   .turn = daemon_turn,
+                                   .look = daemon_look,
+                                   .close = daemon_close};
