@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection between PEs of two hosts: frames (boot/frames.h) over TLS, and beats both ways. The
- * other side is lost when its process has ended, or when its host has acknowledged nothing for
- * WEFT_HOST_TIMEOUT: a process that is stopped, or gets no processor, has a kernel that still does,
- * and is not lost. */
+ * other side is lost when its process has ended, or when its host has sent and
+ * acknowledged nothing new for WEFT_HOST_TIMEOUT: a process that is stopped, or gets no processor,
+ * has a kernel that still does, and is not lost. */
 #ifndef WEFT_BOOT_SPOKE_H
 #define WEFT_BOOT_SPOKE_H
 
@@ -27,7 +27,10 @@ enum weft_spoke_end {
 struct weft_spoke {
     struct weft_frames *frames; /* NULL: there is none */
     enum weft_spoke_end end;
-    uint64_t beat_ns, turn_ns, heard_ns, silence_ns;
+    uint64_t beat_ns, turn_ns, silence_ns;
+    uint64_t heard_ns;                    /* when the last sign of life was noticed, */
+    uint64_t said_ns;                     /* and by what the next is known: bytes that were read, */
+    uint64_t acked_bytes, received_bytes; /* and those that the kernel counts */
 };
 
 /* Takes over a connection whose handshake is done, also on failure. 0, or -ENOMEM, logged. */

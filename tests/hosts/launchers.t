@@ -52,13 +52,40 @@ def hosts_lost():
         job.expect_named(r"host h1 \(PEs 1, 2\) does not answer|host h0 \(PEs 0, 3\) does not answer", SILENCE + 2 * SOON)
         expect_empty()
         verbs.link(host, "up")
-    job = Processes(["h0", "h1"], "wait").running()
-    verbs.deaf("h1", "h0")
-    lost = r"host h1 \(PE 1\) does not answer|host h0 \(PE 0\) does not answer|PE 0 \(pid \d+ on h0\) cannot reach host h1 \(PE 1\)"
-    try:
-        job.expect_named(lost, SILENCE + 2 * SOON)
-    finally:
-        verbs.deaf("h1")
+    lost = r"host h\d \(PE \d\) does not answer|PE \d \(pid \d+ on h\d\) cannot reach host h\d \(PE \d\)"
+    for deaf, other in (("h1", "h0"), ("h0", "h1")):
+        job = Processes(["h0", "h1"], "wait").running()
+        verbs.deaf(deaf, other)
+        try:
+            job.expect_named(lost, SILENCE + 1.5 * SOON)
+        finally:
+            verbs.deaf(deaf)
+
+
+def connected(host):
+    rows = pathlib.Path(f"/proc/{verbs.pid_of(host)}/net/tcp").read_text().splitlines()[1:]
+    return any(row.split()[3] == "01" for row in rows)
+
+
+@case("PE 0 ends while others call it: they do not wait for it any more; one that was never there is named, and waited for")
+def callers():
+    job = Processes(["h0", "h1", "h2"], "work", late=1)
+    time.sleep(patience(0.5))  # until PE 0 listens
+    first = [pid for pid, words in verbs.processes("h0") if "starts" in words]
+    for pid in first:
+        os.kill(pid, signal.SIGSTOP)
+    job.pe[1] = job.come(1)
+    wait_until(lambda: connected("h1"), 5, "PE 1 has called")
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+    refused(job.pe[1], "PE 0 of 3 on another host is gone before all PEs had come")
+    job.pe[2] = job.come(2)
+    line = job.pe[2].stderr.readline()
+    assert re.search(r"PE 0 of 3 is on another host, and does not answer yet \([\d.]+ port \d+: Connection refused\)", line), line
+    for pid, words in verbs.processes("h2"):
+        if "starts" in words:
+            os.kill(pid, signal.SIGKILL)
+    expect_empty()
 
 
 @case("two hosts that reach PE 0's and not each other: all name the two")
