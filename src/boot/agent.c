@@ -83,6 +83,12 @@ static void say_cause(void) {
                                    .detail = cause.detail,
                                    .state = cause.state,
                                    .host = cause.pe >= 0 ? weft_boot_host(cause.pe) : -1};
+    if (!weft_tree_cause_is_sound(&told, weft_attachment.npes, agent.nhosts))
+        told =
+            (struct weft_tree_cause){.kind = WEFT_ABORT_ERROR, /* a PE has written over the page */
+                                     .pe = weft_attachment.pe,
+                                     .pid = getpid(),
+                                     .host = agent.here};
     struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told, .pe = -1};
     say(&frame, &told, -1);
     weft_hub_close(agent.hub);
@@ -185,8 +191,7 @@ static bool news_hear(int host, const struct weft_frame *frame, const void *payl
  * lost, and a PE that still cannot reach it says so again: so where turns of this thread are late,
  * all of the time counts. */
 static bool cut_judge(const struct weft_tree_cause *cut) {
-    if (cut->pe < 0 || cut->detail < 0 || cut->detail >= agent.nhosts ||
-        cut->detail == weft_boot_host(cut->pe))
+    if (cut->detail == weft_boot_host(cut->pe))
         return false;
     const struct line *line = &agent.line[cut->detail];
     uint64_t silent_ns = weft_clock_ns() - line->spoke.heard_ns;
@@ -196,12 +201,14 @@ static bool cut_judge(const struct weft_tree_cause *cut) {
     return true;
 }
 
-static bool cause_hear(const struct weft_tree_cause *told, size_t bytes) {
+/* A host tells PE 0's agent of its own PEs, and what it has found out about others. */
+static bool cause_hear(int host, const struct weft_tree_cause *told, size_t bytes) {
     struct weft_control *control = weft_attachment.control;
-    if (bytes != sizeof *told || told->kind == WEFT_ABORT_NONE || told->kind >= WEFT_ABORT_KINDS ||
-        told->pe < -1 || told->pe >= weft_attachment.npes)
+    if (bytes != sizeof *told ||
+        !weft_tree_cause_is_sound(told, weft_attachment.npes, agent.nhosts))
         return false;
-    if (told->pe >= 0 && !weft_boot_is_here(told->pe)) {
+    bool known = is_middle() ? weft_boot_host(told->pe) == host : !weft_boot_is_here(told->pe);
+    if (told->pe >= 0 && known) {
         atomic_store(&control->pe[told->pe].pid, told->pid);
         atomic_store(&control->pe[told->pe].state, told->state);
     }
@@ -236,7 +243,7 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
     case WEFT_TREE_STALL:
         return news_hear(host, frame, payload);
     case WEFT_TREE_CAUSE:
-        return cause_hear(payload, frame->bytes);
+        return cause_hear(host, payload, frame->bytes);
     case WEFT_TREE_BYE:
         agent.line[host].heard_bye = true;
         say_bye(&agent.line[host]);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/clock.h"
+#include "base/env.h"
 #include "boot/callers.h"
 #include "boot/door.h"
 #include "boot/tree.h"
@@ -20,6 +21,8 @@ struct attempt {
     struct weft_addresses addresses;
     unsigned char key[WEFT_TLS_KEY_BYTES];
     uint64_t begin_ns;
+    uint64_t seen_ns; /* when PE 0's port last took a call; 0: never */
+    int refusals;     /* of calls by its host, in this round */
     bool hinted;
     bool refused;  /* in this round somebody did not accept the key */
     char why[256]; /* the last attempt has failed */
@@ -43,10 +46,12 @@ static int call_shake(struct weft_tls *tls) {
 static int address_call(struct attempt *call, const char *address, struct weft_tls **tls) {
     char identity[16];
     int socket = weft_door_connect(address, call->self->job_key.invitation.port, CONNECT_MS);
+    call->refusals += socket == -ECONNREFUSED;
     if (socket < 0) {
         call_fail(call, address, strerror(-socket));
         return -EAGAIN;
     }
+    call->seen_ns = weft_clock_ns();
     snprintf(identity, sizeof identity, "%d", call->self->pe);
     int error = weft_tls_connect(tls, socket, identity, call->key);
     if (error)
@@ -54,6 +59,8 @@ static int address_call(struct attempt *call, const char *address, struct weft_t
     error = call_shake(*tls);
     if (error == 0)
         return 0;
+    if (error == -ETIMEDOUT)
+        call->seen_ns = weft_clock_ns();
     call->refused = call->refused || error == -EACCES;
     call_fail(call, address, error == -ETIMEDOUT ? strerror(-error) : weft_tls_why(*tls));
     weft_tls_close(*tls);
@@ -69,6 +76,16 @@ static void call_hint(struct attempt *call) {
               call->why);
 }
 
+/* Whether PE 0 has ended, or the way to it is cut, which ends the waiting after a round of calls in
+ * vain: its port took a call before, and now its host refuses them at every address, or does not
+ * answer. A PE 0 that was never reached may be late. */
+static bool call_is_lost(struct attempt *call) {
+    bool refused = call->refusals == call->addresses.count;
+    uint64_t silent_ns = weft_clock_ns() - call->seen_ns;
+    call->refusals = 0;
+    return call->seen_ns && (refused || (double)silent_ns > weft_env.host_timeout * 1e9);
+}
+
 static int call_open(struct attempt *call, struct weft_tls **tls) {
     uint64_t limit_ns = call->begin_ns + WEFT_MEET_LIMIT_MS * WEFT_NS_PER_MS;
     for (long pause_ms = 2;; pause_ms = 2 * pause_ms < AGAIN_MS_MAX ? 2 * pause_ms : AGAIN_MS_MAX) {
@@ -80,6 +97,11 @@ static int call_open(struct attempt *call, struct weft_tls **tls) {
         if (call->refused) {
             weft_log("who listens for PE 0 has another key than this job's (%s)", call->why);
             return -EACCES;
+        }
+        if (call_is_lost(call)) {
+            weft_log("PE 0 of %d on another host is gone before all PEs had come (%s)",
+                     call->self->npes, call->why);
+            return -ECONNREFUSED;
         }
         call_hint(call);
         if (weft_clock_ns() > limit_ns)
@@ -158,6 +180,12 @@ bool weft_arrive_refused(struct weft_spoke *spoke, char *why) {
 
 void weft_arrive_say(struct weft_spoke *spoke, enum weft_arrival_kind kind) {
     weft_spoke_send(spoke, &(struct weft_frame){.kind = kind, .pe = -1}, NULL);
+}
+
+void weft_arrive_give_up(struct weft_spoke *spoke, const char *why) {
+    struct weft_frame frame = {
+        .kind = WEFT_ARRIVAL_REFUSAL, .bytes = (uint32_t)strlen(why), .pe = -1};
+    weft_spoke_send(spoke, &frame, why);
 }
 
 int weft_arrive(const struct weft_identity *self, struct weft_places *places,

@@ -20,6 +20,7 @@ enum { ROOM_FOR_STRANGERS = 16 };
 struct caller {
     struct weft_spoke spoke;
     struct weft_arrival_hello hello; /* pid is 0 before it has come */
+    bool first;                      /* of its host, once all PEs have come */
     bool ready, bye;                 /* it has said so */
 };
 
@@ -160,17 +161,23 @@ static int hello_hear(struct weft_callers *callers, int pe, const struct weft_fr
     return hello_judge(callers, pe, &hello, why);
 }
 
-/* Behind the places: the first PE of a host says the one, others the other, each once. */
+/* After the places the first PE of a host says READY, or why its host gives up, and the other PEs
+ * say BYE, each once. */
 static int caller_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
                        const void *payload, char *why) {
     struct caller *caller = &callers->caller[pe];
     if (!callers->placed)
         return hello_hear(callers, pe, frame, payload, why);
+    if (caller->first && frame->kind == WEFT_ARRIVAL_REFUSAL) {
+        why_write(why, "%.*s", (int)frame->bytes, (const char *)payload);
+        weft_log_make_printable(why, WEFT_REFUSAL_BYTES);
+        return -EPROTO;
+    }
     if (caller->ready || caller->bye ||
-        (frame->kind != WEFT_ARRIVAL_READY && frame->kind != WEFT_ARRIVAL_BYE))
+        frame->kind != (caller->first ? WEFT_ARRIVAL_READY : WEFT_ARRIVAL_BYE))
         return why_write(why, "PE %d on another host says what makes no sense", pe);
-    caller->bye = frame->kind == WEFT_ARRIVAL_BYE;
-    caller->ready = !caller->bye;
+    caller->ready = caller->first;
+    caller->bye = !caller->first;
     callers->unready -= caller->ready;
     return 0;
 }
@@ -179,6 +186,8 @@ static int caller_lost(const struct caller *caller, int pe, char *why) {
     const char *name = caller->hello.pid ? caller->hello.name.name : "another host";
     if (caller->spoke.end == WEFT_SPOKE_SILENT)
         return why_write(why, "the host of PE %d (%s) does not answer", pe, name);
+    if (!caller->hello.pid)
+        return why_write(why, "PE %d on %s has ended before all PEs had come", pe, name);
     return why_write(why, "PE %d (pid %d on %s) has ended before all PEs had come", pe,
                      caller->hello.pid, name);
 }
@@ -247,6 +256,7 @@ static int hosts_find(const struct weft_callers *callers, struct weft_places *pl
         if (host < 0) {
             host = places->nhosts++;
             places->host[host] = caller->hello.name;
+            callers->caller[pe].first = true;
         }
         places->host_of[pe] = host;
     }
@@ -274,8 +284,10 @@ static int places_tell(struct weft_callers *callers, const struct weft_places *p
 /* By which network the others come is known of the first that has come. */
 static void network_find(const struct weft_callers *callers, struct weft_places *places) {
     int pe = 1;
-    while (!callers->caller[pe].spoke.frames)
+    while (pe < callers->self->npes && !callers->caller[pe].spoke.frames)
         pe++;
+    if (pe == callers->self->npes)
+        return;
     weft_network_find(&places->network, weft_frames_socket(callers->caller[pe].spoke.frames),
                       weft_invitation_interface());
 }
@@ -316,12 +328,15 @@ struct weft_spoke *weft_callers_spoke(struct weft_callers *callers, int pe) {
 
 /* --- Places ----------------------------------------------------------------------------------- */
 
-/* PE 0 is on host 0, and this PE is not. */
+/* PE 0 is on host 0, and this PE is not. Hosts are numbered by their first PEs, so each has one. */
 static bool places_make_sense(const struct weft_places *places, const struct weft_identity *self) {
     bool sensible = places->host_of[0] == 0 && places->here != 0;
-    for (int pe = 0; sensible && pe < self->npes; pe++)
-        sensible = places->host_of[pe] >= 0 && places->host_of[pe] < places->nhosts;
-    return sensible;
+    int seen = 0;
+    for (int pe = 0; sensible && pe < self->npes; pe++) {
+        sensible = places->host_of[pe] >= 0 && places->host_of[pe] <= seen;
+        seen += places->host_of[pe] == seen;
+    }
+    return sensible && seen == places->nhosts;
 }
 
 int weft_places_read(struct weft_places *places, const struct weft_identity *self,

@@ -105,4 +105,7 @@ bool weft_arrive_refused(struct weft_spoke *spoke, char *why);
 /* Says READY or BYE. */
 void weft_arrive_say(struct weft_spoke *spoke, enum weft_arrival_kind kind);
 
+/* Tells PE 0 that there will be no job because of a PE of this host, and why. */
+void weft_arrive_give_up(struct weft_spoke *spoke, const char *why);
+
 #endif

@@ -223,8 +223,17 @@ static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes
     }
 }
 
+/* "PE 3 (pid 4711 on b)"; a PE of another host may die before this host has heard of its pid. */
+static void pe_name_text(const struct weft_cause *cause, char *text, size_t bytes) {
+    struct weft_on on = weft_boot_on(cause->pe);
+    if (cause->pid > 0)
+        snprintf(text, bytes, "PE %d (pid %d%s)", cause->pe, cause->pid, on.text);
+    else
+        snprintf(text, bytes, "PE %d%s", cause->pe, on.text);
+}
+
 void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
-    char what[192];
+    char what[192], name[128];
     if (cause->kind == WEFT_ABORT_NONE) {
         text[0] = '\0';
     } else if (cause->kind == WEFT_ABORT_HOST) {
@@ -242,7 +251,7 @@ void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
         snprintf(text, bytes, "a PE has written over the page by which the job is watched");
     } else {
         pe_end_text(cause, what, sizeof what);
-        snprintf(text, bytes, "PE %d (pid %d%s) %s", cause->pe, cause->pid,
-                 weft_boot_on(cause->pe).text, what);
+        pe_name_text(cause, name, sizeof name);
+        snprintf(text, bytes, "%s %s", name, what);
     }
 }

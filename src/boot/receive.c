@@ -73,6 +73,8 @@ __attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *accept
         acceptor->pe[pe].socket = -1;
     }
     weft_callers_refuse(acceptor->callers, why);
+    if (acceptor->spoke)
+        weft_arrive_give_up(acceptor->spoke, why);
     return -EPROTO;
 }
 
@@ -248,7 +250,8 @@ static struct weft_spoke *spoke_to(const struct acceptor *acceptor, int host) {
     return weft_callers_spoke(acceptor->callers, weft_places_first(&acceptor->places, host));
 }
 
-/* Each gets the page and, for boot/hangup.h, the connections to other hosts. */
+/* Each gets the page and, for boot/hangup.h, the connections to other hosts. A PE that has ended
+ * meanwhile does not keep the job from beginning: the hub finds its socket closed, and names it. */
 static int peers_welcome(struct acceptor *acceptor, int page) {
     int fds[WEFT_WIRE_FDS_MAX] = {page}, nfds = 1;
     for (int host = 0; host < acceptor->places.nhosts; host++) {
@@ -262,7 +265,7 @@ static int peers_welcome(struct acceptor *acceptor, int page) {
         if (acceptor->pe[pe].socket < 0)
             continue;
         int error = weft_wire_send(acceptor->pe[pe].socket, &header, &body, 0);
-        if (error) {
+        if (error && error != -EPIPE && error != -ECONNRESET) {
             weft_log("cannot welcome PE %d (pid %d): %s", pe, acceptor->pe[pe].pid,
                      strerror(-error));
             return error;
@@ -340,6 +343,7 @@ static int page_make(struct acceptor *acceptor, struct weft_attachment *attachme
             pid = weft_callers_pid(acceptor->callers, pe);
         atomic_store(&attachment->control->pe[pe].pid, pid);
     }
+    atomic_store(&attachment->control->pe[acceptor->self->pe].pid, (int32_t)getpid());
     if (places->nhosts == 1)
         return 0;
     struct weft_hosts_given given = {.npes = npes,

@@ -7,6 +7,8 @@ import os
 import random
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -17,6 +19,7 @@ from harness import BUILD, case, main, settled_leftovers, wait_until
 PROGRAM = str(BUILD / "tests/boot/uniqueid")
 NOBODY = 65534
 MAGIC_BYTES, KEY_BYTES, HOST_BYTES = 8, 32, 8
+HELLO, VERSION = 6, b"0.1.0"  # of struct weft_hello and its header (src/boot/meet.h)
 
 
 def make():
@@ -110,6 +113,17 @@ def other_user():
             check_lost(uniqueid, lambda: begin(uniqueid, 1, 2, program=program, user=NOBODY, group=NOBODY, extra_groups=[]))
 
 
+def half_closed(host, uniqueid, pe, npes):
+    """A PE that can be told nothing any more, as if it died between its coming and PE 0's answer."""
+    hello = struct.pack("<Q16s", 0x6f6c6c6568746677, VERSION)
+    hello += uniqueid[MAGIC_BYTES:MAGIC_BYTES + KEY_BYTES] + struct.pack("<ii", pe, npes) + bytes(128)
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    peer.connect("\0" + starters.listeners(host).pop())
+    peer.send(struct.pack("6I", HELLO, 0, 0, 0, 0, 0) + hello)
+    peer.shutdown(socket.SHUT_RD)
+    return peer
+
+
 @case("a PE that dies while it waits, or behind its joining, is named within seconds; one that never comes, too")
 def deaths():
     uniqueid = make()
@@ -130,6 +144,14 @@ def deaths():
     dying.communicate()
     for process in host, third:
         end(process, 70, rf"PE 1 \(pid {dying.pid}\) died")
+    uniqueid = make()
+    host = served(uniqueid, 3)
+    dying = half_closed(host, uniqueid, 1, 3)
+    third = begin(uniqueid, 2, 3)
+    time.sleep(0.3)
+    dying.close()
+    for process in host, third:
+        end(process, 70, rf"PE 1 \(pid {os.getpid()}\) died")
     uniqueid = make()
     host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(5.5)

@@ -216,7 +216,7 @@ def raving():
 
 @case("a host that is done while others wait for its PEs in an exchange is the cause")
 def done_too_early():
-    hosts(*READY, "b@done", "a@give=p", "a@caused", "a@done").expect(70, "oshrun: PE 1 (pid 0 on b) ended well without", out="cause 2 of PE 1: 0\n")
+    hosts(*READY, "b@done", "a@give=p", "a@caused", "a@done").expect(70, "oshrun: PE 1 on b ended well without", out="cause 2 of PE 1: 0\n")
 
 
 @case("a front that was stopped for longer than a host may be silent goes on")
