@@ -17,12 +17,10 @@
 #include "boot/hub.h"
 #include "launch/end.h"
 #include "launch/failure.h"
-#include "launch/forward.h"
 #include "launch/reap.h"
 #include "launch/relay.h"
 #include "launch/serve.h"
 #include "launch/spawn.h"
-#include "launch/uplink.h"
 
 enum {
     STATUS_SYSTEM = 71,

@@ -109,7 +109,8 @@ static const char *agent_look(void) {
         for (int place = 0; place < WEFT_STALLS; place++)
             if (weft_stall_read(&control->pe[pe].stall[place], &facts) &&
                 (!memchr(facts.call, 0, sizeof facts.call) ||
-                 !memchr(facts.where, 0, sizeof facts.where)))
+                 !memchr(facts.where, 0, sizeof facts.where) ||
+                 !memchr(facts.awaited, 0, sizeof facts.awaited)))
                 return "what a PE waits for has no end";
         if (weft_boot_is_here(pe) && atomic_load(&control->pe[pe].pid))
             return "another host has written to the entry of a PE of this one";

@@ -38,9 +38,9 @@ void weft_uplink_close(struct weft_uplink *it) {
     (void)it;
 }
 
-const char *weft_uplink_network(const struct weft_uplink *it) {
+const struct weft_network *weft_uplink_network(const struct weft_uplink *it) {
     (void)it;
-    return "";
+    return NULL;
 }
 
 const char *weft_uplink_address(const struct weft_uplink *it) {
@@ -203,7 +203,8 @@ static const char *daemon_look(void) {
         for (int place = 0; place < WEFT_STALLS; place++)
             if (weft_stall_read(&control->pe[pe].stall[place], &facts) &&
                 (!memchr(facts.call, 0, sizeof facts.call) ||
-                 !memchr(facts.where, 0, sizeof facts.where)))
+                 !memchr(facts.where, 0, sizeof facts.where) ||
+                 !memchr(facts.awaited, 0, sizeof facts.awaited)))
                 return "what a PE waits for has no end";
         if (weft_boot_is_here(pe) && atomic_load(&control->pe[pe].pid))
             return "the front has written to the entry of a PE of this host";
