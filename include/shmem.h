@@ -160,4 +160,8 @@ int shmem_test_lock(long *lock);
 #include "shmem_generic.h"
 #endif
 
+#ifdef _CFFI_
+#include "weft/shmem4py.h"
+#endif
+
 #endif

@@ -383,6 +383,23 @@ int main() {
 """
 
 
+def binding(problems):
+    """What shmem4py defines itself unless it is told that the library has it: a type's name stands for all of it."""
+    routines = {"shmem_team_t": "shmem_team_sync", "SHMEM_CTX_INVALID": "shmem_ctx_create", "shmem_amo_nbi": "shmem_int_atomic_fetch_nbi",
+                "shmem_put_signal": "shmem_int_put_signal", "shmem_broadcast": "shmem_int_broadcast", "shmem_collect": "shmem_int_collect",
+                "shmem_fcollect": "shmem_int_fcollect", "shmem_alltoall": "shmem_int_alltoall", "shmem_alltoalls": "shmem_int_alltoalls",
+                "shmem_reduce": "shmem_int_sum_reduce", "shmem_wait_test_many": "shmem_int_wait_until_some_vector"}
+    told = re.findall(r"#define PySHMEM_HAVE_(\w+) 1", (ROOT / "include/weft/shmem4py.h").read_text())
+    checks = "".join(f"#ifndef PySHMEM_HAVE_{name}\n#error {name}\n#endif\n"
+                     f"void *p{number} = (void *){routines.get(name, name)};\n" for number, name in enumerate(told))
+    ok, errors = compile_text("gcc", f"#define _CFFI_\n#include <shmem.h>\n{checks}", "-Wall", "-Werror")
+    if not ok or len(told) < 20:
+        problems.append(f"{len(told)} names: {errors[:600]}")
+    ok, errors = compile_text("gcc", "#include <shmem.h>\n#ifdef PySHMEM_HAVE_shmem_team_t\n#error others see it, too\n#endif\n")
+    if not ok:
+        problems.append(errors[:600])
+
+
 def cxx_program(problems):
     source, program = WORK / "program.cc", WORK / "program"
     source.write_text(CXX_PROGRAM)
@@ -405,6 +422,7 @@ CASES = [
     ("so they do in C++", right_overload),
     ("wrong types and numbers of arguments are errors", wrong_types),
     ("macros of the program do no harm", users_macros),
+    ("shmem4py is told what there is, and nobody else", binding),
     ("a C++ program runs", cxx_program),
 ]
 
