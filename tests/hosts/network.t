@@ -100,10 +100,12 @@ def first_seconds():
         verbs.within(host, "ip", "addr", "add", f"{address}/64", "dev", "eth0")
     subprocess.run(["ip", "addr", "add", "fd77::254/64", "dev", "bridge", "nodad"], check=True)
     with tempfile.NamedTemporaryFile("w", prefix="weft-ssh-") as script:  # goes by IPv4, which is there at once
-        script.write('host=h$((${1##*:} - 1)); shift; exec fakessh $host "$@"\n')
+        script.write('host=h$((${1##*[.:]} - 1)); shift; exec fakessh $host "$@"\n')
         script.flush()
         result = job(SIX.values(), WEFT_SSH=f"sh {script.name}")
+        mixed = job([rig.address_of("h0"), SIX["h1"]], WEFT_SSH=f"sh {script.name}")
     assert result.returncode == 0 and "right" in result.stdout, result
+    assert mixed.returncode != 0 and "has an address that this host's own cannot reach (one is of IPv4" in mixed.stderr, mixed
 
 
 @case("a public address is refused with a line that says what to do, unless the network is trusted")
