@@ -177,6 +177,13 @@ def logins():
     assert re.search("^oshrun: host h1 cannot start: .*its beginning is missing; a program in the login shell's", result.err, re.M), result.err
 
 
+@case("a host may have a name that ssh alone knows, also where oshrun runs on another host of the list")
+def aliases():
+    with ssh('exec fakessh h1 "$@"') as other:
+        below = ["on", "h0", *other, "RES_OPTIONS=timeout:1 attempts:1"]
+        over("--hosts", "h0,alias", BUILD / "examples/counts", below=below).expect(0)
+
+
 @case("a host that cannot start its PEs says why, with its name, and is not blamed for silence")
 def limits():
     with ssh('[ $h = h0 ] || set -- "ulimit -n 30; $*"; exec fakessh $h "$@"') as other:
