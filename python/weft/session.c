@@ -127,13 +127,16 @@ static bool all_leave(const atomic_int *threads) {
     return atomic_load(threads) == 0;
 }
 
+/* A status other than 0 is left to the library's handler, which ends the job and says so. */
 static void end_running(int status) {
     weft_session.running = false;
     bool left = all_leave(&weft_session.inside);
-    if (status == 0 && !left)
-        fprintf(stderr, "weft: PE %d ends while a thread of it is in a call: ending the job\n",
-                weft_session.pe);
-    if (weft_session.npes > 1 && (status != 0 || !left))
+    if (!left)
+        fprintf(stderr,
+                "weft: PE %d exits with status %d while a thread of it is in a call: ending the "
+                "job\n",
+                weft_session.pe, status);
+    if (weft_session.npes > 1 && !left)
         shmem_global_exit(status ? status : 1);
     else if (left)
         weft_closing_leave();
