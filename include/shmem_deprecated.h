@@ -55,9 +55,13 @@
 #define SHMEM_OLD_READ(p, pe)                                                                      \
     _Generic((p) SHMEM_C_OLD_NUMBER(SHMEM_ARM, _fetch) SHMEM_C_OLD_NUMBER(SHMEM_ARM_CONST, _fetch) \
              SHMEM_C_NOT_OLD(SHMEM_ARM, _atomic_fetch)                                             \
-             SHMEM_C_NOT_OLD(SHMEM_ARM_CONST, _atomic_fetch))(p, pe)
+             SHMEM_C_NOT_OLD(SHMEM_ARM_CONST, _atomic_fetch)                                       \
+             SHMEM_C_OLD_NUMBER(SHMEM_ARM_VOLATILE, _fetch)                                        \
+             SHMEM_C_NOT_OLD(SHMEM_ARM_VOLATILE, _atomic_fetch))((const void *)(p), pe)
 #define SHMEM_OLD_CALL(TYPES, OLD, NEW, p, ...)                                                    \
-    _Generic((p) TYPES(SHMEM_ARM, OLD) SHMEM_C_NOT_OLD(SHMEM_ARM, NEW))(p, __VA_ARGS__)
+    _Generic((p) TYPES(SHMEM_ARM, OLD) SHMEM_C_NOT_OLD(SHMEM_ARM, NEW)                             \
+             TYPES(SHMEM_ARM_VOLATILE, OLD) SHMEM_C_NOT_OLD(SHMEM_ARM_VOLATILE, NEW))              \
+        ((void *)(p), __VA_ARGS__)
 #define shmem_fetch(...) SHMEM_OLD_READ(__VA_ARGS__)
 #define shmem_set(...)   SHMEM_OLD_CALL(SHMEM_C_OLD_NUMBER, _set, _atomic_set, __VA_ARGS__)
 #define shmem_swap(...)  SHMEM_OLD_CALL(SHMEM_C_OLD_NUMBER, _swap, _atomic_swap, __VA_ARGS__)

@@ -18,6 +18,10 @@
 #define SHMEM_ARM_CTX(N, T, OP)       , T *: shmem_ctx_##N##OP
 #define SHMEM_ARM_CTX_CONST(N, T, OP) , const T *: shmem_ctx_##N##OP
 
+/* Flags of programs for OpenSHMEM 1.3 are volatile: what it had of atomics and waits takes them. */
+#define SHMEM_ARM_VOLATILE(N, T, OP)     , volatile T *: shmem_##N##OP
+#define SHMEM_ARM_CTX_VOLATILE(N, T, OP) , volatile T *: shmem_ctx_##N##OP
+
 #define SHMEM_A_CTX(ctx) _Generic((ctx), shmem_ctx_t: (ctx))
 #define SHMEM_CALL(TYPES, OP, p, ...) _Generic((p) TYPES(SHMEM_ARM, OP))(p, __VA_ARGS__)
 #define SHMEM_CALL_CTX(TYPES, OP, ctx, p, ...)                                                     \
@@ -27,6 +31,19 @@
     _Generic((p) TYPES(SHMEM_ARM, OP) TYPES(SHMEM_ARM_CONST, OP))(p, pe)
 #define SHMEM_READ_CTX(TYPES, OP, ctx, p, pe)                                                      \
     _Generic((p) TYPES(SHMEM_ARM_CTX, OP) TYPES(SHMEM_ARM_CTX_CONST, OP))(SHMEM_A_CTX(ctx), p, pe)
+
+/* The association has looked at the type, so that the cast takes no more than the qualifier away. */
+#define SHMEM_ATOMIC(TYPES, OP, p, ...)                                                            \
+    _Generic((p) TYPES(SHMEM_ARM, OP) TYPES(SHMEM_ARM_VOLATILE, OP))((void *)(p), __VA_ARGS__)
+#define SHMEM_ATOMIC_CTX(TYPES, OP, ctx, p, ...)                                                   \
+    _Generic((p) TYPES(SHMEM_ARM_CTX, OP) TYPES(SHMEM_ARM_CTX_VOLATILE, OP))                       \
+        (SHMEM_A_CTX(ctx), (void *)(p), __VA_ARGS__)
+#define SHMEM_FETCH(TYPES, OP, p, pe)                                                              \
+    _Generic((p) TYPES(SHMEM_ARM, OP) TYPES(SHMEM_ARM_CONST, OP) TYPES(SHMEM_ARM_VOLATILE, OP))    \
+        ((const void *)(p), pe)
+#define SHMEM_FETCH_CTX(TYPES, OP, ctx, p, pe)                                                     \
+    _Generic((p) TYPES(SHMEM_ARM_CTX, OP) TYPES(SHMEM_ARM_CTX_CONST, OP)                           \
+             TYPES(SHMEM_ARM_CTX_VOLATILE, OP))(SHMEM_A_CTX(ctx), (const void *)(p), pe)
 
 /* SHMEM_CALLn(TYPES, OP, arguments): a routine of n arguments, n + 1 with a context. The forms are
  * written behind the arguments; how many of these there are decides which form gets to `form`.
@@ -39,7 +56,13 @@
 #define SHMEM_FORM7(t, o, a, b, c, d, e, f, g, h, form, ...) form
 #define SHMEM_CALLS SHMEM_CALL_CTX, SHMEM_CALL, SHMEM_TOO_FEW, _
 #define SHMEM_READS SHMEM_READ_CTX, SHMEM_READ, SHMEM_TOO_FEW, _
+#define SHMEM_ATOMICS SHMEM_ATOMIC_CTX, SHMEM_ATOMIC, SHMEM_TOO_FEW, _
+#define SHMEM_FETCHES SHMEM_FETCH_CTX, SHMEM_FETCH, SHMEM_TOO_FEW, _
 #define SHMEM_PICK(FORM, ...) FORM(__VA_ARGS__)
+#define SHMEM_FETCH2(...) SHMEM_PICK(SHMEM_FORM2, __VA_ARGS__, SHMEM_FETCHES)(__VA_ARGS__)
+#define SHMEM_ATOMIC2(...) SHMEM_PICK(SHMEM_FORM2, __VA_ARGS__, SHMEM_ATOMICS)(__VA_ARGS__)
+#define SHMEM_ATOMIC3(...) SHMEM_PICK(SHMEM_FORM3, __VA_ARGS__, SHMEM_ATOMICS)(__VA_ARGS__)
+#define SHMEM_ATOMIC4(...) SHMEM_PICK(SHMEM_FORM4, __VA_ARGS__, SHMEM_ATOMICS)(__VA_ARGS__)
 #define SHMEM_READ2(...) SHMEM_PICK(SHMEM_FORM2, __VA_ARGS__, SHMEM_READS)(__VA_ARGS__)
 #define SHMEM_CALL2(...) SHMEM_PICK(SHMEM_FORM2, __VA_ARGS__, SHMEM_CALLS)(__VA_ARGS__)
 #define SHMEM_CALL3(...) SHMEM_PICK(SHMEM_FORM3, __VA_ARGS__, SHMEM_CALLS)(__VA_ARGS__)
@@ -61,19 +84,19 @@
 #define shmem_put_signal(...)     SHMEM_CALL7(SHMEM_C_RMA, _put_signal, __VA_ARGS__)
 #define shmem_put_signal_nbi(...) SHMEM_CALL7(SHMEM_C_RMA, _put_signal_nbi, __VA_ARGS__)
 
-#define shmem_atomic_fetch(...)     SHMEM_READ2(SHMEM_C_AMO_EXTENDED, _atomic_fetch, __VA_ARGS__)
+#define shmem_atomic_fetch(...)     SHMEM_FETCH2(SHMEM_C_AMO_EXTENDED, _atomic_fetch, __VA_ARGS__)
 #define shmem_atomic_fetch_nbi(...) SHMEM_CALL3(SHMEM_C_AMO_EXTENDED, _atomic_fetch_nbi, __VA_ARGS__)
-#define shmem_atomic_set(...)       SHMEM_CALL3(SHMEM_C_AMO_EXTENDED, _atomic_set, __VA_ARGS__)
-#define shmem_atomic_swap(...)      SHMEM_CALL3(SHMEM_C_AMO_EXTENDED, _atomic_swap, __VA_ARGS__)
+#define shmem_atomic_set(...)       SHMEM_ATOMIC3(SHMEM_C_AMO_EXTENDED, _atomic_set, __VA_ARGS__)
+#define shmem_atomic_swap(...)      SHMEM_ATOMIC3(SHMEM_C_AMO_EXTENDED, _atomic_swap, __VA_ARGS__)
 #define shmem_atomic_swap_nbi(...)  SHMEM_CALL4(SHMEM_C_AMO_EXTENDED, _atomic_swap_nbi, __VA_ARGS__)
 
-#define shmem_atomic_compare_swap(...)     SHMEM_CALL4(SHMEM_C_AMO, _atomic_compare_swap, __VA_ARGS__)
+#define shmem_atomic_compare_swap(...)     SHMEM_ATOMIC4(SHMEM_C_AMO, _atomic_compare_swap, __VA_ARGS__)
 #define shmem_atomic_compare_swap_nbi(...) SHMEM_CALL5(SHMEM_C_AMO, _atomic_compare_swap_nbi, __VA_ARGS__)
-#define shmem_atomic_inc(...)              SHMEM_CALL2(SHMEM_C_AMO, _atomic_inc, __VA_ARGS__)
-#define shmem_atomic_fetch_inc(...)        SHMEM_CALL2(SHMEM_C_AMO, _atomic_fetch_inc, __VA_ARGS__)
+#define shmem_atomic_inc(...)              SHMEM_ATOMIC2(SHMEM_C_AMO, _atomic_inc, __VA_ARGS__)
+#define shmem_atomic_fetch_inc(...)        SHMEM_ATOMIC2(SHMEM_C_AMO, _atomic_fetch_inc, __VA_ARGS__)
 #define shmem_atomic_fetch_inc_nbi(...)    SHMEM_CALL3(SHMEM_C_AMO, _atomic_fetch_inc_nbi, __VA_ARGS__)
-#define shmem_atomic_add(...)              SHMEM_CALL3(SHMEM_C_AMO, _atomic_add, __VA_ARGS__)
-#define shmem_atomic_fetch_add(...)        SHMEM_CALL3(SHMEM_C_AMO, _atomic_fetch_add, __VA_ARGS__)
+#define shmem_atomic_add(...)              SHMEM_ATOMIC3(SHMEM_C_AMO, _atomic_add, __VA_ARGS__)
+#define shmem_atomic_fetch_add(...)        SHMEM_ATOMIC3(SHMEM_C_AMO, _atomic_fetch_add, __VA_ARGS__)
 #define shmem_atomic_fetch_add_nbi(...)    SHMEM_CALL4(SHMEM_C_AMO, _atomic_fetch_add_nbi, __VA_ARGS__)
 
 #define shmem_atomic_and(...)           SHMEM_CALL3(SHMEM_C_AMO_BITWISE, _atomic_and, __VA_ARGS__)
@@ -88,8 +111,8 @@
 
 /* Also short integers, which are deprecated. */
 #define SHMEM_C_AWAITED(X, A) SHMEM_C_WAIT(X, A) SHMEM_SHORTS(X, A)
-#define shmem_wait_until(...)             SHMEM_CALL(SHMEM_C_AWAITED, _wait_until, __VA_ARGS__)
-#define shmem_test(...)                   SHMEM_CALL(SHMEM_C_AWAITED, _test, __VA_ARGS__)
+#define shmem_wait_until(...)             SHMEM_ATOMIC(SHMEM_C_AWAITED, _wait_until, __VA_ARGS__)
+#define shmem_test(...)                   SHMEM_ATOMIC(SHMEM_C_AWAITED, _test, __VA_ARGS__)
 #define shmem_wait_until_all(...)         SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_all, __VA_ARGS__)
 #define shmem_wait_until_any(...)         SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_any, __VA_ARGS__)
 #define shmem_wait_until_some(...)        SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_some, __VA_ARGS__)

@@ -107,6 +107,38 @@ SHMEM_EACH(AMO_EXTENDED, SHMEM_AMO_EXTENDED)
 SHMEM_EACH(WAIT, SHMEM_WAIT)
 SHMEM_EACH(WAIT_UNTIL, SHMEM_WAIT_UNTIL)
 
+/* In C++, what OpenSHMEM 1.3 had of these takes its volatile flags, also by typed names of waits. */
+#ifdef SHMEM_OVERLOADS
+#define SHMEM_VOLATILE_ONE(NAME, R, SYMBOL, ...) R NAME(__VA_ARGS__) __asm__(SYMBOL);
+#define SHMEM_VOLATILE_WAIT(N, T, P)                                                               \
+    SHMEM_ONE(P, int,  N##_test,       volatile T *ivar, int cmp, T cmp_value)                     \
+    SHMEM_ONE(P, void, N##_wait_until, volatile T *ivar, int cmp, T cmp_value)
+#define SHMEM_VOLATILE_TYPED(N, T, A)                                                              \
+    SHMEM_VOLATILE_ONE(shmem_##N##_wait_until, void, "shmem_" #N "_wait_until",                    \
+                       volatile T *ivar, int cmp, T cmp_value)
+#define SHMEM_VOLATILE_AMO(N, T, P)                                                                \
+    SHMEM_FN(P, T,    N##_atomic_compare_swap, volatile T *dest, T cond, T value, int pe)          \
+    SHMEM_FN(P, void, N##_atomic_inc,          volatile T *dest, int pe)                           \
+    SHMEM_FN(P, T,    N##_atomic_fetch_inc,    volatile T *dest, int pe)                           \
+    SHMEM_FN(P, void, N##_atomic_add,          volatile T *dest, T value, int pe)                  \
+    SHMEM_FN(P, T,    N##_atomic_fetch_add,    volatile T *dest, T value, int pe)
+#define SHMEM_VOLATILE_AMO_EXTENDED(N, T, P)                                                       \
+    SHMEM_FN(P, T,    N##_atomic_fetch, const volatile T *source, int pe)                          \
+    SHMEM_FN(P, void, N##_atomic_set,   volatile T *dest, T value, int pe)                         \
+    SHMEM_FN(P, T,    N##_atomic_swap,  volatile T *dest, T value, int pe)
+SHMEM_EACH(AMO, SHMEM_VOLATILE_AMO)
+SHMEM_EACH(AMO_EXTENDED, SHMEM_VOLATILE_AMO_EXTENDED)
+SHMEM_EACH(WAIT, SHMEM_VOLATILE_WAIT)
+SHMEM_EACH(OLD_WAIT, SHMEM_VOLATILE_WAIT)
+SHMEM_WORDS(SHMEM_VOLATILE_TYPED, )
+SHMEM_SHORTS(SHMEM_VOLATILE_TYPED, )
+#undef SHMEM_VOLATILE_AMO_EXTENDED
+#undef SHMEM_VOLATILE_AMO
+#undef SHMEM_VOLATILE_TYPED
+#undef SHMEM_VOLATILE_WAIT
+#undef SHMEM_VOLATILE_ONE
+#endif
+
 /* Collectives on a team. */
 #define SHMEM_TYPED_COLLECTIVES(N, T, P)                                                           \
     SHMEM_TEAM(P, N##_broadcast, T *dest, const T *source, size_t nelems, int PE_root)             \

@@ -413,6 +413,52 @@ def cxx_program(problems):
             problems.append(f"{compiler}: {run.stderr[:300]}")
 
 
+# Flags of programs for OpenSHMEM 1.3, whose waits had pointers to volatile.
+VOLATILE = """
+static volatile long flag; static volatile unsigned other; static volatile short small; static volatile double real;
+long all(int pe) {
+    shmem_wait_until(&flag, SHMEM_CMP_EQ, 1);
+    shmem_wait_until(&other, SHMEM_CMP_EQ, 1);
+    shmem_wait_until(&small, SHMEM_CMP_NE, 1);
+    shmem_atomic_inc(&flag, pe);
+    shmem_atomic_add(ctx, &other, 3, pe);
+    shmem_atomic_set(&real, 1.5, pe);
+    return shmem_test(&flag, SHMEM_CMP_EQ, 1) + shmem_atomic_fetch(&flag, pe) + shmem_atomic_fetch(ctx, &other, pe)
+        + (long)shmem_atomic_swap(&real, 2, pe) + shmem_atomic_compare_swap(&flag, 1, 2, pe)
+        + shmem_atomic_fetch_inc(&other, pe) + shmem_atomic_fetch_add(ctx, &flag, 1, pe);
+}
+"""
+VOLATILE_OLD = """
+static volatile long flag; static volatile float real;
+long old(int pe) {
+    shmem_add(&flag, 1, pe), shmem_inc(&flag, pe), shmem_set(&real, 1, pe);
+    return shmem_fadd(&flag, 1, pe) + shmem_finc(&flag, pe) + shmem_cswap(&flag, 1, 2, pe) + (long)shmem_swap(&real, 1, pe)
+        + shmem_fetch(&flag, pe);
+}
+"""
+VOLATILE_TYPED = """
+static volatile long flag; static volatile short small;
+void typed(void) { shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1), shmem_short_wait_until(&small, SHMEM_CMP_EQ, 1); }
+"""
+
+
+def volatile_flags(problems):
+    """What OpenSHMEM 1.3 had of atomics and waits takes them, and calls the routine of the type."""
+    for compiler, language, standard, text in (
+            [(c, "c", s, t) for c in C_COMPILERS for s in ("c11", "gnu17") for t in (VOLATILE, VOLATILE_OLD)]
+            + [(c, "c++", s, t) for c in CXX_COMPILERS for s in ("c++11", "c++17") for t in (VOLATILE, VOLATILE_TYPED)]):
+        ok, errors = compile_text(compiler, f"#include <shmem.h>\nstatic shmem_ctx_t ctx;\n{text}\nvoid *use = &ctx;\n",
+                                  f"-std={standard}", *STRICT, language=language,
+                                  output=WORK / "volatile.o")
+        if not ok:
+            problems.append(f"{compiler} -std={standard}: {errors[:600]}")
+            continue
+        called = set(re.findall(r"shmem_\w+", subprocess.run(["nm", "-u", str(WORK / "volatile.o")], capture_output=True,
+                                                             text=True, check=True).stdout))
+        if not called or any(not re.match(r"shmem_(ctx_)?(long|uint|short|double|float)_", name) for name in called):
+            problems.append(f"{compiler} -std={standard}: it calls {sorted(called)}")
+
+
 CASES = [
     ("headers are clean in C, one by one and twice", clean_in_c),
     ("headers are clean in C++", clean_in_cxx),
@@ -421,6 +467,7 @@ CASES = [
     ("generic names choose the right routine", right_choice),
     ("so they do in C++", right_overload),
     ("wrong types and numbers of arguments are errors", wrong_types),
+    ("volatile flags are welcome to atomics and waits", volatile_flags),
     ("macros of the program do no harm", users_macros),
     ("shmem4py is told what there is, and nobody else", binding),
     ("a C++ program runs", cxx_program),
