@@ -10,6 +10,7 @@ enum {
     PARTING = 1 << WEFT_TREE_AFTER_DONE,
     STATUS_MAX = 255,
     SIGNAL_MAX = 64,
+    WRAPPED_MAX = STATUS_MAX - 128, /* what is left of the status of a wrapper, such as a shell */
 };
 
 /* Output and lines of a host whose PEs are over may follow its DONE: after an early end of the job
@@ -57,7 +58,7 @@ bool weft_tree_cause_is_sound(const struct weft_tree_cause *cause, int npes, int
     bool of_pe = is_within(cause->pe, 0, npes - 1) && cause->pid >= 0, of_none = cause->pe == -1;
     switch (cause->kind) {
     case WEFT_ABORT_DIED:
-        return of_pe && is_within(cause->detail, 0, SIGNAL_MAX);
+        return of_pe && is_within(cause->detail, 0, WRAPPED_MAX);
     case WEFT_ABORT_EXITED:
     case WEFT_ABORT_LEFT:
         return of_pe && is_within(cause->detail, 0, STATUS_MAX);
