@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a call of weft.torch takes on CPU tensors, beside PyTorch's own by gloo, and beside weft's own
 Python call without a torch operator around it. Medians of RUNS runs of as many calls as fill 20 ms,
-of the slowest rank, in microseconds.
+of the slowest rank, in microseconds. hogs=N measures steps of DistributedDataParallel alone, beside N processes
+that compute.
 
-    build/bin/oshrun -n 2 python bench/python_torch.py      # PYTHONPATH=build/python
+    build/bin/oshrun -n 2 python bench/python_torch.py [hogs=N]      # PYTHONPATH=build/python
 """
+import contextlib
+import queue
 import statistics
+import subprocess
+import sys
+import threading
 import time
 
 import torch
@@ -98,12 +104,77 @@ def handles():
     row("empty", torch=lambda: torch.empty(1024), weft_torch=lambda: symm_mem.empty(1024, device="cpu"))
 
 
-if ME == 0:
-    print(f"{N} ranks, microseconds a call")
-torch.set_num_threads(1)
-for elements in (1, 16384, 1 << 20):
-    collectives(elements)
-for sizes in ((8, 16, 16), (256, 512, 512)):
-    products(*sizes)
-handles()
-dist.destroy_process_group()
+# --- Steps of DistributedDataParallel -----------------------------------------------------------------
+
+HOG = "import time; end = time.monotonic() + 300\nwhile time.monotonic() < end: pass"
+
+
+@contextlib.contextmanager
+def hogs(count):
+    """Beside so many processes of one thread each that computes."""
+    started = [subprocess.Popen([sys.executable, "-c", HOG]) for _ in range(count if ME == 0 else 0)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def sum_here(_, bucket):
+    done = torch.futures.Future()
+    done.set_result(symm_mem.all_reduce(bucket.buffer(), "avg", NAME))
+    return done
+
+
+class Helper:
+    """A thread that makes the calls of a hook, in their order."""
+
+    def __init__(self):
+        self.asked = queue.SimpleQueue()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            buffer, done = self.asked.get()
+            done.set_result(symm_mem.all_reduce(buffer, "avg", NAME))
+
+    def sum_there(self, _, bucket):
+        done = torch.futures.Future()
+        self.asked.put((bucket.buffer(), done))
+        return done
+
+
+def steps(side):
+    """Forward and backward of one layer, with gloo's all-reduce of the gradients, and by hooks: in the thread that
+    computes, and in one of their own."""
+    x = torch.randn(4, side)
+
+    def step(hook=None):
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(side, side, bias=False))
+        if hook:
+            model.register_comm_hook(None, hook)
+        return lambda: model(x).sum().backward()
+    row(f"all_reduce in DDP's hook, {4 * side * side} bytes", gloo=step(), weft_torch=step(sum_here),
+        weft_torch_by_a_thread=step(Helper().sum_there))
+
+
+def main():
+    crowd = int(sys.argv[1].removeprefix("hogs=")) if len(sys.argv) > 1 else None
+    if ME == 0:
+        print(f"{N} ranks, microseconds a call" + f", beside {crowd} processes that compute" * (crowd is not None))
+    torch.set_num_threads(1)
+    if crowd is not None:
+        with hogs(crowd):
+            steps(512)
+    else:
+        for elements in (1, 16384, 1 << 20):
+            collectives(elements)
+        for sizes in ((8, 16, 16), (256, 512, 512)):
+            products(*sizes)
+        handles()
+        steps(512)
+    dist.destroy_process_group()
+
+
+main()
