@@ -18,6 +18,7 @@
 #define WEFT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define WEFT_UNROLL
 #define WEFT_ROLLED
+#define WEFT_FORGET(variable) ((void)(variable))
 #ifndef __global__
 #define __global__
 #endif

@@ -17,22 +17,28 @@
 enum { WEFT_COPY_FLIGHT_MAX = 8 };
 
 /* flight: that many words, `step` apart, are loaded before any is stored; all of them, or else the
- * first half for sure and the others as far as `left` goes, the words from the first one on. words:
- * by a group; what does not fill a flight goes in one that is just large enough, since warps of a
- * block wait for each other's instructions. `flight`, a power of two, and `all` are constants. */
+ * first half for sure and the others as far as `left` goes, the words from the first one on. One
+ * address goes from word to word: an address for each would take two registers for each, and a
+ * kernel that copies in a loop would keep all of them. words: by a group; what does not fill a
+ * flight goes in one that is just large enough, since warps of a block wait for each other's
+ * instructions. `flight`, a power of two, and `all` are constants. */
 #define WEFT_COPY(size)                                                                           \
     WEFT_DEVICE void weft_copy_flight##size(struct weft_bytes##size *to,                          \
                                             const struct weft_bytes##size *from, uint32_t left,   \
                                             uint32_t step, int flight, int all) {                 \
         struct weft_bytes##size words[WEFT_COPY_FLIGHT_MAX];                                      \
         WEFT_UNROLL                                                                               \
-        for (int k = 0; k < flight; k++)                                                          \
+        for (int k = 0; k < flight; k++, from += step) {                                          \
+            WEFT_FORGET(from);                                                                    \
             if (all || 2 * k < flight - 1 || k * step < left)                                     \
-                words[k] = weft_ld_weak_bytes##size(from + (size_t)k * step);                     \
+                words[k] = weft_ld_weak_bytes##size(from);                                        \
+        }                                                                                         \
         WEFT_UNROLL                                                                               \
-        for (int k = 0; k < flight; k++)                                                          \
+        for (int k = 0; k < flight; k++, to += step) {                                            \
+            WEFT_FORGET(to);                                                                      \
             if (all || 2 * k < flight - 1 || k * step < left)                                     \
-                weft_st_weak_bytes##size(to + (size_t)k * step, words[k]);                        \
+                weft_st_weak_bytes##size(to, words[k]);                                           \
+        }                                                                                         \
     }                                                                                             \
     WEFT_DEVICE void weft_copy_words##size(char *to_bytes, const char *from_bytes, size_t nwords, \
                                            struct weft_thread_group group, int flight) {          \
@@ -78,18 +84,25 @@ WEFT_DEVICE struct weft_bytes16 weft_unit_of_words(const char *from) {
 /* Units from there, to an address that is aligned; `flight` is a constant. */
 WEFT_DEVICE void weft_copy_units(char *to_bytes, const char *from, size_t nunits,
                                  struct weft_thread_group group, int flight) {
-    struct weft_bytes16 *to = (struct weft_bytes16 *)to_bytes;
+    struct weft_bytes16 *to = (struct weft_bytes16 *)to_bytes + group.id;
+    const size_t step = (size_t)group.count * 16, many = (size_t)flight * group.count;
+    size_t left = nunits < group.id ? 0 : nunits - group.id;
+    from += (size_t)group.id * 16;
     WEFT_ROLLED
-    for (size_t i = group.id; i < nunits; i += (size_t)flight * group.count) {
+    for (; left > 0; left = left < many ? 0 : left - many) {
         struct weft_bytes16 units[WEFT_COPY_FLIGHT_MAX];
         WEFT_UNROLL
-        for (int k = 0; k < flight; k++)
-            if (i + (size_t)k * group.count < nunits)
-                units[k] = weft_unit_of_words(from + (i + (size_t)k * group.count) * 16);
+        for (int k = 0; k < flight; k++, from += step) {
+            WEFT_FORGET(from);
+            if ((size_t)k * group.count < left)
+                units[k] = weft_unit_of_words(from);
+        }
         WEFT_UNROLL
-        for (int k = 0; k < flight; k++)
-            if (i + (size_t)k * group.count < nunits)
-                weft_st_weak_bytes16(to + i + (size_t)k * group.count, units[k]);
+        for (int k = 0; k < flight; k++, to += group.count) {
+            WEFT_FORGET(to);
+            if ((size_t)k * group.count < left)
+                weft_st_weak_bytes16(to, units[k]);
+        }
     }
 }
 
@@ -144,7 +157,7 @@ WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, uint32_t bytes,
 /* Two runs of so many bytes in pieces of one size, the second one from `behind` on. */
 WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint32_t first,
                                 uint32_t second, size_t behind, struct weft_thread_group group) {
-    enum { FLIGHT = 4 };
+    enum { FLIGHT = 2 };
     const uint32_t step = group.count * piece;
     WEFT_ROLLED
     for (uint32_t begin = group.id * piece; begin < first + second; begin += FLIGHT * step) {
@@ -199,7 +212,7 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
         to += head;
         from += head;
         if (word == 8)
-            weft_copy_words8(to, from, whole / 8, group, flight / 2);
+            weft_copy_words8(to, from, whole / 8, group, 2);
         else if (word < 8)
             weft_copy_unlike(to, from, whole - tail, bytes / 16, word, group, flight >= 8 ? 2 : 1);
         if (word < 16)
@@ -242,7 +255,9 @@ WEFT_DEVICE int weft_copy_element(void *to, const void *from, size_t bytes) {
  *
  * The fastest copies are those whose sides are aligned to 16 bytes: a thread of a warp or block has
  * 8 loads of 16 bytes under way, one by itself 4. Sides that are alike within 8 bytes go by words
- * of 8; others are stored by 16 bytes and loaded by 4, with a shift. */
+ * of 8; others are stored by 16 bytes and loaded by 4, with a shift. A kernel that puts in loops
+ * takes 64 registers a thread at most for that on sm_90, so that blocks of 1,024 threads can be
+ * launched (tests/gpu/registers.t), but more where it has many variables of its own. */
 enum { WEFT_FLIGHT_t = 4, WEFT_FLIGHT_w = 8, WEFT_FLIGHT_b = 8 };
 
 WEFT_DEVICE void weft_copy_t(void *to, const void *from, size_t bytes) {

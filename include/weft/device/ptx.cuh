@@ -59,6 +59,9 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
 #define WEFT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define WEFT_UNROLL              _Pragma("unroll")
 #define WEFT_ROLLED              _Pragma("unroll 1")
+/* The compiler forgets where a variable of 64 bits has its value from: what is made of it is
+ * made here, and not ahead of a loop, where it would take registers for all of that loop. */
+#define WEFT_FORGET(variable) __asm__ volatile("" : "+l"(variable))
 
 /* --- Loads and stores: weft_<instruction>_<order>_<scope>_<type> ---------------------------------
  * The scope is sys, or gpu for words that kernels of one GPU tell each other. */
