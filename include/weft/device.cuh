@@ -2,7 +2,8 @@
 /* Communication from inside kernels, by loads and stores over the links between GPUs: no proxy, no
  * queue, and no state but the handle that shmemx_device_team() makes.
  *
- * The interface is not frozen yet; WEFT_DEVICE_VERSION is the version of the handle.
+ * Until version 1.0 this source and the handle's layout (WEFT_DEVICE_VERSION) may change; the names
+ * and arguments of libweft_device, which is made of it, are frozen.
  *
  *   team.cuh     the handle; weft_at: where a member has an object
  *   copy.cuh     weft_copy, weft_put, weft_get
