@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/descriptor.h"
 #include "base/hash.h"
 #include "core/placement.h"
 #include "core/share_space.h"

@@ -26,7 +26,7 @@
 #include "boot/boot.h"
 #include "core/job.h"
 
-    static struct weft_static data = {.fd = -1};
+static struct weft_static data = {.fd = -1};
 
 const struct weft_static *weft_static_data(void) {
     return &data;
