@@ -389,7 +389,7 @@ def binding(problems):
                 "shmem_put_signal": "shmem_int_put_signal", "shmem_broadcast": "shmem_int_broadcast", "shmem_collect": "shmem_int_collect",
                 "shmem_fcollect": "shmem_int_fcollect", "shmem_alltoall": "shmem_int_alltoall", "shmem_alltoalls": "shmem_int_alltoalls",
                 "shmem_reduce": "shmem_int_sum_reduce", "shmem_wait_test_many": "shmem_int_wait_until_some_vector"}
-    told = re.findall(r"#define PySHMEM_HAVE_(\w+) 1", (ROOT / "include/weft/shmem4py.h").read_text())
+    told = re.findall(r"#define PySHMEM_HAVE_(\w+) +1", (ROOT / "include/weft/shmem4py.h").read_text())
     checks = "".join(f"#ifndef PySHMEM_HAVE_{name}\n#error {name}\n#endif\n"
                      f"void *p{number} = (void *){routines.get(name, name)};\n" for number, name in enumerate(told))
     ok, errors = compile_text("gcc", f"#define _CFFI_\n#include <shmem.h>\n{checks}", "-Wall", "-Werror")
