@@ -85,7 +85,9 @@ static void mutexes_check(void) {
             neighbour_judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
 }
 
-/* A PE that lives may have closed its socket. */
+/* A PE that lives may have closed its socket. The kernel gives up a dying PE's mutex before it
+ * closes its sockets: where the mutex is held all the same, the PE lives, or another guard holds it
+ * for a moment and reports the death. The next tick looks again. */
 static void line_judge(int pe) {
     if (!weft_alive_is_held(&weft_attachment.control->pe[pe].alive))
         death_report(pe);

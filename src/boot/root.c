@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A PE whose socket closes is dead, unless it has left in order or closed the socket alone, and
- * nobody waits for it. The guards
- * would find a death too, but not before the PE has joined. */
+ * nobody waits for it. Every turn looks at it again. The guards would find a death too, but not
+ * before the PE has joined. */
 #include "boot/root.h"
 #include "boot/alive.h"
 #include "boot/attachment.h"

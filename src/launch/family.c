@@ -20,11 +20,14 @@ void weft_family_adopt(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* Parent and flags out of /proc/PID/stat. The second field, in parentheses, may contain anything.
- */
-static bool stat_read(pid_t pid, pid_t *parent, unsigned *flags) {
-    char path[32], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+/* Parent and flags out of the stat of /proc/PID, or of one thread, /proc/PID/task/TID. The second
+ * field, in parentheses, may contain anything. */
+static bool stat_read(pid_t pid, pid_t thread, pid_t *parent, unsigned *flags) {
+    char path[64], text[512];
+    if (thread)
+        snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, thread);
+    else
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *file = fopen(path, "re");
     size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
     if (file)
@@ -34,11 +37,27 @@ static bool stat_read(pid_t pid, pid_t *parent, unsigned *flags) {
     return name_end && sscanf(name_end + 1, " %*c %d %*d %*d %*d %*d %u", parent, flags) == 2;
 }
 
-bool weft_family_runs(pid_t pid) {
+static bool thread_runs(pid_t pid, pid_t thread) {
     enum { PF_EXITING = 4 }; /* of the kernel's include/linux/sched.h; unchanged since 1.0 */
     pid_t parent;
     unsigned flags;
-    return stat_read(pid, &parent, &flags) && !(flags & PF_EXITING);
+    return stat_read(pid, thread, &parent, &flags) && !(flags & PF_EXITING);
+}
+
+/* The first thread may have ended before the others. */
+bool weft_family_runs(pid_t pid) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *threads = opendir(path);
+    struct dirent *entry;
+    bool runs = false;
+    while (threads && !runs && (entry = readdir(threads))) {
+        pid_t thread = atoi(entry->d_name); /* 0 for what is no number */
+        runs = thread > 0 && thread_runs(pid, thread);
+    }
+    if (threads)
+        closedir(threads);
+    return runs;
 }
 
 static size_t processes_list(struct process **list) {
@@ -49,7 +68,7 @@ static size_t processes_list(struct process **list) {
     while (directory && (entry = readdir(directory))) {
         pid_t parent, pid = atoi(entry->d_name); /* 0 for what is no number */
         unsigned flags;
-        if (pid <= 0 || !stat_read(pid, &parent, &flags))
+        if (pid <= 0 || !stat_read(pid, 0, &parent, &flags))
             continue;
         struct process *longer = realloc(*list, (count + 1) * sizeof **list);
         if (!longer)

@@ -12,7 +12,8 @@ void weft_family_adopt(void);
 /* Sends a signal to all descendants. */
 void weft_family_signal(int signal);
 
-/* True if a process still runs its program, rather than being taken down. */
+/* True if a process still runs its program, rather than being taken down. The kernel marks one as
+ * taken down before it closes its descriptors. */
 bool weft_family_runs(pid_t pid);
 
 #endif

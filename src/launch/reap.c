@@ -9,6 +9,9 @@
 #include "boot/alive.h"
 #include "boot/hub.h"
 #include "launch/end.h"
+#include "launch/family.h"
+
+enum { LOST_GRACE_MS = 1000, LOST_LOOK_MS = 50 };
 
 static void messages_drain(struct weft_run *run, int pe) {
     while (weft_reap_serve(run, pe))
@@ -27,7 +30,8 @@ static int death_reported(const struct weft_run *run) {
  * because of it: then the other is the cause, and its messages are read first. */
 static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
     struct weft_cause own = weft_control_cause(run->control, run->npes);
-    if (run->pe[pe].mute && own.pe == pe && own.kind != WEFT_ABORT_NONE) {
+    bool says = own.pe == pe && own.kind != WEFT_ABORT_NONE && own.kind != WEFT_ABORT_DIED;
+    if (run->pe[pe].lost_ms && says) {
         kind = own.kind; /* which it could write to the page alone */
         detail = own.detail;
     }
@@ -109,31 +113,56 @@ static void pe_gave(struct weft_run *run) {
             child_judge(run, pe);
 }
 
-/* A watcher that has just heard of a death holds the mutex for a moment, too. */
-static bool pe_lives(const struct weft_run *run, int pe) {
-    enum { LOOKS = 5 };
-    int held = 0;
-    while (held < LOOKS && weft_alive_is_held(&run->control->pe[pe].alive)) {
-        weft_clock_sleep_ms(1);
-        held++;
-    }
-    return held == LOOKS;
+/* Whoever finds a PE dead holds its mutex for a while, too (boot/guard.h): its process has to run.
+ */
+static bool pe_seems_alive(const struct weft_run *run, int pe) {
+    const struct weft_run_pe *it = &run->pe[pe];
+    bool over = it->reaped && it->self == it->child;
+    return !over && weft_alive_is_held(&run->control->pe[pe].alive) &&
+           weft_family_runs(weft_run_pid(run, pe));
 }
 
-/* The socket of a PE has closed: it has died, or has closed what it did not open. */
-static void pe_lost(struct weft_run *run, int pe) {
-    if (!weft_run_is_in(run, pe))
+/* The socket of a PE has closed: it has died, or has closed what it did not open. Only a PE that
+ * still seems alive after a grace certainly lives: where its process is below another pid
+ * namespace, the process that is looked at is not the PE. */
+static void lost_judge(struct weft_run *run, int pe) {
+    struct weft_run_pe *it = &run->pe[pe];
+    bool alive = pe_seems_alive(run, pe);
+    if (!weft_run_is_in(run, pe)) {
+        it->lost_ms = 0;
         return;
-    if (!pe_lives(run, pe)) {
+    }
+    if (!alive) {
         job_end_by(run, pe, WEFT_ABORT_DIED, 0);
         return;
     }
+    if (!it->lost_ms)
+        it->lost_ms = weft_clock_ms();
+    if (weft_clock_ms() - it->lost_ms < LOST_GRACE_MS)
+        return;
     weft_run_say(run, false,
                  "PE %d (pid %d%s) has closed descriptors that it has not opened, its line to "
                  "oshrun among them; it runs on without",
                  pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
-    run->pe[pe].mute = true;
+    it->mute = true;
     mute_judge(run, pe);
+}
+
+static bool is_undecided(const struct weft_run *run, int pe) {
+    return run->hub && run->pe[pe].lost_ms && !run->pe[pe].mute;
+}
+
+void weft_reap_judge_lost(struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++)
+        if (is_undecided(run, pe))
+            lost_judge(run, pe);
+}
+
+int weft_reap_patience(const struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++)
+        if (is_undecided(run, pe))
+            return LOST_LOOK_MS;
+    return -1;
 }
 
 static void pe_sent_junk(struct weft_run *run, int pe, const char *why) {
@@ -168,7 +197,8 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
             run->above->cut(run, pe, report.culprit);
         break;
     case WEFT_HUB_LOST:
-        pe_lost(run, pe);
+        if (weft_run_is_in(run, pe))
+            lost_judge(run, pe);
         break;
     case WEFT_HUB_JUNK:
         pe_sent_junk(run, pe, report.why);

@@ -14,6 +14,11 @@ void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice);
 /* Somebody has joined: PEs of this host that have ended without will be waited for in vain. */
 void weft_reap_judge_absent(struct weft_run *run);
 
+/* Looks again at PEs that seem to live though their lines to us are closed; in how many
+ * milliseconds the next look is due, -1: there are none. */
+void weft_reap_judge_lost(struct weft_run *run);
+int weft_reap_patience(const struct weft_run *run);
+
 /* Takes in every child that is over. */
 void weft_reap_children(struct weft_run *run);
 

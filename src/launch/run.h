@@ -23,12 +23,13 @@ struct weft_run;
 struct weft_run_pe {
     const struct weft_program *program; /* NULL: it is on another host, and nothing else is set */
     pid_t child;                        /* the process that was started */
-    pid_t self;  /* the process that joined: the child or one below it; 0: none has */
-    int life;    /* our end of the life socket: closing it kills the process that joined */
-    bool reaped; /* the child is over, */
-    int wait;    /* with this status of waitpid, */
-    bool mute;   /* it lives, and has closed its line to us */
-    bool killed; /* but only after we began to kill whoever was left */
+    pid_t self;      /* the process that joined: the child or one below it; 0: none has */
+    int life;        /* our end of the life socket: closing it kills the process that joined */
+    bool reaped;     /* the child is over, */
+    int wait;        /* with this status of waitpid, */
+    int64_t lost_ms; /* since when its line to us is closed though it seems to live; 0: it is not */
+    bool mute;       /* and it does live */
+    bool killed;     /* but only after we began to kill whoever was left */
     struct weft_watch watch;
     struct weft_shortage before; /* it joined */
 };

@@ -127,7 +127,8 @@ static int patience_shorter(int own_ms, int others_ms) {
 }
 
 void weft_serve_turn(struct weft_run *run, struct pollfd *others, int nothers, int patience_ms) {
-    int at = POLL_PES + (run->hub ? run->npes : 0), limit_ms = weft_end_patience(run);
+    int at = POLL_PES + (run->hub ? run->npes : 0),
+        limit_ms = patience_shorter(weft_end_patience(run), weft_reap_patience(run));
     struct pollfd polls[at + nothers];
     polls_fill(run, polls);
     if (nothers)
@@ -139,5 +140,6 @@ void weft_serve_turn(struct weft_run *run, struct pollfd *others, int nothers, i
         others[i].revents = some ? polls[at + i].revents : 0;
     if (run->hub)
         weft_hub_retry(run->hub);
+    weft_reap_judge_lost(run);
     weft_end_advance(run);
 }

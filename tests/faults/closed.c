@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: a program closes all descriptors from 3 on after shmem_init, as daemons and
  * closefrom(3) do, and gives every one of these numbers to a file of its own. The file keeps what
- * the program has written, the numbers stay open, and the job goes on.
+ * the program has written, the numbers stay open, and the job goes on, for as many milliseconds
+ * more as the argument says.
  *
  * PEs: 1 2 3 */
 #include <dirent.h>
@@ -109,7 +110,7 @@ static void statics_work(int me, int npes) {
     shmem_barrier_all();
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     shmem_init();
     int me = shmem_my_pe(), npes = shmem_n_pes();
     tap_start(me);
@@ -119,6 +120,8 @@ int main(void) {
     statics_work(me, npes);
     tap_case("the file is as the program has written it");
     file_check(fd, "before shmem_finalize");
+    if (argc > 1)
+        usleep((useconds_t)atoi(argv[1]) * 1000);
     shmem_finalize();
     file_check(fd, "after shmem_finalize");
     return tap_finish();

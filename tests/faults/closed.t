@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A program closes descriptors that it has not opened and uses their numbers again (closed.c): nothing is lost without
-oshrun and under another launcher, oshrun says once for each PE that it has lost its line to it, and letters to far PEs,
-which cannot go on, end the job with a line that says why.
+oshrun and under another launcher, oshrun says once for each PE that goes on that it has lost its line to it, and
+letters to far PEs, which cannot go on, end the job with a line that says why.
 """
 import pathlib
 import re
@@ -29,7 +29,8 @@ def torchrun():
 
 @case("oshrun says so once for each PE")
 def said():
-    result = run("-n", 2, CLOSED)
+    """Once it is certain that they live, which takes a second."""
+    result = run("-n", 2, CLOSED, 1500)
     assert result.status == 0, (result.status, result.err)
     lines = re.findall(r"^oshrun: PE (\d) \(pid \d+\) has closed descriptors that it has not opened, .*$", result.err, re.M)
     assert sorted(lines) == ["0", "1"], result.err

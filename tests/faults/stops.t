@@ -59,8 +59,9 @@ def several():
     disturb(lambda lots, job, pids: lots.sample([job.pid, *pids], 1 + lots.randrange(NPES + 1)))
 
 
-@case("a PE dies while the launcher is stopped: the job ends when it goes on")
+@case("a PE dies while the launcher is stopped: the job ends when it goes on, and only that is said")
 def death_unseen():
+    """A survivor holds the dead PE's mutex by then."""
     job, pids = begin()
     os.kill(job.pid, signal.SIGSTOP)
     os.kill(pids[1], signal.SIGKILL)
@@ -68,6 +69,7 @@ def death_unseen():
     os.kill(job.pid, signal.SIGCONT)
     result = Result(job, seconds_max=30)
     assert result.status == 137 and f"(pid {pids[1]}) was killed by signal 9" in result.err, (result.status, result.err)
+    assert result.err.count("oshrun:") == 1, result.err
     check_remains(result, "a death unseen")
 
 
