@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decision records have numbers of their own from 1 on, their titles say the number of their file, and what
+"""Decision records are numbered from 1 on without holes, their titles say the number of their file, and what
 refers to one names a file that is there, by its number.
 """
 import pathlib
@@ -15,10 +15,10 @@ FILES = sorted(path.name for path in (ROOT / "docs/adr").iterdir())
 
 
 def numbers(problems):
-    """Records that are written side by side may come in another order than their numbers."""
-    for before, name in zip(["0000-", *FILES], FILES):
-        if not re.match(r"\d{4}-", name) or name[:4] <= before[:4]:
-            problems.append(f"docs/adr/{name} has no number of its own")
+    for number, name in enumerate(FILES, 1):
+        if not name.startswith(f"{number:04d}-"):
+            problems.append(f"docs/adr/{name} is where {number:04d} should be")
+            return
 
 
 def titles(problems):
