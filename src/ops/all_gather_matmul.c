@@ -7,12 +7,14 @@
  * that is symmetric, else copied to the workspace once, in bands of rows if it is larger. Where
  * members are far it also has room there for parts of their shards (ops/far_rows.h). */
 #include <errno.h>
+#include <string.h>
 #include <weft.h>
 #include "base/size.h"
 #include "coll/band.h"
 #include "ops/check.h"
 #include "ops/far_rows.h"
 #include "ops/gather.h"
+#include "ops/matmul.h"
 
 enum { DTYPE, COLS, ROWS, LD, CLAIM }; /* facts of an offer */
 #define NO_CLAIM UINT64_MAX            /* a member without outputs claims no number of rows */
@@ -43,6 +45,13 @@ static bool check_lists(struct weft_gather *g) {
            weft_meeting_refuse(&g->meeting, -EINVAL, "%s is NULL", missing);
 }
 
+/* Members of one host cut far shards alike, though their libraries may be of two kinds. */
+static void offer_rows_least(struct weft_gather *g) {
+    g->rows_least = weft_matmul_rows_least(g->shard->dtype, g->scales != NULL);
+    memcpy(g->meeting.mine.data, &g->rows_least, sizeof g->rows_least);
+    g->meeting.data_bytes = sizeof g->rows_least;
+}
+
 static bool check_gather(struct weft_gather *g) {
     struct weft_meeting *meeting = &g->meeting;
     if (!weft_check_left(meeting, "a_shard", g->shard, g->scales) || (g->full && !check_full(g)) ||
@@ -56,7 +65,16 @@ static bool check_gather(struct weft_gather *g) {
     meeting->mine.facts[COLS] = g->shard->cols;
     meeting->mine.facts[ROWS] = g->shard->rows;
     meeting->mine.facts[CLAIM] = rows;
+    offer_rows_least(g);
     return weft_check_matmul(meeting, g->shard->dtype, g->scales);
+}
+
+static void agree_on_rows_least(struct weft_gather *g) {
+    for (int member = 0; member < g->meeting.team->npes; member++) {
+        size_t theirs;
+        memcpy(&theirs, weft_meeting_offer(&g->meeting, member)->data, sizeof theirs);
+        g->rows_least = theirs > g->rows_least ? theirs : g->rows_least;
+    }
 }
 
 size_t weft_gather_rows(const struct weft_gather *g, int member) {
@@ -136,7 +154,7 @@ static void offer_shard(struct weft_gather *g) {
 static void offer_rooms(struct weft_gather *g) {
     uint64_t claim = g->meeting.mine.facts[CLAIM];
     size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
-    size_t room = weft_far_rows_room(claim, row_bytes, weft_gather_rows_least(g));
+    size_t room = weft_far_rows_room(claim, row_bytes, g->rows_least);
     if (!g->meeting.team->far)
         return;
     if (row_bytes > 0 && room == 0 && claim > 0)
@@ -258,8 +276,10 @@ static int call_gather(struct weft_gather *g) {
     int error = weft_meeting_agree(&g->meeting);
     if (!error)
         error = check_claims(g);
-    if (!error)
+    if (!error) {
+        agree_on_rows_least(g);
         error = gather_and_multiply(g);
+    }
     return weft_meeting_close(&g->meeting, error);
 }
 

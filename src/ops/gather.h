@@ -19,7 +19,10 @@ struct weft_gather {
     size_t early_at;                  /* where the workspace has room for early products */
     size_t early_rows;                /* of the own shard, multiplied while peers were missing */
     size_t free_at;                   /* where the workspace is not taken */
+    size_t rows_least;                /* of a part that A is cut into for reasons of time; behind
+                                       * the agreement the same on all members */
     bool gathers;                     /* A is gathered, and multiplied then */
+    bool by_shards;                   /* each shard by itself, as where it lies */
     weft_matrix gathered;             /* where rows of A go; data is NULL: nowhere */
 };
 
@@ -32,9 +35,6 @@ struct weft_shown weft_gather_band(const struct weft_gather *g, int member, size
 size_t weft_gather_first_of_band(const struct weft_gather *g, int member, size_t band);
 
 char *weft_gather_workspace(const struct weft_gather *g); /* of this member */
-
-/* Rows that a product has at least where A is cut for reasons of time. */
-size_t weft_gather_rows_least(const struct weft_gather *g);
 
 /* Between post and agreement: multiplies some of the own shard while peers are missing. */
 void weft_gather_early(struct weft_gather *g);

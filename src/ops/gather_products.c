@@ -7,7 +7,8 @@
  * Shards of far members come in parts while those of near ones are multiplied, which are cut, too:
  * a part that has come goes before the next piece of a near shard, so that its room is free for
  * another. The last part alone is not hidden. Where parts are large enough, they are multiplied at
- * once on all members; else A is gathered first as it is on one host. */
+ * once on all members; else A is gathered first as it is on one host. So it is, too, where a shard
+ * comes in parts that the library would give other bits than the whole. */
 #include <sched.h>
 #include <stdint.h>
 #include "base/clock.h"
@@ -17,10 +18,6 @@
 #include "ops/matmul.h"
 
 enum { EARLY_ROWS = 256 };
-
-size_t weft_gather_rows_least(const struct weft_gather *g) {
-    return weft_matmul_rows_least(g->shard->dtype, g->scales != NULL);
-}
 
 /* dest = rows x b[j]. The rows' scales are those from `first` on. */
 static int multiply_by(const struct weft_gather *g, size_t j, const weft_matrix *rows,
@@ -76,13 +73,33 @@ static bool all_arrive_soon(const struct weft_gather *g) {
     return false;
 }
 
+/* Packing b once more for every member costs about as much per byte as copying A; pieces of many
+ * rows are large enough not to mind. 8-bit factors are a quarter of what is packed, and b would be
+ * widened again, too. `rows`: of A. */
+static bool packing_costs_more(const struct weft_gather *g, size_t rows) {
+    enum { ROWS_ENOUGH = 1024 };
+    size_t npes = (size_t)g->meeting.team->npes;
+    size_t packed = (npes - 1) * cols_of_all_b(g), copied = g->scales ? rows / 4 : rows;
+    return npes > 1 && (rows / npes < ROWS_ENOUGH || g->scales) && packed > copied;
+}
+
+/* How many rows of the own shard are multiplied at a time while peers are missing: no fewer than
+ * give the same bits as one product (oneDNN: 256, measured), or all, unless A is then likely to be
+ * gathered, which would be in vain; 0: none. */
+static size_t early_step(const struct weft_gather *g) {
+    size_t rows = g->shard->rows, npes = (size_t)g->meeting.team->npes;
+    if (g->rows_least < SIZE_MAX)
+        return EARLY_ROWS;
+    return packing_costs_more(g, rows * npes) ? 0 : rows;
+}
+
 /* While peers are missing, the own shard is multiplied into the workspace, because no output may be
- * written before all arguments are known to be right. Only products of a millisecond and more, and
- * no fewer rows at a time than give the same bits as one product (oneDNN: 256, measured). */
+ * written before all arguments are known to be right. Only products of a millisecond and more. */
 void weft_gather_early(struct weft_gather *g) {
     const double worth = 1e8;
     size_t rows = g->shard->rows, cols = cols_of_all_b(g), bytes = early_bytes(g, g->nb);
-    if (g->full || rows < 2 * EARLY_ROWS ||
+    size_t step = early_step(g);
+    if (g->full || step == 0 || rows < 2 * EARLY_ROWS ||
         2.0 * (double)rows * (double)cols * (double)g->shard->cols < worth || all_arrive_soon(g) ||
         weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))
         return;
@@ -90,7 +107,7 @@ void weft_gather_early(struct weft_gather *g) {
     g->free_at += bytes;
     int error = 0;
     while (g->early_rows < rows && !error && !weft_meeting_complete(&g->meeting)) {
-        size_t left = rows - g->early_rows, now = left < 2 * EARLY_ROWS ? left : EARLY_ROWS;
+        size_t left = rows - g->early_rows, now = left < 2 * step ? left : step;
         weft_matrix part = weft_matrix_rows(g->shard, g->early_rows, now);
         for (size_t j = 0; j < g->nb && !error; j++) {
             weft_matrix panel = early_panel(g, j);
@@ -118,31 +135,51 @@ static size_t take_early(const struct weft_gather *g, size_t first) {
 static bool shards_are_large(const struct weft_gather *g) {
     for (int member = 0; member < g->meeting.team->npes; member++) {
         size_t rows = weft_gather_rows(g, member);
-        if (rows > 0 && rows < weft_gather_rows_least(g))
+        if (rows > 0 && rows < g->rows_least)
             return false;
     }
     return true;
 }
 
-/* Packing b once more for every member costs about as much per byte as copying A; pieces of many
- * rows are large enough not to mind. 8-bit factors are a quarter of what is packed, and b would be
- * widened again, too. */
-static bool packing_costs_more(const struct weft_gather *g) {
-    enum { ROWS_ENOUGH = 1024 };
-    size_t npes = (size_t)g->meeting.team->npes, rows = weft_gather_first(g, (int)npes);
-    size_t packed = (npes - 1) * cols_of_all_b(g), copied = g->scales ? rows / 4 : rows;
-    return npes > 1 && (rows / npes < ROWS_ENOUGH || g->scales) && packed > copied;
+static size_t largest_shard(const struct weft_gather *g) {
+    size_t most = 0;
+    for (int member = 0; member < g->meeting.team->npes; member++) {
+        size_t rows = weft_gather_rows(g, member);
+        most = rows > most ? rows : most;
+    }
+    return most;
+}
+
+static size_t row_bytes_of_shards(const struct weft_gather *g) {
+    return g->shard->cols * weft_element_bytes(g->shard->dtype);
+}
+
+static size_t room_bytes(const struct weft_gather *g) {
+    return weft_far_rows_room(largest_shard(g), row_bytes_of_shards(g), g->rows_least);
+}
+
+/* Whether a shard that is not to be cut comes from far in parts, since it is more than a room. */
+static bool whole_shards_come_cut(const struct weft_gather *g) {
+    const struct weft_team *team = g->meeting.team;
+    size_t room = team->far && g->rows_least == SIZE_MAX ? room_bytes(g) : SIZE_MAX;
+    for (int member = 0; member < team->npes; member++)
+        if (weft_team_member_is_far(team, member) &&
+            weft_gather_rows(g, member) * row_bytes_of_shards(g) > room)
+            return true;
+    return false;
 }
 
 /* From far members A comes more slowly than b is packed. */
 void weft_gather_choose(struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;
-    g->gathers = (g->full || packing_costs_more(g)) && !(team->far && shards_are_large(g));
+    size_t rows = weft_gather_first(g, team->npes), cols = g->shard->cols;
+    g->gathers = (g->full || packing_costs_more(g, rows)) && !(team->far && shards_are_large(g));
+    g->by_shards = !g->gathers && whole_shards_come_cut(g);
+    g->gathers = g->gathers || g->by_shards;
     if (g->full)
         g->gathered = *g->full;
     if (g->full || !g->gathers)
         return;
-    size_t rows = weft_gather_first(g, team->npes), cols = g->shard->cols;
     size_t bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     g->gathers = weft_team_workspace_commit(g->meeting.team, g->free_at + bytes) == 0;
     if (g->gathers) /* else in place: slower, but right */
@@ -185,7 +222,7 @@ static int take_near(const struct weft_gather *g, int member, size_t band,
     weft_matrix rows = weft_gather_band(g, member, band).at;
     size_t first = weft_gather_first_of_band(g, member, band);
     size_t row = early ? take_early(g, first) : 0, left = rows.rows - row;
-    size_t step = far ? weft_far_rows_step(left, weft_gather_rows_least(g)) : left;
+    size_t step = far ? weft_far_rows_step(left, g->rows_least) : left;
     int error = 0;
     for (size_t next; left > 0; row += next, left -= next) {
         next = weft_far_rows_next(left, step);
@@ -209,45 +246,51 @@ static int take_all_near(const struct weft_gather *g, size_t band, struct weft_f
     return error;
 }
 
-static size_t largest_shard(const struct weft_gather *g) {
-    size_t most = 0;
-    for (int member = 0; member < g->meeting.team->npes; member++) {
-        size_t rows = weft_gather_rows(g, member);
-        most = rows > most ? rows : most;
-    }
-    return most;
-}
-
 int weft_gather_take(const void *call, size_t band) {
     const struct weft_gather *g = call;
     struct weft_team *team = g->meeting.team;
     if (!team->far)
         return take_all_near(g, band, NULL);
     struct weft_shown shown[team->npes];
-    size_t rooms_at[team->npes], least = weft_gather_rows_least(g);
+    size_t rooms_at[team->npes], least = g->rows_least;
     for (int member = 0; member < team->npes; member++) {
         shown[member] = weft_gather_band(g, member, band);
         rooms_at[member] = weft_meeting_offer(&g->meeting, member)->output.offset;
     }
-    size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
     struct weft_far_rows far = {.team = team,
                                 .shown = shown,
                                 .rows_least = least,
                                 .rooms_at = rooms_at,
-                                .room_bytes =
-                                    weft_far_rows_room(largest_shard(g), row_bytes, least)};
+                                .room_bytes = room_bytes(g)};
     weft_far_rows_begin(&far);
     int error = take_all_near(g, band, &far), failed = take_far(g, band, &far, true);
     return error ? error : failed;
 }
 
+/* Each shard, from where it was gathered. */
+static int multiply_shards(const struct weft_gather *g) {
+    const struct weft_team *team = g->meeting.team;
+    int error = 0;
+    for (int distance = 0; distance < team->npes && !error; distance++) {
+        int member = weft_team_member_after(team, distance);
+        size_t first = weft_gather_first(g, member);
+        size_t early = member == team->my_pe ? take_early(g, first) : 0;
+        weft_matrix rest =
+            weft_matrix_rows(&g->gathered, first + early, weft_gather_rows(g, member) - early);
+        error = multiply_rows(g, &rest, first + early);
+    }
+    return error;
+}
+
 /* c = full x b. What is early is used where the rest is as large as that makes the same bits. */
 int weft_gather_finish(const struct weft_gather *g) {
+    if (g->by_shards)
+        return multiply_shards(g);
     const weft_matrix *full = &g->gathered;
     size_t first = weft_gather_first(g, g->meeting.team->my_pe), end = first + g->shard->rows;
     size_t before = first, after = full->rows - end;
-    bool apart = g->early_rows > 0 && (before == 0 || before >= EARLY_ROWS) &&
-                 (after == 0 || after >= EARLY_ROWS);
+    bool apart = g->early_rows > 0 && g->rows_least < SIZE_MAX &&
+                 (before == 0 || before >= EARLY_ROWS) && (after == 0 || after >= EARLY_ROWS);
     if (!apart)
         return multiply_rows(g, full, 0);
     weft_matrix above = weft_matrix_rows(full, 0, before);

@@ -71,6 +71,14 @@ int weft_matmul_supports(weft_dtype dtype) {
                                     "(Debian, Ubuntu: libdnnl2, libopenblas0-pthread)");
 }
 
+size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled) {
+    enum { LEAST = 256, SCALED_LEAST = 1024 };
+    pthread_once(&library_once, open_libraries);
+    if (dtype == WEFT_F64 || !library.parts_are_alike)
+        return SIZE_MAX;
+    return scaled ? SCALED_LEAST : LEAST;
+}
+
 static struct weft_matmul_sizes sizes_of(const weft_matrix *a, const weft_matrix *b,
                                          const weft_matrix *c) {
     return (struct weft_matmul_sizes){c->rows, c->cols, a->cols, a->ld, b->ld, c->ld};

@@ -23,13 +23,11 @@ int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_sc
 /* Rows that a part of a product has at least if it is made by itself for the sake of time: fewer
  * may have other bits than in the whole (oneDNN: below 256, measured), and 8-bit factors are
  * widened anew for each. Where a part ends inside of a product it ends at a multiple of the grain.
- * A CBLAS, which multiplies f64, takes the last rows of a product in its own way: these are not
- * cut. */
+ * SIZE_MAX: such products are not cut, because the library takes the last rows of each in its own
+ * way: a CBLAS, and oneDNN without AVX-512. So members on other processors may be told otherwise.
+ */
 enum { WEFT_MATMUL_GRAIN = 64 };
-static inline size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled) {
-    enum { LEAST = 256, SCALED_LEAST = 1024 };
-    return dtype == WEFT_F64 ? SIZE_MAX : scaled ? SCALED_LEAST : LEAST;
-}
+size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled);
 
 /* The second factor of several products, packed once for all of them where a library can do that,
  * and otherwise for each product. */
@@ -59,6 +57,9 @@ struct weft_matmul_library {
     int (*f64)(struct weft_matmul_sizes, int threads, const double *a, const double *b, double *c);
     int (*bf16)(struct weft_matmul_sizes, int threads, const uint16_t *a, const uint16_t *b,
                 float *c);
+
+    /* f32 and bf16 products of 256 rows and more have the bits that they have in larger ones. */
+    bool parts_are_alike;
 
     /* Packs b for products of these sizes, of which m and lda may change from one to the next, and
      * multiplies by it, with the same number of threads. 0 bytes: packing does not pay. */

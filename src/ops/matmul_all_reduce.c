@@ -169,8 +169,10 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
         how = weft_partials_begin(&partials, reduces_at_once(&partials, c));
     }
     weft_meeting_post(&meeting);
-    error = weft_partials_agree(&meeting);
-    if (!error)
+    error = weft_partials_agree(&partials);
+    if (!error) {
+        how = weft_partials_agreed(&partials, how, reduces_at_once(&partials, c));
         error = run_all_bands(&partials, c, how);
+    }
     return weft_meeting_close(&meeting, error);
 }

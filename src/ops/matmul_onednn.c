@@ -123,7 +123,9 @@ static int multiply_packed_f32(struct weft_matmul_sizes sizes, int threads, cons
     return errno_of(status);
 }
 
-/* oneDNN refuses bf16 on processors without AVX-512: asked once with a product of one element. */
+/* oneDNN refuses bf16 on processors without AVX-512, and where ONEDNN_MAX_CPU_ISA forbids that:
+ * asked once with a product of one element. Its f32 kernels are others there, too: those for AVX2
+ * take rows by sixes, and what is left over in another order (2.6.3, measured). */
 static bool bf16_works(void) {
     const uint16_t one = 0x3f80;
     const struct weft_matmul_sizes unit = {1, 1, 1, 1, 1, 1};
@@ -160,4 +162,5 @@ void weft_matmul_open_onednn(struct weft_matmul_library *library) {
     }
     if (!library->bf16 && bf16_works())
         library->bf16 = multiply_bf16;
+    library->parts_are_alike = library->f32 == multiply_f32 && library->bf16 == multiply_bf16;
 }

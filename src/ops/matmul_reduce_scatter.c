@@ -55,12 +55,14 @@ static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_sha
         how = weft_partials_begin(p, scatters_at_once(p));
     }
     weft_meeting_post(meeting);
-    int error = weft_partials_agree(meeting);
+    int error = weft_partials_agree(p);
     struct weft_piece pieces[meeting->team->npes];
     if (!error)
         error = assign_rows(meeting, pieces);
-    if (!error)
+    if (!error) {
+        how = weft_partials_agreed(p, how, scatters_at_once(p));
         error = run_bands(p, pieces, how, c_shard);
+    }
     return weft_meeting_close(meeting, error);
 }
 

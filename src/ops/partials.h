@@ -24,7 +24,8 @@ struct weft_partials {
     weft_op op;
     size_t band_cols;  /* the same on all members */
     size_t free_at;    /* where the workspace is not taken by a band's product */
-    size_t rows_least; /* of a product that is made for the sake of time alone */
+    size_t rows_least; /* of a product that is made for the sake of time alone; behind the
+                        * agreement the same on all members */
 };
 
 /* Facts of an offer; the operator's own comes last. */
@@ -35,9 +36,9 @@ enum { WEFT_FACT_DTYPE, WEFT_FACT_OP, WEFT_FACT_ROWS, WEFT_FACT_COLS, WEFT_FACT_
 bool weft_partials_check(const struct weft_partials *partials, const char *c_name,
                          const weft_matrix *c);
 
-/* The agreement of the meeting, also on WEFT_BITS. Behind it: the largest K of all members, of whom
- * each has its own, and whether far members are to be sent sums of a host. */
-int weft_partials_agree(struct weft_meeting *meeting);
+/* The agreement of the meeting, also on WEFT_BITS and rows_least. Behind it: the largest K of all
+ * members, of whom each has its own, and whether far members are to be sent sums of a host. */
+int weft_partials_agree(struct weft_partials *partials);
 size_t weft_partials_deepest(const struct weft_meeting *meeting);
 bool weft_partials_any_bits(const struct weft_meeting *meeting);
 
@@ -55,6 +56,12 @@ enum weft_product { WEFT_PRODUCT_IN_PIECES, WEFT_PRODUCT_AT_ONCE, WEFT_PRODUCT_M
  * the wait for late members and the offers announce it. It goes to the workspace, which is no
  * output. Refuses where it fails. Says how bands are made from here on; the same on all members. */
 enum weft_product weft_partials_begin(const struct weft_partials *partials, bool at_once);
+
+/* Behind the agreement: how bands are made, which weft_partials_begin said before, and whether at
+ * once is best by what is known now. Members whose libraries are of two kinds may have begun in two
+ * ways: then they begin anew. */
+enum weft_product weft_partials_agreed(const struct weft_partials *partials, enum weft_product how,
+                                       bool at_once);
 
 /* The band of columns [col, col + cols) of the sum: dest, cut like pieces[me], receives this
  * member's piece. pieces, which has an entry for every member, says which part of the band belongs

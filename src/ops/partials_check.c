@@ -4,11 +4,13 @@
 #include <string.h>
 #include "base/env.h"
 #include "ops/check.h"
+#include "ops/matmul.h"
 #include "ops/partials.h"
 
-/* What else an offer says: the own K, and whether far members are sent sums of a host. */
+/* What else an offer says: the own K, whether far members are sent sums of a host, and what the own
+ * library makes of rows_least. */
 struct said {
-    uint64_t depth, any_bits;
+    uint64_t depth, any_bits, rows_least;
 };
 
 static struct said said_by(const struct weft_meeting *meeting, int member) {
@@ -17,8 +19,10 @@ static struct said said_by(const struct weft_meeting *meeting, int member) {
     return said;
 }
 
-static bool check_bits(struct weft_meeting *meeting, size_t depth) {
-    struct said said = {depth, strcmp(weft_env.bits, "any") == 0};
+static bool check_bits(const struct weft_partials *p) {
+    struct weft_meeting *meeting = p->meeting;
+    struct said said = {p->a->cols, strcmp(weft_env.bits, "any") == 0,
+                        weft_matmul_rows_least(p->a->dtype, p->scales != NULL)};
     if (!said.any_bits && strcmp(weft_env.bits, "same") != 0)
         return weft_meeting_refuse(meeting, -EINVAL, "WEFT_BITS is '%s': set it to same or any",
                                    weft_env.bits);
@@ -41,17 +45,30 @@ bool weft_partials_check(const struct weft_partials *p, const char *c_name, cons
     meeting->mine.facts[WEFT_FACT_OP] = (uint64_t)p->op;
     meeting->mine.facts[WEFT_FACT_ROWS] = a->rows;
     meeting->mine.facts[WEFT_FACT_COLS] = b->cols;
-    return check_bits(meeting, a->cols);
+    return check_bits(p);
 }
 
-int weft_partials_agree(struct weft_meeting *meeting) {
+int weft_partials_agree(struct weft_partials *p) {
+    struct weft_meeting *meeting = p->meeting;
     int error = weft_meeting_agree(meeting);
     for (int member = 1; member < meeting->team->npes && !error; member++)
         if (said_by(meeting, member).any_bits != said_by(meeting, 0).any_bits)
             error = weft_fail(-EINVAL, "WEFT_BITS differs between PE %d and PE %d",
                               weft_team_world_pe(meeting->team, 0),
                               weft_team_world_pe(meeting->team, member));
+    for (int member = 0; member < meeting->team->npes && !error; member++) {
+        size_t least = said_by(meeting, member).rows_least;
+        p->rows_least = least > p->rows_least ? least : p->rows_least;
+    }
     return error;
+}
+
+enum weft_product weft_partials_agreed(const struct weft_partials *p, enum weft_product how,
+                                       bool at_once) {
+    for (int member = 0; member < p->meeting->team->npes; member++)
+        if (said_by(p->meeting, member).rows_least != said_by(p->meeting, 0).rows_least)
+            return at_once ? WEFT_PRODUCT_AT_ONCE : WEFT_PRODUCT_IN_PIECES;
+    return how;
 }
 
 size_t weft_partials_deepest(const struct weft_meeting *meeting) {

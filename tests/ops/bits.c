@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prints a hash of what all members get out of each operator, for tests/ops/bits.t, which compares
  * the hashes of jobs whose PEs are near and far. PEs: none */
+#include <unistd.h>
 #include "ops/tensor.h"
 
 enum { PES_MAX = 8 };
@@ -47,22 +48,40 @@ static size_t rows_of_all(size_t rows) {
 
 /* --- All-gather ------------------------------------------------------------------------------ */
 
-static void gather(const char *what, weft_dtype dtype, enum memory memory, size_t rows, size_t cols,
-                   bool want_full) {
-    enum { K = 48 };
+static size_t depth = 48; /* cols of A */
+
+static uint64_t gather(const char *what, weft_dtype dtype, enum memory memory, size_t rows,
+                       size_t cols, bool want_full) {
     tensors_reset();
-    size_t all = rows_of_all(rows), mine = shard_rows(me, rows), ld = memory == HEAP ? K : K + 5;
-    struct tensor shard = filled(memory, mine, K, ld, dtype, (uint64_t)me);
-    struct tensor b = filled(PRIVATE, K, cols, cols, dtype, 91);
+    size_t all = rows_of_all(rows), mine = shard_rows(me, rows),
+           ld = memory == HEAP ? depth : depth + 5;
+    struct tensor shard = filled(memory, mine, depth, ld, dtype, (uint64_t)me);
+    struct tensor b = filled(PRIVATE, depth, cols, cols, dtype, 91);
     struct tensor c = tensor_new(PRIVATE, all, cols, cols, dtype);
-    struct tensor full = tensor_new(PRIVATE, all, K, K, dtype);
+    struct tensor full = tensor_new(PRIVATE, want_full ? all : 0, depth, depth, dtype);
     int error = weft_all_gather_matmul(SHMEM_TEAM_WORLD, &shard.m, &b.m, 1, &c.m,
                                        want_full ? &full.m : NULL, WEFT_STREAM_HOST);
-    tell(what, dtype, memory, error, tensor_hash(&c) + (want_full ? tensor_hash(&full) : 0));
+    uint64_t hash = tensor_hash(&c) + (want_full ? tensor_hash(&full) : 0);
+    tell(what, dtype, memory, error, hash);
     tensor_free(&shard);
     tensor_free(&b);
     tensor_free(&c);
     tensor_free(&full);
+    return hash;
+}
+
+/* What is multiplied while a member is missing has the bits that it has where none is. */
+static void gather_late(weft_dtype dtype) {
+    enum { ROWS = 600, COLS = 300, LATE_US = 20000 };
+    size_t before = depth;
+    depth = 300;
+    uint64_t hash = gather("all are there", dtype, PRIVATE, ROWS, COLS, false);
+    if (me == npes - 1)
+        usleep(LATE_US);
+    uint64_t late = gather("one is late", dtype, PRIVATE, ROWS, COLS, false);
+    depth = before;
+    EXPECT(late == hash, "%s: %016llx, and with a late member %016llx", dtype_names[dtype],
+           (unsigned long long)hash, (unsigned long long)late);
 }
 
 static void gather_scaled(enum memory memory, size_t rows, size_t cols, weft_dtype out) {
@@ -160,6 +179,10 @@ int main(void) {
         vectors(WEFT_F32, memory, 40000);
     }
     gather("long products", WEFT_F32, HEAP, 2100, 300, false); /* while the next shard comes in */
+    gather_late(WEFT_F32);
+    gather_late(WEFT_F64);
+    gather("shards larger than a room", WEFT_F32, HEAP, 50000, 4, false);
+    gather("shards larger than a room", WEFT_F64, HEAP, 25000, 4, false);
     gather("long products, gathered too", WEFT_BF16, PRIVATE, 1300, 200, true);
     for (size_t d = 0; d < 4; d++)
         gather("wide products", all_dtypes[d], STATICS, 560, 900, false);

@@ -32,4 +32,13 @@ def register(pes, placement):
 
 for pes, placement in (2, "each"), (3, "2+1"), (4, "cyclic:2"), (4, "list:0,0,1,0"):
     register(pes, placement)
+
+
+@case("members whose processors are of two kinds agree on how they cut")
+def kinds():
+    command = f'[ "$WEFT_PE" != 1 ] || export ONEDNN_MAX_CPU_ISA=AVX2; exec {BUILD}/tests/ops/bits'
+    run = Result(start("-n", 3, "sh", "-c", command, below=far("2+1", "seed=7,reorder=16")), seconds_max=60)
+    assert run.status == 0, run.err
+
+
 main()
