@@ -352,7 +352,7 @@ static void finish_at_exit(void) {
 /* A PE that exits with a status other than 0 has failed: the others may compute or be in kernels
  * for ever, and need not come to a wait in which they would notice. */
 static bool exit_ends_job(int status) {
-    return status != 0 && !exit_waits && weft_job.npes > 1 && !weft_job_aborted();
+    return status != 0 && !exit_waits && weft_job.npes > 1 && !weft_job_ended_before();
 }
 
 /* Returning from main or calling exit with status 0 finalizes ("Implicit finalization" of the

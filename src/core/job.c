@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/crash.h"
+#include "base/futex.h"
 #include "base/place.h"
 #include "boot/boot.h"
 #include "boot/stall.h"
@@ -114,6 +114,22 @@ void weft_job_end(int status) {
     weft_boot_end_job(status, false);
 }
 
+static bool aborted_within(int milliseconds) {
+    for (int waited = 0; !weft_job_aborted() && waited < milliseconds; waited++)
+        weft_clock_sleep_ms(1);
+    return weft_job_aborted();
+}
+
+/* Those who watch over GPUs sleep on the abort word: they look when they are woken, on other hosts
+ * every 50 ms (transport/gpu_rescue.c). */
+bool weft_job_ended_before(void) {
+    enum { PATIENCE_MS = 100 };
+    if (!weft_job.devices)
+        return weft_job_aborted();
+    weft_futex_wake(&weft_job.control->abort, WEFT_FUTEX_ALL);
+    return aborted_within(PATIENCE_MS);
+}
+
 void weft_job_end_by_exit(int status) {
     take_the_end();
     weft_boot_end_for(weft_job.pe, status);
@@ -143,13 +159,15 @@ void weft_job_die_aborted(void) {
     weft_boot_exit(status);
 }
 
-void weft_job_die_left(int pe, int status) {
+void weft_job_die_soon(void) {
     enum { PATIENCE_MS = 2000 };
-    weft_boot_end_for(pe, status);
-    for (int waited = 0; !weft_job_aborted() && waited < PATIENCE_MS; waited++)
-        weft_clock_sleep_ms(1);
-    if (weft_job_aborted())
+    if (aborted_within(PATIENCE_MS))
         weft_job_die_aborted();
+}
+
+void weft_job_die_left(int pe, int status) {
+    weft_boot_end_for(pe, status);
+    weft_job_die_soon();
     weft_job_panic_bare("%s waits for PE %d, which has exited with status %d", weft_current_call,
                         pe, status);
 }

@@ -68,6 +68,10 @@ static inline bool weft_job_aborted(void) {
  * this PE that come here, or find the job aborted, stop for good: one alone ends the process. */
 void weft_job_end(int status);
 
+/* Whether the job is over, asked by an exit that would end it: where kernels of GPUs can, one may
+ * have a moment ago, and its host has not noticed yet. Waits for that, 100 ms at most. */
+bool weft_job_ended_before(void);
+
 /* Ends the whole job because this PE exits with `status`, not 0, and without shmem_finalize. The
  * caller is an exit handler and goes on to the end of the process. */
 void weft_job_end_by_exit(int status);
@@ -80,6 +84,10 @@ bool weft_job_ending(void);
  * end with WEFT_STATUS_ABORTED, at once. After shmem_global_exit there is no line, and the end is
  * an exit() with its status. */
 _Noreturn void weft_job_die_aborted(void);
+
+/* The end of the job is under way: dies of it as soon as this PE sees it, within 2 s. Returns only
+ * where nobody is left who could write it. */
+void weft_job_die_soon(void);
 
 /* PE `pe` has departed, by exit with this status, while this PE waits for it: the job
  * ends with that status, and this PE as weft_job_die_aborted has it. */

@@ -462,7 +462,8 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 int weft_device_amo(const struct weft_amo *amo, int pe);
 void weft_device_look(void *snapshot, const void *words, size_t bytes);
 
-/* Completes what calls of the host have begun. Nothing, and cheap, if nothing is under way. */
+/* Completes what calls of the host have begun. Nothing, and cheap, if nothing is under way. Does
+ * not return where a kernel of this process has ended the job. */
 void weft_device_quiet(void);
 
 /* --- put_signal.c: puts that are announced, as core/route.h has them -------------------------- */

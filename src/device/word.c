@@ -2,6 +2,7 @@
 /* Signals, atomics and looks at words in GPU memory, and the end of what has been begun. */
 #include <stdatomic.h>
 #include <string.h>
+#include "transport/gpu_rescue.h"
 #include "core/amo.h"
 #include "device/device.h"
 
@@ -152,7 +153,11 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes) {
 
 /* --- The end --------------------------------------------------------------------------------- */
 
+/* What a kernel has said comes before what this PE tells others behind the quiet: a peer that goes
+ * on by that, and then exits, is not the cause of the end. */
 void weft_device_quiet(void) {
+    if (__builtin_expect(weft_gpu_rescue_heard(), 0))
+        weft_job_die_soon();
     if (weft_device_drained())
         return;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);

@@ -34,6 +34,7 @@ static struct {
     bool watching;
     _Atomic uint32_t *abort;
     _Atomic bool stopping, drained, over;
+    _Atomic bool told; /* a thread has told what a kernel has */
     pthread_t watcher, releaser, drainer;
     pthread_mutex_t changing; /* of the list */
     struct words *list;
@@ -154,28 +155,29 @@ static void job_abort(int status) {
         weft_control_abort(weft_boot.control, &cause);
 }
 
-/* What a kernel has told. */
-static void fault_report(void) {
+bool weft_gpu_rescue_heard(void) {
     uint32_t *words = weft_gpu_abort.gave_up;
     uint32_t fault = words ? __atomic_load_n(&words[WEFT_GPU_FAULT], __ATOMIC_ACQUIRE) : 0;
     if (fault == WEFT_GPU_NO_FAULT)
-        return;
+        return false;
     uint32_t detail = words[WEFT_GPU_FAULT_DETAIL];
+    if (atomic_exchange(&rescue.told, true))
+        return true;
     if (fault != WEFT_GPU_ABORT)
         job_fail(fault, detail);
-    __atomic_store_n(&words[WEFT_GPU_FAULT], WEFT_GPU_NO_FAULT, __ATOMIC_RELAXED);
     job_abort((int)detail);
+    return true;
 }
 
 static void *rescue_watch_main(void *unused) {
     while (!rescue.stopping && *rescue.abort == 0) {
         weft_futex_sleep(rescue.abort, 0, WEFT_FUTEX_ALL, LOOK_MS);
-        fault_report();
+        weft_gpu_rescue_heard();
     }
     if (*rescue.abort != 0)
         process_save();
     else
-        fault_report();
+        weft_gpu_rescue_heard();
     return unused;
 }
 
@@ -232,7 +234,7 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort) {
     rescue.gpu = gpu;
     rescue.abort = abort;
     rescue.process = getpid();
-    rescue.stopping = rescue.drained = rescue.over = false;
+    rescue.stopping = rescue.drained = rescue.over = rescue.told = false;
     __atomic_store_n(&weft_gpu_waits, false, __ATOMIC_RELAXED);
     words_register(abort);
     int error = weft_thread_start(&rescue.watcher, rescue_watch_main, NULL);

@@ -37,6 +37,11 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort);
  * the second time. */
 void weft_gpu_rescue_close(void);
 
+/* Whether a kernel of this process has ended the job (weft_abort), or has found that it must not
+ * run. Who asks first tells the launcher, or the peers; the watcher asks every 50 ms, and when the
+ * abort word is woken. One load where no kernel has. */
+bool weft_gpu_rescue_heard(void);
+
 /* This PE is number `turn` of `turns` PEs on its GPU: by that its kernels trap apart from theirs
  * (transport/pad.cu). */
 void weft_gpu_rescue_take_turns(int turn, int turns);

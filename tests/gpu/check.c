@@ -41,9 +41,9 @@ int main(int argc, char **argv) {
         launch(kernel, rows, (void *[]){&team, &which, &object});
     gpu_enter();
     gpu.cuStreamSynchronize(gpu_stream); /* an error where the kernel has trapped */
-    gpu_leave();
     if (gpu.cuStreamQuery(gpu_stream) != 0)
         puts("the kernel has failed");
+    gpu_leave();
     shmem_barrier_all();
     return 98;
 }

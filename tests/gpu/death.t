@@ -183,6 +183,14 @@ def by_kernel():
     assert alone.returncode == 7 and "by weft_abort" in alone.stderr, f"{alone.returncode}: {alone.stderr}"
 
 
+@case("a kernel ends the job, and its host goes on: the others' exits behind that are not the cause")
+def by_kernel_before():
+    for how, scene in (("heard", "check_behind_barrier"), ("summed", "check_behind_sum")) * 2:
+        result = Result(start("-n", NPES, SCENES, scene, NPES - 1, how))
+        assert result.status == 7, f"{scene}: {result.status}: {result.err}"
+        tells(result, NPES - 1, "a kernel has ended the job by weft_abort, with status 7")
+
+
 @case("a kernel that meets by a handle which has been freed ends the job, and says so")
 def stale():
     for scene, victim in victims(("barrier", "own_kernel")):

@@ -3,10 +3,12 @@
  *
  *   scenes SCENE VICTIM HOW
  *
- * SCENE is a name of the table below, HOW the number of a signal, or "exit" for
- * shmem_global_exit(7), "kernel" for weft_abort with status 7, "stale" for a kernel with a handle
- * that has been freed, or "late" for a victim that ends as any program does. Every PE prints its
- * pid, and PE VICTIM "victim" and its pid when it is about to die. No test of its own. PEs: none */
+ * SCENE is a name of the table below. HOW is the number of a signal, or "exit" for
+ * shmem_global_exit(7), "kernel" for weft_abort with status 7, "heard" for the same and a victim
+ * that then comes to a barrier, "summed" for one that comes to a reduction, "stale" for a kernel
+ * with a handle that has been freed, or "late" for a victim that ends as any program does. Every PE
+ * prints its pid, and PE VICTIM "victim" and its pid when it is about to die. No test of its own.
+ * PEs: none */
 #include "graph.h"
 #include "image.h"
 #include <shmemx.h>
@@ -29,6 +31,7 @@ enum {
 
 static int me, npes, victim;
 static int inside; /* on the victim: how many PEs are about to wait for it */
+static int added;
 static const char *how;
 static weft_cu_stream stream;
 static char *source, *dest;
@@ -64,12 +67,28 @@ static void die_by_kernel(weft_cu_function kernel, weft_device_team *with, int n
         pause();
 }
 
+/* The host goes on with what others wait for, and waits then: they are the first to exit. */
+static void die_by_aborted_kernel(void (*tell)(void)) {
+    launch(abort_kernel, &handle, 7);
+    gpu_drain(stream);
+    tell();
+    pause();
+}
+
+static void sum(void) {
+    shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &added, &inside, 1);
+}
+
 static void die(void) {
     shmem_int_wait_until(&inside, SHMEM_CMP_GE, npes - 1);
     usleep(LET_THEM_IN_US);
     say("victim");
     if (strcmp(how, "kernel") == 0)
         die_by_kernel(abort_kernel, &handle, 7);
+    if (strcmp(how, "heard") == 0)
+        die_by_aborted_kernel(shmem_barrier_all);
+    if (strcmp(how, "summed") == 0)
+        die_by_aborted_kernel(sum);
     if (strcmp(how, "stale") == 0)
         die_by_kernel(meet_kernel, &freed, 1);
     if (strcmp(how, "late") == 0)
@@ -320,6 +339,19 @@ static void sleep_long(void *unused) {
     sleep(BUSY_S);
 }
 
+/* Checks that fail on every PE, behind a call that the victim comes to as well. */
+static void check_behind_barrier(void) {
+    go_in();
+    shmem_barrier_all();
+    exit(9);
+}
+
+static void check_behind_sum(void) {
+    go_in();
+    sum();
+    exit(9);
+}
+
 /* A GPU that is busy with what nobody can release. */
 static void busy(void) {
     gpu_enter();
@@ -382,6 +414,8 @@ static const struct scene {
     {"host_quiet", host_quiet, false},
     {"host_handle", host_handle, false},
     {"host_handle_end", host_handle_end, false},
+    {"check_behind_barrier", check_behind_barrier, false},
+    {"check_behind_sum", check_behind_sum, false},
     {"busy", busy, false},
     {"bounded_wait", bounded_wait, false},
 };
