@@ -41,10 +41,15 @@ def example(name):
     return getattr(module, name)
 
 
-def code_has(problems, code, arch, *patterns):
-    """The code is whole, and has the instructions."""
+def code_has(problems, code, arch, *patterns, shared=None):
+    """The code is whole, and has the instructions. Nothing is called but functions that match `shared`, which the code
+    has itself."""
     text = code["ptx"]
-    problems.extend(f"sm_{arch}: {line}" for line in text.splitlines() if re.search(r"\.extern \.func|\bcall", line))
+    own = re.findall(r"\.func\s+(?:\([^)]*\)\s*)?(\w+)\([^)]*\)[^;{]*\{", text)
+    for name in re.findall(r"\bcall(?:\.uni)?\s+(?:\([^)]*\),\s*)?(\w+)", text):
+        if name not in own or not shared or not re.search(shared, name):
+            problems.append(f"sm_{arch}: it calls {name}")
+    problems.extend(f"sm_{arch}: {line}" for line in text.splitlines() if ".extern .func" in line)
     problems.extend(f"sm_{arch}: there is no {pattern}" for pattern in patterns if not re.search(pattern, text))
     if not code["cubin"]:
         problems.append(f"sm_{arch}: it was not assembled")
@@ -279,7 +284,7 @@ def check_collectives(problems):
             kernel = collectives(helpers, operation)
             code = compiled(kernel, {"dest": f"*{kind}", "source": f"*{kind}", "n": "i32"}, {},
                             libs={"nvshmem": nvshmem.bitcode_path(90)})
-            code_has(problems, code, 90, r"fence\.acq_rel\.sys", r"ld\.acquire\.sys")
+            code_has(problems, code, 90, r"fence\.acq_rel\.sys", r"ld\.acquire\.sys", shared="broadcast")
 
 
 # --- Loads stay behind waits ------------------------------------------------------------------------------
