@@ -198,17 +198,9 @@ static bool daemon_turn(void) {
 }
 
 static const char *daemon_look(void) {
-    struct weft_stall_facts facts;
-    for (int pe = 0; pe < FUZZ_PES; pe++) {
-        for (int place = 0; place < WEFT_STALLS; place++)
-            if (weft_stall_read(&control->pe[pe].stall[place], &facts) &&
-                (!memchr(facts.call, 0, sizeof facts.call) ||
-                 !memchr(facts.where, 0, sizeof facts.where) ||
-                 !memchr(facts.awaited, 0, sizeof facts.awaited)))
-                return "what a PE waits for has no end";
-        if (weft_boot_is_here(pe) && atomic_load(&control->pe[pe].pid))
-            return "the front has written to the entry of a PE of this host";
-    }
+    const char *seen = fuzz_control_look(control);
+    if (seen)
+        return seen;
     if (tested.phase == WEFT_TREE_BEFORE_GO && tested.run.phase != WEFT_RUNNING)
         return "the front has ended PEs that were not started";
     if (tested.run.phase >= WEFT_GRACE) {

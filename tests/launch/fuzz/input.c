@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "boot/attachment.h"
 #include "boot/frames.h"
 #include "boot/hosts.h"
+#include "boot/stall.h"
 #include "line.h"
 
 struct input_counts input_counts;
@@ -125,4 +127,19 @@ const char *input_run(const uint8_t *input, size_t bytes) {
     input_counts.whole[number] += whole;
     input_counts.refused += !goes_on && !whole;
     return wrong;
+}
+
+const char *fuzz_control_look(struct weft_control *control) {
+    struct weft_stall_facts facts;
+    for (int pe = 0; pe < FUZZ_PES; pe++) {
+        for (int place = 0; place < WEFT_STALLS; place++)
+            if (weft_stall_read(&control->pe[pe].stall[place], &facts) &&
+                (!memchr(facts.call, 0, sizeof facts.call) ||
+                 !memchr(facts.where, 0, sizeof facts.where) ||
+                 !memchr(facts.awaited, 0, sizeof facts.awaited)))
+                return "what a PE waits for has no end";
+        if (weft_boot_is_here(pe) && atomic_load(&control->pe[pe].pid))
+            return "another host has written to the entry of a PE of this one";
+    }
+    return NULL;
 }

@@ -21,6 +21,10 @@
 enum { FUZZ_PES = 6, FUZZ_HOSTS = 3 };
 extern const int32_t fuzz_host_of[FUZZ_PES];
 
+/* Returns what others must not have done to the control page of this host, or NULL. */
+struct weft_control;
+const char *fuzz_control_look(struct weft_control *control);
+
 enum step { STEP_FRAME, STEP_RAW, STEP_END, STEP_LATE, STEPS };
 
 struct scene {
