@@ -16,16 +16,37 @@ static _Atomic long *psync_word_of(const struct weft_group *group, int index, in
     return weft_group_near(group, &group->psync[index], sizeof(long), member);
 }
 
+/* The word that counts what member `from` signals in a round. A PE may come to a call before
+ * another has initialized its pSync, and without threads PEs come to the sets that they share in
+ * one order: so it is one of WORLD's, by the PE that signals. Where threads may be in several sets
+ * at once only pSync tells these apart. */
+static _Atomic long *signal_word(const struct weft_group *group, int round, int from) {
+    if (weft_job.threads)
+        return (_Atomic long *)&group->psync[round];
+    struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
+    return &world->words->signals[weft_group_pe(group, from)];
+}
+
+/* Where a near member keeps its copy of either. */
+static _Atomic long *word_of(const struct weft_group *group, _Atomic long *word, int member) {
+    const struct weft_window *scratch = &weft_windows.scratch.window;
+    size_t offset;
+    if (weft_window_slot_of(scratch, word, &offset) < scratch->count)
+        return weft_window_at(scratch, word,
+                              weft_window_slot(scratch, weft_group_pe(group, member)));
+    return weft_group_near(group, (void *)word, sizeof *word, member);
+}
+
 static bool is_far(const struct weft_group *group, int member) {
     return group->far && weft_is_far(weft_group_pe(group, member));
 }
 
-static void count_up(const struct weft_group *group, int index, int member) {
+static void count_up(const struct weft_group *group, _Atomic long *word, int member) {
     if (is_far(group, member))
-        weft_far_amo(WEFT_AMO_ADD, sizeof(long), false, &group->psync[index], 1, 0, false,
+        weft_far_amo(WEFT_AMO_ADD, sizeof *word, false, (void *)word, 1, 0, false,
                      weft_group_pe(group, member));
     else
-        atomic_fetch_add(psync_word_of(group, index, member), 1);
+        atomic_fetch_add(word_of(group, word, member), 1);
 }
 
 static struct weft_waiter waiter_for(const struct weft_group *group, int member) {
@@ -36,10 +57,10 @@ static struct weft_waiter waiter_for(const struct weft_group *group, int member)
 /* Dissemination (core/sync.c) over counting words. */
 static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
-        _Atomic long *mine = psync_word_of(group, round, group->me);
         int from = weft_group_member(group, group->npes - distance);
+        _Atomic long *mine = word_of(group, signal_word(group, round, from), group->me);
         struct weft_waiter waiter = waiter_for(group, from);
-        count_up(group, round, weft_group_member(group, distance));
+        count_up(group, signal_word(group, round, group->me), weft_group_member(group, distance));
         while (atomic_load(mine) <= 0)
             weft_waiter_turn(&waiter);
         weft_waiter_end(&waiter);
@@ -48,8 +69,8 @@ static void active_sync(const struct weft_group *group) {
 }
 
 int weft_active_unready(const struct weft_group *group) {
-    int rounds = 0;
-    while (1 << rounds < group->npes)
+    int rounds = 0; /* those that count in pSync */
+    while (weft_job.threads && 1 << rounds < group->npes)
         rounds++;
     for (int i = 0; i < SHMEM_SYNC_SIZE; i++) {
         long value = atomic_load((_Atomic long *)&group->psync[i]);
@@ -76,7 +97,7 @@ static void active_share(const struct weft_group *group, size_t mine, size_t *si
 }
 
 static void active_count(const struct weft_group *group, enum weft_push why, int member) {
-    count_up(group, PUSHED_WORDS + (int)why, member);
+    count_up(group, (_Atomic long *)&group->psync[PUSHED_WORDS + (int)why], member);
 }
 
 static void active_await(const struct weft_group *group, enum weft_push why, uint32_t count,

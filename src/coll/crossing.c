@@ -34,6 +34,8 @@ void weft_crossing_meet(struct weft_crossing *crossing, uint32_t most) {
         team->pushes += most;
     }
     weft_far_quiet();
+    if (!team)
+        crossing->group->set->clear(crossing->group);
     crossing->group->sync(crossing->group);
 }
 

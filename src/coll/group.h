@@ -2,7 +2,7 @@
 /* Who takes part in one data-moving collective, and how they wait for one another.
  *
  * Members are numbered 0 to npes - 1. A team has packets for small payloads (coll/packet.h) besides
- * its barrier, an active set (coll/active.h) only the words of its pSync. A group lives as long as
+ * its barrier, an active set (coll/active.h) only words that count. A group lives as long as
  * one call. */
 #ifndef WEFT_COLL_GROUP_H
 #define WEFT_COLL_GROUP_H
@@ -24,7 +24,7 @@ enum weft_push {
 
 struct weft_group;
 
-/* What an active set has besides, in the words of its pSync. */
+/* What an active set has besides. */
 struct weft_set_calls {
     /* sizes[member] = what each member has passed as `mine`; a sync follows. */
     void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
@@ -33,7 +33,7 @@ struct weft_set_calls {
     void (*check)(const struct weft_group *group, const struct weft_same *arguments);
 
     /* Counts of what was pushed: one more at a far member, behind what has been put there; a wait
-     * until a near member or this one has so many; and none any more here, behind a sync. */
+     * until a near member or this one has so many; and none here, before a sync or behind one. */
     void (*count)(const struct weft_group *group, enum weft_push why, int member);
     void (*await)(const struct weft_group *group, enum weft_push why, uint32_t count, int near);
     void (*clear)(const struct weft_group *group);

@@ -47,8 +47,8 @@ struct facts {
     char version[16];
     uint64_t heap_slot_bytes, scratch_slot_bytes;
     uint64_t static_bytes, static_fingerprint;
-    uint64_t checked;
-    uint64_t carriers; /* enum weft_carriers */
+    uint64_t checked, threads; /* modes that all have where one has them */
+    uint64_t carriers;         /* enum weft_carriers */
     struct weft_slots near;
 };
 
@@ -83,6 +83,7 @@ static int make_own_memory(struct facts *mine, int *fds) {
                            .heap_slot_bytes = weft_windows.heap.slot_bytes,
                            .scratch_slot_bytes = weft_windows.scratch.slot_bytes,
                            .checked = weft_env.debug,
+                           .threads = weft_thread_level() == SHMEM_THREAD_MULTIPLE,
                            .carriers = (uint64_t)carriers,
                            .near = near};
     bool shows_statics = weft_descriptor_is_ours(statics->fd);
@@ -138,6 +139,7 @@ static int agree(const struct facts *all, struct facts *common) {
             all[pe].static_fingerprint != common->static_fingerprint)
             common->static_bytes = 0; /* different programs: only the heap is symmetric */
         common->checked |= all[pe].checked;
+        common->threads |= all[pe].threads;
     }
     return 0;
 }
@@ -187,6 +189,7 @@ static int attach_all(const struct facts *all, const int *all_fds, bool *relays)
     struct facts common;
     int result = agree(all, &common);
     weft_job_set_mode(WEFT_JOB_CHECKED, result == 0 && common.checked);
+    weft_job_set_mode(WEFT_JOB_THREADS, result == 0 && common.threads);
     weft_job_set_mode(WEFT_JOB_FAR, common.near.count < (uint32_t)weft_job.npes);
     if (result == 0)
         result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
@@ -434,17 +437,18 @@ static int bring_up(void) {
 
 /* The first call brings the job up; a later one can raise the level, since all code serves all. */
 static int begin(int requested) {
+    if (init_count == 0 || requested > weft_thread_level())
+        atomic_store(&thread_level, requested);
     int result = init_count == 0 ? bring_up() : 0;
     if (result < 0)
         return result;
     if (init_count++ == 0) {
-        atomic_store(&thread_level, requested);
         init_thread = pthread_self();
         init_process = getpid();
         greet();
     }
-    if (requested > atomic_load(&thread_level))
-        atomic_store(&thread_level, requested);
+    if (weft_thread_level() == SHMEM_THREAD_MULTIPLE && !weft_job.threads)
+        weft_job_set_mode(WEFT_JOB_THREADS, true);
     atomic_store(&initialized, true);
     return 0;
 }

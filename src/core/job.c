@@ -50,7 +50,8 @@ static void derive_flags(bool running) {
 void weft_job_set_mode(enum weft_job_mode mode, bool on) {
     bool *const flags[] = {[WEFT_JOB_CHECKED] = &weft_job.checked,
                            [WEFT_JOB_DEVICES] = &weft_job.devices,
-                           [WEFT_JOB_FAR] = &weft_job.far};
+                           [WEFT_JOB_FAR] = &weft_job.far,
+                           [WEFT_JOB_THREADS] = &weft_job.threads};
     *flags[mode] = on;
     derive_flags(weft_job.phase == WEFT_JOB_RUNNING);
 }

@@ -24,6 +24,7 @@ struct weft_job {
     bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
     bool devices;        /* there is memory of GPUs: pointers may be theirs */
     bool far;            /* some PE is far: letters go to it (core/far.h) */
+    bool threads; /* some PE has SHMEM_THREAD_MULTIPLE: its threads may be in calls at once */
     struct weft_control *control;
 
     /* Derived of these in one place: what calls test at their entry. */
@@ -36,9 +37,9 @@ struct weft_job {
 
 extern struct weft_job weft_job;
 
-/* What decides which way calls take; it sets weft_job.checked, .devices or .far. The job runs, as
- * far as calls are concerned, once it has been said whether it is checked. */
-enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES, WEFT_JOB_FAR };
+/* What decides which way calls take; it sets weft_job.checked, .devices, .far or .threads.
+ * The job runs, as far as calls are concerned, once it has been said whether it is checked. */
+enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES, WEFT_JOB_FAR, WEFT_JOB_THREADS };
 void weft_job_set_mode(enum weft_job_mode mode, bool on);
 
 /* Letters of this PE are under way that a quiet waits for, or none is any more: near calls are

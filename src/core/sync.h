@@ -63,6 +63,7 @@ struct weft_team_words {
                                            see coll/same_way.h */
     _Atomic uint64_t stream_ways[WEFT_STREAM_CALLS];
     struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
+    _Atomic long signals[];                   /* WORLD's only, by PE; see coll/active.c */
 };
 
 /* What one far member sends to this PE; for near ones its own words are there. */
@@ -140,8 +141,6 @@ static inline char *weft_team_slot_of(int slot, int world_pe) {
     const char *own = (const char *)scratch->local + (size_t)slot * weft_team_slot_bytes();
     return weft_window_at(scratch, own, weft_window_slot(scratch, world_pe));
 }
-
-#define WEFT_TEAM_WORDS_BYTES 20480
 
 static inline struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member) {
     return (struct weft_team_words *)weft_team_slot_of(team->slot,

@@ -19,8 +19,6 @@
 enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
 
 _Static_assert(WEFT_TEAMS_MAX < 1 << HANDLE_SLOT_BITS, "a handle has room for every slot");
-_Static_assert(sizeof(struct weft_team_words) <= WEFT_TEAM_WORDS_BYTES,
-               "words fit before the workspace");
 
 /* Changed under the lock, read without. */
 static struct weft_team *_Atomic teams[WEFT_TEAMS_MAX];
@@ -71,11 +69,21 @@ int weft_team_member(const struct weft_team *team, int world_pe) {
                        : position(roster->start, roster->stride, team->npes, world_pe);
 }
 
+/* With a signal of each PE: all slots look alike. */
+static size_t words_bytes(void) {
+    return weft_page_up(sizeof(struct weft_team_words) + (size_t)weft_job.npes * sizeof(long));
+}
+
+/* Of the scratch slot. */
+static size_t workspace_begin(const struct weft_team *team) {
+    return (size_t)team->slot * weft_team_slot_bytes() + words_bytes();
+}
+
 /* A member may have more in its workspace than this PE: all of it is made accessible here when a
  * peer's is first asked for. */
 static void workspace_open(const struct weft_team *team) {
-    size_t begin = (size_t)team->slot * weft_team_slot_bytes() + WEFT_TEAM_WORDS_BYTES;
-    int error = weft_segment_open(&weft_windows.scratch, begin, weft_team_workspace_capacity());
+    int error = weft_segment_open(&weft_windows.scratch, workspace_begin(team),
+                                  weft_team_workspace_capacity());
     if (error)
         weft_job_panic("cannot reach the workspaces of %d PEs: %s; allow more mappings "
                        "(vm.max_map_count)",
@@ -86,7 +94,7 @@ static void workspace_open(const struct weft_team *team) {
 void *weft_team_workspace_of(const struct weft_team *team, int member) {
     if (member != team->my_pe && !atomic_load(&workspace_is_open[team->slot]))
         workspace_open(team);
-    return weft_team_slot_of(team->slot, weft_team_world_pe(team, member)) + WEFT_TEAM_WORDS_BYTES;
+    return weft_team_slot_of(team->slot, weft_team_world_pe(team, member)) + words_bytes();
 }
 
 /* Of a team of all PEs: where the entries of others begin, too. */
@@ -115,13 +123,13 @@ static struct weft_receive *receive_in(int slot) {
 /* Of packets, in front of that: for an epoch; a quarter of what is left, at most, for all. */
 static size_t packets_room(void) {
     enum { SHARE = 4 * WEFT_PACKETS };
-    size_t left = weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES - inbox_bytes() - receive_bytes();
+    size_t left = weft_team_slot_bytes() - words_bytes() - inbox_bytes() - receive_bytes();
     size_t room = left / SHARE / sizeof(struct weft_word) * sizeof(struct weft_word);
     return !weft_job.far ? 0 : room < WEFT_RECEIVE_BYTES ? room : WEFT_RECEIVE_BYTES;
 }
 
 size_t weft_team_workspace_capacity(void) {
-    return weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES - inbox_bytes() - receive_bytes() -
+    return weft_team_slot_bytes() - words_bytes() - inbox_bytes() - receive_bytes() -
            WEFT_PACKETS * packets_room();
 }
 
@@ -132,8 +140,7 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
         return weft_fail_bare(-ENOMEM, "a workspace of %s is more than the %s a team can have",
                               weft_size(bytes).text,
                               weft_size(weft_team_workspace_capacity()).text);
-    size_t begin = (size_t)team->slot * weft_team_slot_bytes() + WEFT_TEAM_WORDS_BYTES;
-    int result = weft_segment_commit_range(&weft_windows.scratch, begin, bytes);
+    int result = weft_segment_commit_range(&weft_windows.scratch, workspace_begin(team), bytes);
     if (result < 0)
         return weft_fail_bare(result, "cannot commit a workspace of %s: %s", weft_size(bytes).text,
                               strerror(-result));
@@ -171,7 +178,7 @@ static void team_free(struct weft_team *team) {
 /* Makes the words of a team accessible on all PEs near, and what far PEs write. */
 static int words_open(const struct weft_team *team) {
     size_t begin = (size_t)team->slot * weft_team_slot_bytes();
-    int error = weft_segment_open(&weft_windows.scratch, begin, WEFT_TEAM_WORDS_BYTES);
+    int error = weft_segment_open(&weft_windows.scratch, begin, words_bytes());
     size_t rest = inbox_bytes() + receive_bytes() + WEFT_PACKETS * packets_room();
     if (error || !team->far)
         return error;
@@ -234,7 +241,7 @@ static int team_open(const struct weft_team *shape, struct weft_team **team) {
     int result = team_new(shape, team);
     if (result)
         return result;
-    result = clear_words((*team)->words, WEFT_TEAM_WORDS_BYTES);
+    result = clear_words((*team)->words, sizeof(struct weft_team_words));
     if (result == 0 && (*team)->far)
         result = clear_words((*team)->inbox, (size_t)shape->npes * sizeof(struct weft_inbox));
     if (result == 0 && (*team)->far)
@@ -248,8 +255,7 @@ static int team_open(const struct weft_team *shape, struct weft_team **team) {
 
 /* An inbox has an entry for each PE, and small limits make small slots. */
 static int check_slots(void) {
-    size_t have = weft_team_slot_bytes(),
-           need = WEFT_TEAM_WORDS_BYTES + inbox_bytes() + receive_bytes();
+    size_t have = weft_team_slot_bytes(), need = words_bytes() + inbox_bytes() + receive_bytes();
     if (need <= have)
         return 0;
     weft_log("the words of a team of %d PEs take %s, and there are %s for each of %d teams: raise "

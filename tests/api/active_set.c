@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the deprecated collectives on active sets of all shapes, disjoint ones at the same
  * time, with random sizes and sources that every PE can make for every other one. Two pSync take
- * turns and hold SHMEM_SYNC_VALUE again on return; barriers reuse one at once. PEs: 1 2 3 4 7 */
+ * turns and hold SHMEM_SYNC_VALUE again on return; barriers reuse one at once. Some members
+ * initialize theirs while others are in the call already. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -91,6 +92,14 @@ struct call {
     struct random common; /* the same on all members */
 };
 
+/* As a program does that has no barrier between this and its first call. */
+static void initialize(long *psync) {
+    memset(psync, 0x7F, SHMEM_SYNC_SIZE * sizeof *psync);
+    usleep(seed % 2 ? 100u * (unsigned)me : 0);
+    for (int i = 0; i < SHMEM_SYNC_SIZE; i++)
+        psync[i] = SHMEM_SYNC_VALUE;
+}
+
 /* False where this PE is no member. Members wait until everybody's dest is ready. */
 static bool begin(struct call *call, int round) {
     seed++;
@@ -103,6 +112,8 @@ static bool begin(struct call *call, int round) {
     if (call->set.my_pe < 0)
         return false;
     shmem_sync(call->set.start, call->set.log_stride, call->set.size, psyncs[call->kind][2]);
+    if (seed % 4 < 2)
+        initialize(call->psync);
     return true;
 }
 
