@@ -3,9 +3,12 @@
  * the front when room is needed behind it. */
 #include "boot/frames.h"
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "base/clock.h"
 #include "boot/tls.h"
 
@@ -28,7 +31,9 @@ struct weft_frames {
     size_t given; /* bytes of `in` that the owner looks at, until it takes the next frame */
     bool blocked; /* the socket takes nothing now */
     uint64_t heard_ns;
-    const char *why; /* NULL: the connection knows */
+    uint64_t alive_ns;                    /* heard_ns at the last look for signs of life, */
+    uint64_t acked_bytes, received_bytes; /* and what the kernel had counted then */
+    const char *why;                      /* NULL: the connection knows */
 };
 
 /* --- Queues ----------------------------------------------------------------------------------- */
@@ -87,7 +92,7 @@ int weft_frames_open(struct weft_frames **opened, struct weft_tls *tls) {
         return -ENOMEM;
     }
     frames->tls = tls;
-    frames->heard_ns = weft_clock_ns();
+    frames->heard_ns = frames->alive_ns = weft_clock_ns();
     *opened = frames;
     return 0;
 }
@@ -116,6 +121,22 @@ short weft_frames_events(const struct weft_frames *frames) {
 
 uint64_t weft_frames_heard_ns(const struct weft_frames *frames) {
     return frames->heard_ns;
+}
+
+/* A process that has been stopped for long has no room for beats: they stay here, and its kernel
+ * answers the probes. */
+bool weft_frames_is_alive(struct weft_frames *frames) {
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    if (getsockopt(weft_frames_socket(frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
+        memset(&info, 0, sizeof info);
+    bool grown = frames->heard_ns != frames->alive_ns ||
+                 info.tcpi_bytes_acked > frames->acked_bytes ||
+                 info.tcpi_bytes_received > frames->received_bytes;
+    frames->alive_ns = frames->heard_ns;
+    frames->acked_bytes = info.tcpi_bytes_acked;
+    frames->received_bytes = info.tcpi_bytes_received;
+    return grown || (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0 && info.tcpi_probes < 2);
 }
 
 size_t weft_frames_queued(const struct weft_frames *frames) {

@@ -11,6 +11,7 @@
 #ifndef WEFT_BOOT_FRAMES_H
 #define WEFT_BOOT_FRAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "boot/wire.h"
@@ -70,6 +71,13 @@ short weft_frames_events(const struct weft_frames *frames);
 /* When the other side last said anything, of weft_clock_ns; at first, when it was opened. Only
  * weft_frames_next hears. */
 uint64_t weft_frames_heard_ns(const struct weft_frames *frames);
+
+/* Returns whether the other host has given a new sign of life since the last call: it has sent new
+ * bytes, or its kernel has acknowledged new ones. It relies on beats: a host that is sent nothing
+ * has nothing to acknowledge. An acknowledgment that repeats what was known proves nothing: it comes
+ * with what a host sends again and again because the acknowledgments from here no longer reach it.
+ */
+bool weft_frames_is_alive(struct weft_frames *frames);
 
 /* Bytes that wait to be sent. */
 size_t weft_frames_queued(const struct weft_frames *frames);

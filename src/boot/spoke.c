@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other host lives if it has sent new bytes, or its kernel has acknowledged new ones: the beats
- * of this side. An acknowledgment that repeats what was known proves nothing. It comes with what a
- * host sends again and again whose own acknowledgments no longer get here. Silence is counted in
+/* The other host lives while it gives new signs of life (boot/frames.h). Silence is counted in
  * turns of our own, each of which counts for two beats at most: after a stop of this process what
  * has come meanwhile is read first. */
 #include "boot/spoke.h"
 #include <errno.h>
-#include <netinet/in.h>
-#include <linux/tcp.h>
-#include <string.h>
-#include <sys/socket.h>
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -19,7 +13,7 @@
 
 int weft_spoke_open(struct weft_spoke *spoke, struct weft_tls *tls) {
     *spoke = (struct weft_spoke){.turn_ns = weft_clock_ns()};
-    spoke->beat_ns = spoke->heard_ns = spoke->said_ns = spoke->turn_ns;
+    spoke->beat_ns = spoke->heard_ns = spoke->turn_ns;
     int error = weft_frames_open(&spoke->frames, tls);
     if (error)
         weft_log("there is no memory for a connection to another host");
@@ -53,26 +47,10 @@ struct pollfd weft_spoke_poll(const struct weft_spoke *spoke) {
                            .events = weft_frames_events(spoke->frames)};
 }
 
-/* Whether the other host has given a new sign of life since the last look. A process that has been
- * stopped for long has no room for beats: they stay here, and its kernel answers the probes. */
-static bool is_alive(struct weft_spoke *spoke) {
-    struct tcp_info info = {0};
-    socklen_t bytes = sizeof info;
-    uint64_t said_ns = weft_frames_heard_ns(spoke->frames);
-    if (getsockopt(weft_frames_socket(spoke->frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
-        memset(&info, 0, sizeof info);
-    bool grown = said_ns != spoke->said_ns || info.tcpi_bytes_acked > spoke->acked_bytes ||
-                 info.tcpi_bytes_received > spoke->received_bytes;
-    spoke->said_ns = said_ns;
-    spoke->acked_bytes = info.tcpi_bytes_acked;
-    spoke->received_bytes = info.tcpi_bytes_received;
-    return grown || (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0 && info.tcpi_probes < 2);
-}
-
 static void silence_judge(struct weft_spoke *spoke, uint64_t now_ns) {
     uint64_t spent_ns = now_ns - spoke->turn_ns;
     spoke->turn_ns = now_ns;
-    if (is_alive(spoke)) {
+    if (weft_frames_is_alive(spoke->frames)) {
         spoke->heard_ns = now_ns;
         spoke->silence_ns = 0;
         return;

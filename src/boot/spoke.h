@@ -28,9 +28,7 @@ struct weft_spoke {
     struct weft_frames *frames; /* NULL: there is none */
     enum weft_spoke_end end;
     uint64_t beat_ns, turn_ns, silence_ns;
-    uint64_t heard_ns;                    /* when the last sign of life was noticed, */
-    uint64_t said_ns;                     /* and by what the next is known: bytes that were read, */
-    uint64_t acked_bytes, received_bytes; /* and those that the kernel counts */
+    uint64_t heard_ns; /* when the last sign of life was noticed */
 };
 
 /* Takes over a connection whose handshake is done, also on failure. 0, or -ENOMEM, logged. */

@@ -4,12 +4,9 @@
 #include "launch/uplink.h"
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "boot/door.h"
@@ -194,25 +191,13 @@ void weft_uplink_turn(struct weft_uplink *uplink, const struct pollfd polls[WEFT
 
 /* --- Hearing ---------------------------------------------------------------------------------- */
 
-/* Whether the kernel over there has acknowledged our beats, though the process may be stopped.
- * Where it has no more room for them it answers questions for room, which come ever more rarely. */
-static bool is_acknowledged(const struct weft_uplink *uplink) {
-    struct tcp_info info = {0};
-    socklen_t bytes = sizeof info;
-    if (getsockopt(weft_frames_socket(uplink->frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
-        return false;
-    return info.tcpi_last_ack_recv < uplink->silence_ns_max / WEFT_NS_PER_MS ||
-           (info.tcpi_unacked == 0 && info.tcpi_probes < 2);
-}
-
+/* A front that is stopped has a kernel that still gives signs of life. */
 static void silence_judge(struct weft_uplink *uplink) {
     uint64_t heard_ns = weft_frames_heard_ns(uplink->frames);
-    if (heard_ns != uplink->heard_ns) {
-        uplink->heard_ns = heard_ns;
+    if (heard_ns != uplink->heard_ns || (uplink->patient && weft_frames_is_alive(uplink->frames)))
         uplink->silence_ns = 0;
-    }
-    if (uplink->silence_ns > uplink->silence_ns_max &&
-        !(uplink->patient && is_acknowledged(uplink)))
+    uplink->heard_ns = heard_ns;
+    if (uplink->silence_ns > uplink->silence_ns_max)
         lose(uplink, "it does not answer (WEFT_HOST_TIMEOUT)");
 }
 

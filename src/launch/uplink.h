@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A daemon's connection to its front: frames (boot/frames.h) over TLS, beats both ways, and the
  * daemon's standard input, whose end is the front's, too. The front is lost when one of them ends,
- * or when it has been silent for as long as the start text says and its host does not acknowledge
- * what it is sent either: a front that is stopped is waited for. Nothing is sent any more then. */
+ * or when it has been silent for as long as the start text says and its host has given no new sign
+ * of life either (boot/frames.h): a front that is stopped is waited for. Nothing is sent any more
+ * then. */
 #ifndef WEFT_LAUNCH_UPLINK_H
 #define WEFT_LAUNCH_UPLINK_H
 

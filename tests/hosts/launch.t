@@ -136,6 +136,22 @@ def front_stopped():
     assert len(Result(job).expect(0, seconds_max=15).out) == 12000001
 
 
+@case("an oshrun that is stopped, and whose host no longer hears another one, is not waited for")
+def front_deaf():
+    silence, heard = 1.8, 0.5  # what login's kernel sends again, after ever longer times, is no sign of life
+    below = ["env", f"WEFT_HOST_TIMEOUT={silence}"]
+    job = start(*TWO, PE, "join", "exchange", "pid", "0@sleep_ms:60000", "exchange", below=below)
+    read_numbers(job, "pid", 2)
+    verbs.deaf("login", "h1")
+    time.sleep(heard)  # until beats of oshrun's are on their way whose acknowledgments will be dropped
+    job.send_signal(signal.SIGSTOP)
+    wait_until(lambda: not processes("h1"), silence + 0.5, f"h1 is empty: {processes('h1')}")
+    job.send_signal(signal.SIGCONT)
+    Result(job).expect(70, "oshrun: host h1 (PE 1) does not answer (", seconds_max=5)
+    verbs.deaf("login")
+    expect_empty()
+
+
 @case("a host that cannot be reached, or has no Weft, is named, and nothing runs on the others")
 def refused():
     over("--hosts", "h0,h9", "echo", "x").expect(71, "oshrun: cannot start on host h9: 'fakessh h9' cannot reach it\n", out="", seconds_max=5)
