@@ -3,12 +3,14 @@
 """Plots out of the benchmarks' JSON lines, as SVG.
 
     bench/plot.py FOLDER build/results/*.jsonl
-    bench/plot.py --overview docs/performance.md docs/plots/overview.svg
+    bench/plot.py --published docs/performance.md docs/plots
 
 FOLDER/peers.svg: how many times faster Weft is than each other library that was measured beside it.
 FOLDER/scaling.svg: what a barrier, an all-to-all and a reduction cost by the number of PEs.
-The overview is drawn from the tables that are published, so that both show the same figures.
+overview.svg, of README.md, and peers.svg of the documents are drawn from the tables that are published, so that both
+show the same figures.
 """
+import itertools
 import math
 import pathlib
 import sys
@@ -53,6 +55,13 @@ def logarithmic(low, high, begin, end):
     return scale, [10.0 ** k for k in range(first, last + 1)]
 
 
+def graduated(low, high, begin, end):
+    """A logarithmic scale from low ... high to begin ... end; and the numbers 1, 2 and 5 times a power of ten in it."""
+    scale = lambda value: begin + math.log(value / low) / math.log(high / low) * (end - begin)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return scale, [mark for k in decades for mark in (10.0 ** k, 2 * 10.0 ** k, 5 * 10.0 ** k) if low <= mark <= high]
+
+
 def apart(heights, least):
     """The same heights, moved as little as need be for any two to be at least so far apart."""
     order = sorted(range(len(heights)), key=heights.__getitem__)
@@ -63,27 +72,33 @@ def apart(heights, least):
     return [height - back for height in moved]
 
 
-def plot_peers(rows, path):
-    """Bars from 1: to the right Weft is faster."""
+def measured_factors(rows):
+    """(name, library, how many times faster Weft is) of each row that another library has, too."""
     factors = []
     for (name, pes, library), lines in rows.items():
         ours = rows.get((name, pes, results.WEFT))
         if ours and library != results.WEFT:
             factor = results.times_better(lines[0]["unit"], results.median(lines, "value"), results.median(ours, "value"))
             factors.append((f"{name}, {pes} PEs", library, factor))
+    return factors
+
+
+def plot_peers(factors, path):
+    """Bars from 1: to the right Weft is faster. The scale begins at 1, or at the smallest factor."""
     if not factors:
         return
     libraries = list(dict.fromkeys(library for _, library, _ in factors))
-    row, left, right = 20, 280, 700
+    values = [factor for _, _, factor in factors]
+    row, left, right = 20, 260, 730
     drawing = Drawing(780, 70 + row * len(factors))
-    scale, decades = logarithmic(min(f for _, _, f in factors), max(f for _, _, f in factors), left, right)
-    for decade in decades:
-        drawing.line(scale(decade), 40, scale(decade), 46 + row * len(factors))
-        drawing.text(scale(decade), 60 + row * len(factors), f"{decade:g}x", "middle")
+    scale, marks = graduated(min(1, *values), max(2, *values), left, right)
+    for mark in marks:
+        drawing.line(scale(mark), 40, scale(mark), 46 + row * len(factors))
+        drawing.text(scale(mark), 60 + row * len(factors), f"{mark:g}x", "middle")
     drawing.text(10, 20, "How many times faster Weft is than " + ", ".join(libraries) + " (logarithmic)")
     for number, (name, library, factor) in enumerate(factors):
         y, x = 44 + row * number, scale(factor)
-        drawing.text(10, y + 12, name)
+        drawing.text(left - 8, y + 12, name, "end")
         drawing.bar(min(x, scale(1)), y, abs(x - scale(1)) or 1, row - 6, COLOURS[libraries.index(library) % len(COLOURS)])
         drawing.text(max(x, scale(1)) + 4, y + 12, f"{factor:.1f}")
     drawing.write(path)
@@ -122,22 +137,34 @@ OVERVIEW = (
       "all-to-all 4 KiB", "all-to-all 64 MiB"]))
 
 
-def published(text, heading, row):
-    """The factor in the first line of that name below a heading: `5.9x`, or `0.62 [...]` of the best peer's time."""
-    section = text[text.index(heading):]
-    line = next(line for line in section.splitlines() if line.startswith(f"| {row} |"))
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
+def table_below(text, heading):
+    """The cells of each line of the first table below a heading, without its own heading."""
+    lines = text[text.index(heading):].splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    table = list(itertools.takewhile(lambda line: line.startswith("|"), lines[first:]))
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in table[2:]]
+
+
+def factor_of(cells):
+    """A line's factor: `5.9x`, or `0.62 [...]` of the best peer's time."""
     if cells[-1].endswith("x"):
         return float(cells[-1][:-1])
     return 1 / float(next(cell for cell in cells if "[" in cell).split()[0])
 
 
-def plot_overview(document, path):
+def published_factors(text):
+    """The same as measured_factors, of the lines of the table of two PEs that have a factor."""
+    return [(f"{cells[0]}, {cells[1]} PEs", "Open MPI", factor_of(cells))
+            for cells in table_below(text, OVERVIEW[0][1]) if cells[-1].endswith("x")]
+
+
+def plot_overview(text, path):
     """Two panels of bars; a line at 1, where both are as fast."""
-    text, row = document.read_text(), 20
+    row = 20
     drawing = Drawing(860, 60 + row * max(len(rows) for _, _, rows in OVERVIEW))
     for number, (title, heading, rows) in enumerate(OVERVIEW):
-        factors = [published(text, heading, name) for name in rows]
+        table = table_below(text, heading)
+        factors = [factor_of(next(cells for cells in table if cells[0] == name)) for name in rows]
         left, right = 430 * number + 140, 430 * number + 380
         unit = (right - left) / max(factors)
         drawing.text(left - 130, 20, title)
@@ -152,14 +179,17 @@ def plot_overview(document, path):
 
 
 def main(arguments):
-    if len(arguments) < 2:
+    if len(arguments) < 2 or (arguments[0] == "--published" and len(arguments) != 3):
         sys.exit(__doc__)
-    if arguments[0] == "--overview":
-        return plot_overview(pathlib.Path(arguments[1]), pathlib.Path(arguments[2]))
+    if arguments[0] == "--published":
+        text, folder = pathlib.Path(arguments[1]).read_text(), pathlib.Path(arguments[2])
+        plot_overview(text, folder / "overview.svg")
+        plot_peers(published_factors(text), folder / "peers.svg")
+        return
     folder = pathlib.Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     rows, _ = results.read(arguments[1:])
-    plot_peers(rows, folder / "peers.svg")
+    plot_peers(measured_factors(rows), folder / "peers.svg")
     plot_scaling(rows, folder / "scaling.svg")
 
 

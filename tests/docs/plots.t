@@ -51,14 +51,24 @@ def new_drawing(problems):
     problems += [f"no '{name}'" for name in ("one", "two", "three") if f">{name}<" not in drawing]
 
 
-def overview(problems):
-    """The picture of README.md shows the figures that docs/performance.md publishes."""
+def published(problems):
+    """The pictures of bars show the figures that docs/performance.md publishes."""
     with tempfile.TemporaryDirectory() as folder:
-        new = pathlib.Path(folder) / "overview.svg"
-        subprocess.run([sys.executable, ROOT / "bench/plot.py", "--overview", ROOT / "docs/performance.md", new], check=True)
-        if new.read_text() != (ROOT / "docs/plots/overview.svg").read_text():
-            problems.append("docs/plots/overview.svg is not what bench/plot.py --overview draws of docs/performance.md")
+        subprocess.run([sys.executable, ROOT / "bench/plot.py", "--published", ROOT / "docs/performance.md", folder], check=True)
+        for new in sorted(pathlib.Path(folder).iterdir()):
+            if new.read_text() != (ROOT / "docs/plots" / new.name).read_text():
+                problems.append(f"docs/plots/{new.name} is not what bench/plot.py --published draws of docs/performance.md")
+
+
+def filled(problems):
+    """The bars of docs/plots/peers.svg begin where the names of the rows end, and the longest ends near the right edge."""
+    drawing = (ROOT / "docs/plots/peers.svg").read_text()
+    width = float(re.search(r'width="(\d+)"', drawing)[1])
+    bars = [(float(x), float(x) + float(wide)) for x, wide in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawing)]
+    names = max(right for text, _, right, _ in boxes(drawing) if text.endswith(" PEs"))
+    if min(bars)[0] > names + 20 or max(right for _, right in bars) < width - 80:
+        problems.append(f"peers.svg: names end at {names}, bars go from {min(bars)[0]} to {max(right for _, right in bars)} of {width}")
 
 
 tap.run([("no text of docs/plots lies over another", drawings), ("nor of a new drawing", new_drawing),
-         ("the overview shows what is published", overview)])
+         ("the bars show what is published", published), ("and fill their drawing", filled)])
