@@ -137,7 +137,14 @@ static void line_judge(int host) {
         job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
     if (line->spoke.end != WEFT_SPOKE_CLOSED && !line->heard_bye && !host_has_left(host))
         job_end(WEFT_ABORT_HOST, -1, host);
-    weft_spoke_close(&line->spoke);
+}
+
+/* Closes the connections that are over, after say_cause: a host that was silent may hear again, and
+ * takes the end of its connection for the death of a PE if it has not read the cause before. */
+static void lines_close(void) {
+    for (int host = hosts_first(); host < hosts_end(); host++)
+        if (agent.line[host].over && agent.line[host].spoke.frames)
+            weft_spoke_close(&agent.line[host].spoke);
 }
 
 /* An exchange cannot come to its end without a host that has gone in order. */
@@ -343,6 +350,7 @@ static void agent_turn(struct pollfd *polls) {
     weft_news_tell(agent.news);
     round_judge();
     say_cause();
+    lines_close();
 }
 
 /* --- The life of an agent --------------------------------------------------------------------- */

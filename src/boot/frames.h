@@ -74,8 +74,9 @@ uint64_t weft_frames_heard_ns(const struct weft_frames *frames);
 
 /* Returns whether the other host has given a new sign of life since the last call: it has sent new
  * bytes, or its kernel has acknowledged new ones. It relies on beats: a host that is sent nothing
- * has nothing to acknowledge. An acknowledgment that repeats what was known proves nothing: it comes
- * with what a host sends again and again because the acknowledgments from here no longer reach it.
+ * has nothing to acknowledge. An acknowledgment that repeats what was known proves nothing: it
+ * comes with what a host sends again and again because the acknowledgments from here no longer
+ * reach it.
  */
 bool weft_frames_is_alive(struct weft_frames *frames);
 

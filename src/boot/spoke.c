@@ -33,7 +33,7 @@ static void spoke_lose(struct weft_spoke *spoke, enum weft_spoke_end end) {
 /* That the other side is gone is found by reading, behind what it has said before. */
 void weft_spoke_send(struct weft_spoke *spoke, const struct weft_frame *frame,
                      const void *payload) {
-    if (!spoke->frames || spoke->end)
+    if (!spoke->frames || spoke->end == WEFT_SPOKE_CLOSED)
         return;
     int error = weft_frames_send(spoke->frames, frame, payload);
     if (error == -ENOBUFS || error == -ENOMEM || error == -EMSGSIZE)

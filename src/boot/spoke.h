@@ -35,7 +35,8 @@ struct weft_spoke {
 int weft_spoke_open(struct weft_spoke *spoke, struct weft_tls *tls);
 void weft_spoke_close(struct weft_spoke *spoke);
 
-/* Nothing where the other side is lost. */
+/* Nothing where the other side has closed. One that is lost for another reason may still read it.
+ */
 void weft_spoke_send(struct weft_spoke *spoke, const struct weft_frame *frame, const void *payload);
 
 /* What to poll for, and after that poll: sends what can go, and a beat when it is time. Come by

@@ -21,7 +21,7 @@ import rig
 import verbs
 
 rig.enter(3)
-from by_hand import CLEAN, SILENCE, SOON, STARTS, Processes, expect_empty  # noqa: E402
+from by_hand import CLEAN, SILENCE, SOON, STARTS, Processes, expect_empty, ours  # noqa: E402
 from harness import BUILD, Skip, case, main, patience, wait_until  # noqa: E402
 
 FAKESSH = str(rig.HERE / "bin/fakessh")
@@ -65,6 +65,19 @@ def hosts_lost():
 def connected(host):
     rows = pathlib.Path(f"/proc/{verbs.pid_of(host)}/net/tcp").read_text().splitlines()[1:]
     return any(row.split()[3] == "01" for row in rows)
+
+
+@case("a host that was suspended, and goes on when the others have left, names itself as they did, and no PE of theirs")
+def suspended():
+    job = Processes(["h0", "h1"], "wait").running()
+    verbs.freeze("h1")
+    verbs.link("h1", "down")
+    wait_until(lambda: not ours("h0"), SILENCE + 2 * SOON, "PE 0 has left")
+    verbs.link("h1", "up")
+    wait_until(lambda: not connected("h1"), 10, "h1's kernel has what h0 has sent last")
+    verbs.thaw("h1")
+    job.expect_named(r"host h1 \(PE 1\) does not answer", SILENCE + 10)
+    expect_empty()
 
 
 @case("PE 0 ends while others call it: they do not wait for it any more; one that was never there is named, and waited for")
