@@ -101,6 +101,25 @@ def callers():
     expect_empty()
 
 
+@case("PE 0's port has taken a call, and from then on nothing comes through to it: the caller waits no longer than for a silent host")
+def caller_cut():
+    job = Processes(["h0", "h1"], "work", late=1)
+    time.sleep(patience(0.5))  # until PE 0 listens
+    first = [pid for pid, words in verbs.processes("h0") if "starts" in words]
+    for pid in first:
+        os.kill(pid, signal.SIGSTOP)
+    job.pe[1] = job.come(1)
+    wait_until(lambda: connected("h1"), 5, "PE 1 has called")
+    verbs.filter_input("h0", "add rule inet rig input tcp flags & (syn | ack) == syn drop")
+    try:
+        for pid in first:
+            os.kill(pid, signal.SIGKILL)  # the call ends, and others are not answered, not even refused
+        refused(job.pe[1], "PE 0 of 2 on another host is gone before all PEs had come (10.77.0.1 port ")
+    finally:
+        verbs.deaf("h0")
+    expect_empty()
+
+
 @case("two hosts that reach PE 0's and not each other: all name the two")
 def cut():
     job = Processes(["h0", "h1", "h2"], "put").running()
