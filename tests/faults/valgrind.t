@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Memcheck of Valgrind has nothing to say about a whole life of a job, and, in the long form, about a
-test of each family: no access out of bounds, no decision on what was never written, no leak. Helgrind runs.
+test of each family: no access out of bounds, no decision on what was never written, no leak. Helgrind and Massif run.
 """
 import shutil
 import sys
@@ -37,6 +37,15 @@ def helgrind():
     limited = ["prlimit", f"--data={4 << 30}"]
     result = Result(start("-n", 2, "valgrind", "-q", "--tool=helgrind", BUILD / "tests/faults/crowd", 1, below=limited),
                     seconds_max=120)
+    assert result.status == 0, f"status {result.status}: {result.err[-3000:]}"
+
+
+@case("massif counts pages, where less may be reserved as weft(7) says")
+def massif():
+    """It takes some bytes and a moment for each page of address space, also of what nobody may touch."""
+    limited = ["prlimit", f"--as={2 << 30}", f"--data={1 << 30}"]
+    massif = ["valgrind", "-q", "--tool=massif", "--pages-as-heap=yes", "--massif-out-file=/dev/null"]
+    result = Result(start("-n", 2, *limited, *massif, BUILD / "tests/faults/crowd", 0), seconds_max=60)
     assert result.status == 0, f"status {result.status}: {result.err[-3000:]}"
 
 

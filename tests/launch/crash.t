@@ -15,9 +15,11 @@ SOURCE = """
 #include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,6 +70,14 @@ void weft_test_crash_here(const char *how) {
         deeper(1);
     if (strcmp(how, "thread") == 0 && pthread_create(&thread, NULL, touch, (void *)24) == 0)
         pthread_join(thread, NULL);
+    if (strcmp(how, "look") == 0) { /* a debugger writes a core file of this process, which goes on */
+        char command[128];
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+        snprintf(command, sizeof command, "prlimit --fsize=%d gcore -o looked %d >&2", 128 << 20, getpid());
+        if (system(command) != 0)
+            shmem_global_exit(9);
+        return;
+    }
     if (strcmp(how, "child") == 0) {
         if (fork() == 0)
             touch((void *)24);
@@ -109,14 +119,31 @@ def crash(how, number, where="weft_test_crash_here", npes=2):
     return lines
 
 
+CORE_MOST = 64 << 20
+
+
+def expect_small(pattern):
+    sizes = [file.stat().st_size for file in pathlib.Path(FOLDER).glob(pattern)]
+    assert sizes and 0 < max(sizes) < CORE_MOST, sizes
+
+
 @case("a core file has what the PE has in use, and not the address space that it holds in reserve")
 def core():
     if pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip() != "core":
         raise Skip("core files go elsewhere here (kernel.core_pattern)")
-    most = 64 << 20
-    run("-n", 2, PROGRAM, "abort", below=["prlimit", f"--core={2 * most}"], cwd=FOLDER).expect(128 + signal.SIGABRT)
-    sizes = [file.stat().st_size for file in pathlib.Path(FOLDER).glob("core*")]
-    assert sizes and 0 < max(sizes) < most, sizes
+    run("-n", 2, PROGRAM, "abort", below=["prlimit", f"--core={2 * CORE_MOST}"], cwd=FOLDER).expect(128 + signal.SIGABRT)
+    expect_small("core*")
+
+
+@case("nor has the one that gdb's gcore writes of a PE, which goes on")
+def looked_at():
+    if not shutil.which("gcore"):
+        raise Skip("there is no gcore here (package gdb)")
+    result = run("-n", 2, PROGRAM, "look", cwd=FOLDER)
+    if "ptrace: Operation not permitted" in result.err:
+        raise Skip("no process may look at another here")
+    result.expect(0)
+    expect_small("looked.*")
 
 
 @case("every crash: its signal, where it was, and one line for each caller")
