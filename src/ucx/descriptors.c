@@ -2,10 +2,10 @@
 #include "ucx/descriptors.h"
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct ucx_descriptors {
@@ -95,4 +95,20 @@ static void mark_below(int epoll, int depth) {
 void ucx_descriptors_mark(int epoll) {
     enum { DEPTH = 2 }; /* of the worker, then of an interface */
     mark_below(epoll, DEPTH);
+}
+
+struct ucx_witness ucx_descriptors_witness(int descriptor) {
+    struct stat file;
+    if (fstat(descriptor, &file) != 0)
+        return (struct ucx_witness){.descriptor = descriptor};
+    return (struct ucx_witness){
+        .descriptor = descriptor, .device = file.st_dev, .inode = file.st_ino};
+}
+
+bool ucx_descriptors_are_closed(const struct ucx_witness *witness) {
+    struct stat file;
+    if (witness->inode == 0)
+        return false;
+    return fstat(witness->descriptor, &file) != 0 || file.st_ino != witness->inode ||
+           file.st_dev != witness->device;
 }

@@ -45,6 +45,7 @@ struct weft_engine_end {
     ucp_context_h context;
     ucp_worker_h worker;
     int descriptor;
+    struct ucx_witness witness; /* of the descriptor: while it is open, UCX may be called */
     unsigned threads;
     struct timespec marked; /* when connections were looked for */
     struct weft_engine_link *links;
@@ -79,7 +80,11 @@ static void link_fail(void *link, ucp_ep_h endpoint, ucs_status_t status) {
 
 /* --- Opening and abandoning ------------------------------------------------------------------ */
 
+/* UCX keeps what it has where the program has closed its descriptors: it would close their numbers.
+ */
 static void end_free(struct weft_engine_end *end) {
+    if (ucx_descriptors_are_closed(&end->witness))
+        return;
     ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                  .flags = UCP_EP_CLOSE_FLAG_FORCE};
     for (struct weft_engine_link *link = end->links; link; link = link->next) {
@@ -128,6 +133,8 @@ static ucs_status_t worker_open(struct weft_engine_end *end) {
     ucs_status_t status = ucx.ucp_worker_create(end->context, &params, &end->worker);
     if (status == UCS_OK)
         status = ucx.ucp_worker_get_efd(end->worker, &end->descriptor);
+    if (status == UCS_OK)
+        end->witness = ucx_descriptors_witness(end->descriptor);
     if (status == UCS_OK)
         status = ucx.ucp_worker_set_am_recv_handler(end->worker, &handler);
     return status;
@@ -194,8 +201,10 @@ static int engine_address(struct weft_engine_end *end, void *address, size_t *by
 
 static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
                           struct weft_engine_link **result) {
-    struct weft_engine_link *link = calloc(1, sizeof *link);
     (void)bytes; /* an address of UCX's knows its own end */
+    if (ucx_descriptors_are_closed(&end->witness))
+        return -EBADF;
+    struct weft_engine_link *link = calloc(1, sizeof *link);
     if (!link)
         return -ENOMEM;
     link->end = end;
@@ -253,6 +262,8 @@ static void parcel_sent(void *request, ucs_status_t status, void *context) {
 
 static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
     struct weft_engine_end *end = link->end;
+    if (!link->error && ucx_descriptors_are_closed(&end->witness))
+        link->error = -EBADF;
     if (link->error)
         return link->error;
     struct parcel *parcel = link->kept < KEPT_MAX ? parcel_take(end) : NULL;
@@ -283,8 +294,11 @@ static int engine_letter(struct weft_engine_link *link, const struct iovec *part
 
 /* --- Progress -------------------------------------------------------------------------------- */
 
-/* One turn reads once from each connection that has something. */
+/* One turn reads once from each connection that has something. Where descriptors are closed, the
+ * next letter or arm says so. */
 static unsigned engine_progress(struct weft_engine_end *end) {
+    if (ucx_descriptors_are_closed(&end->witness))
+        return 0;
     end->moved = 0;
     unsigned events = ucx.ucp_worker_progress(end->worker);
     return events + end->moved;
@@ -301,6 +315,8 @@ static void connections_mark(struct weft_engine_end *end) {
 }
 
 static int engine_arm(struct weft_engine_end *end, int *descriptor) {
+    if (ucx_descriptors_are_closed(&end->witness))
+        return -EBADF;
     connections_mark(end);
     ucs_status_t status = ucx.ucp_worker_arm(end->worker);
     if (status == UCS_ERR_BUSY)

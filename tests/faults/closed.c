@@ -2,7 +2,7 @@
 /* Description: a program closes all descriptors from 3 on after shmem_init, as daemons and
  * closefrom(3) do, and gives every one of these numbers to a file of its own. The file keeps what
  * the program has written, the numbers stay open, and the job goes on, for as many milliseconds
- * more as the argument says.
+ * more as the argument says. The file stays in the folder that a second argument names.
  *
  * PEs: 1 2 3 */
 #include <dirent.h>
@@ -38,11 +38,13 @@ static void close_all(void) {
         close(number[i]);
 }
 
-/* Gives the numbers to a file of 1 MiB of 'x'. */
-static int file_make(void) {
-    char name[] = P_tmpdir "/closed-XXXXXX", block[4096];
+/* Gives the numbers to a file of 1 MiB of 'x'. `folder`: NULL, or where it stays. */
+static int file_make(const char *folder) {
+    char name[256], block[4096];
+    snprintf(name, sizeof name, "%s/closed-XXXXXX", folder ? folder : P_tmpdir);
     int fd = mkstemp(name);
-    unlink(name);
+    if (!folder)
+        unlink(name);
     memset(block, 'x', sizeof block);
     for (size_t done = 0; done < MIB; done += sizeof block)
         EXPECT(write(fd, block, sizeof block) == sizeof block, "write to its own file");
@@ -115,7 +117,7 @@ int main(int argc, char **argv) {
     int me = shmem_my_pe(), npes = shmem_n_pes();
     tap_start(me);
     close_all();
-    int fd = file_make();
+    int fd = file_make(argc > 2 ? argv[2] : NULL);
     heap_works(me, npes);
     statics_work(me, npes);
     tap_case("the file is as the program has written it");
