@@ -359,13 +359,12 @@ static bool exit_ends_job(int status) {
 }
 
 /* Returning from main or calling exit with status 0 finalizes ("Implicit finalization" of the
- * standard); with another status it ends the job. Another thread may be finalizing already. There
- * is nothing left for an end handler to return to. */
+ * standard); with another status it ends the job. Another thread may be finalizing already. */
 static void finalize_at_exit(int status) {
     WEFT_IN_CALL("shmem_finalize");
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
         return; /* alone: there is nobody to meet, and the memory goes with the process */
-    weft_boot_set_end_handler(NULL);
+    weft_boot_set_end_handler(NULL); /* it has nothing to return to */
     lock_changing();
     bool running = init_count > 0;
     init_count = 0;
