@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct ucx_descriptors {
@@ -97,18 +97,31 @@ void ucx_descriptors_mark(int epoll) {
     mark_below(epoll, DEPTH);
 }
 
-struct ucx_witness ucx_descriptors_witness(int descriptor) {
-    struct stat file;
-    if (fstat(descriptor, &file) != 0)
-        return (struct ucx_witness){.descriptor = descriptor};
-    return (struct ucx_witness){
-        .descriptor = descriptor, .device = file.st_dev, .inode = file.st_ino};
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-bool ucx_descriptors_are_closed(const struct ucx_witness *witness) {
-    struct stat file;
-    if (witness->inode == 0)
+struct ucx_witness ucx_descriptors_witness(int epoll) {
+    fcntl(epoll, F_SETFL, O_APPEND | O_NONBLOCK);
+    return (struct ucx_witness){.descriptor = epoll, .flags = fcntl(epoll, F_GETFL)};
+}
+
+/* A thread that waits asks in each of its turns. Another thread of the program may close
+ * descriptors meanwhile, so the number is looked at now and then. */
+bool ucx_descriptors_are_closed(struct ucx_witness *witness) {
+    enum { TURN_NS = 1000, LOOK_NS = 1000 * 1000 };
+    uint64_t now = now_ns(), before = witness->asked_ns;
+    if (witness->flags == 0)
+        return false; /* there is no epoll yet */
+    witness->asked_ns = now;
+    if (now - before < TURN_NS && now - witness->looked_ns < LOOK_NS)
         return false;
-    return fstat(witness->descriptor, &file) != 0 || file.st_ino != witness->inode ||
-           file.st_dev != witness->device;
+    if (fcntl(witness->descriptor, F_GETFL) != witness->flags) {
+        witness->asked_ns = 0; /* so that the next one looks, too */
+        return true;
+    }
+    witness->looked_ns = now;
+    return false;
 }

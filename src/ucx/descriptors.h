@@ -10,7 +10,7 @@
 #define WEFT_UCX_DESCRIPTORS_H
 
 #include <stdbool.h>
-#include <sys/types.h>
+#include <stdint.h>
 
 /* Those that are open; NULL: there is no memory, and nothing will be marked. */
 struct ucx_descriptors;
@@ -22,16 +22,18 @@ void ucx_descriptors_mark_new(struct ucx_descriptors *note);
 /* Marks an epoll, and what it waits for. */
 void ucx_descriptors_mark(int epoll);
 
-/* What a number stood for. Inode 0: nothing was noted. */
+/* An epoll whose number is looked at, and the status flags by which it is known. */
 struct ucx_witness {
-    int descriptor;
-    dev_t device;
-    ino_t inode;
+    int descriptor, flags;
+    uint64_t asked_ns, looked_ns;
 };
 
-struct ucx_witness ucx_descriptors_witness(int descriptor);
+/* Gives the epoll flags that mean nothing to an epoll, and that hardly any file has. */
+struct ucx_witness ucx_descriptors_witness(int epoll);
 
-/* Whether the program has closed it. All eventfds and epolls count as the same file. */
-bool ucx_descriptors_are_closed(const struct ucx_witness *witness);
+/* Whether the program has closed the epoll, or uses its number for something else. Takes the answer
+ * from before where it was asked a microsecond ago: the caller waits, and the program has not run.
+ */
+bool ucx_descriptors_are_closed(struct ucx_witness *witness);
 
 #endif
