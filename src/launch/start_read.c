@@ -10,9 +10,9 @@
 
 enum { HEAD_MAX = 48, HINT_MS = 10000 };
 
-static const char readers[] =
-    "a program in the login shell's start-up files (~/.bashrc, ~/.profile, ~/.cshrc) may have read "
-    "it: there, programs have to read from </dev/null";
+#define READERS                                                                                 \
+    "a program in the login shell's start-up files (~/.bashrc, ~/.profile, ~/.cshrc) may have " \
+    "read it: there, programs have to read from </dev/null"
 
 /* Reads `bytes`, or up to a newline where `line` is set. The number read, or -errno. */
 static ssize_t text_read(int fd, char *to, size_t bytes, bool line) {
@@ -31,27 +31,34 @@ static ssize_t text_read(int fd, char *to, size_t bytes, bool line) {
 }
 
 static int read_refuse(int error, const char *why) {
-    fprintf(stderr,
-            "oshrun: host %s cannot start: what oshrun --daemon has read from its standard input "
-            "is no start text of oshrun's: %s\n",
-            weft_hosts_own_name(), why);
+    fprintf(
+        stderr,
+        "oshrun: host %s cannot start: oshrun --daemon cannot use the start text that it got on "
+        "its standard input: %s\n",
+        weft_hosts_own_name(), why);
     return error;
 }
 
-/* The text is the first that ssh passes on, so another reader has come before. */
+/* The start text is the first data that ssh passes on. Where its beginning is missing, another
+ * program on this host has read from the input before. */
 static int head_refuse(bool empty) {
-    char why[256];
-    snprintf(why, sizeof why, "%s; %s", empty ? "it is empty" : "its beginning is missing",
-             readers);
-    return read_refuse(-EINVAL, why);
+    if (!empty)
+        return read_refuse(-EINVAL, "its beginning is missing; " READERS);
+    fprintf(stderr,
+            "oshrun: host %s cannot start: oshrun --daemon got no data on its standard input: the "
+            "command of WEFT_SSH may not forward it (ssh -n does not), or " READERS "\n",
+            weft_hosts_own_name());
+    return -EINVAL;
 }
 
 /* A shell may have read all of it, and the end does not come while oshrun waits. */
 static void head_await(int fd) {
     struct pollfd poll_it = {.fd = fd, .events = POLLIN};
     if (poll(&poll_it, 1, HINT_MS) == 0)
-        fprintf(stderr, "oshrun: host %s: nothing has come on the standard input for %d s; %s\n",
-                weft_hosts_own_name(), HINT_MS / 1000, readers);
+        fprintf(stderr,
+                "oshrun: host %s: oshrun --daemon has got no data on its standard input for %d "
+                "s; " READERS "\n",
+                weft_hosts_own_name(), HINT_MS / 1000);
 }
 
 int weft_start_read(int fd, struct weft_start *start) {
