@@ -59,13 +59,15 @@ static void job_end_by_child(struct weft_run *run, int pe) {
         job_end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
 }
 
+/* SIGPIPE after shmem_finalize is no news: it ends a program whose reader has had enough, as in
+ * `oshrun ./prog | head`. */
 static void child_judge_left(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (run->hub && weft_hub_awaits(run->hub, pe))
         job_end_by_child(run, pe);
     else if (!WIFSIGNALED(wait))
         run->failures += WEXITSTATUS(wait) != 0;
-    else
+    else if (WTERMSIG(wait) != SIGPIPE)
         weft_run_say(run, false, "PE %d (pid %d%s) was killed by signal %d after shmem_finalize",
                      pe, run->pe[pe].child, weft_boot_on(pe).text, WTERMSIG(wait));
 }
