@@ -55,8 +55,10 @@ static void end_announce(struct weft_run *run) {
     run->announced = true;
     weft_cause_text(&run->cause, text, sizeof text);
     if (failed)
-        weft_run_say(run, true, "cannot %s '%s'%s: %s", failure.action, failure.object,
-                     weft_boot_on(run->cause.pe).text, strerror(failure.error));
+        weft_run_say(run, true, "cannot %s '%s'%s: %s%s%s%s", failure.action, failure.object,
+                     weft_boot_on(run->cause.pe).text, strerror(failure.error),
+                     failure.beside ? "; did you mean ./" : "",
+                     failure.beside ? failure.object : "", failure.beside ? "?" : "");
     else if (!end_is_known(run))
         weft_run_say(run, true, "%s; ending the job", text);
     shortage_tell(run);

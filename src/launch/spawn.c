@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "boot/hub.h"
 #include "boot/wire.h"
@@ -89,10 +90,18 @@ static void child_set_streams(const struct weft_run *run, const struct birth *bi
         weft_output_redirect_to(birth->files);
 }
 
+/* Whether a name that was looked for in PATH is that of a program in the current folder. */
+static bool program_is_beside(const char *name) {
+    struct stat stat_of;
+    return !strchr(name, '/') && stat(name, &stat_of) == 0 && S_ISREG(stat_of.st_mode) &&
+           access(name, X_OK) == 0;
+}
+
 /* Parents and child are one program still: pointers hold in both. */
 static _Noreturn void child_give_up(const struct weft_run *run, const char *action,
                                     const char *object) {
     struct weft_spawn_failure failure = {.error = errno, .action = action, .object = object};
+    failure.beside = failure.error == ENOENT && program_is_beside(object);
     ssize_t written = write(run->exec_failures[1], &failure, sizeof failure);
     (void)written;
     _exit(failure.error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);

@@ -13,6 +13,7 @@ int weft_spawn_all(struct weft_run *run);
 struct weft_spawn_failure {
     int error;                   /* an errno */
     const char *action, *object; /* "run" this program, "start in" this folder */
+    bool beside;                 /* a program of this name lies in the folder where the PE starts */
 };
 bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure);
 

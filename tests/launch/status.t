@@ -58,6 +58,25 @@ def not_run():
         assert result.err == f"oshrun: cannot run '{file.name}': Permission denied\n", result.err
 
 
+@case("a program of the working folder that was named without ./ is offered")
+def beside():
+    with tempfile.TemporaryDirectory() as folder:
+        for name, mode in (("beside-me", 0o755), ("no-program", 0o644)):
+            with open(os.path.join(folder, name), "w") as file:
+                os.fchmod(file.fileno(), mode)
+        missing = "No such file or directory"
+        run("-n", 2, "-wdir", folder, "beside-me").expect(127, err=f"oshrun: cannot run 'beside-me': {missing}; did you mean ./beside-me?\n")
+        run("-n", 2, "-wdir", folder, "no-program").expect(127, err=f"oshrun: cannot run 'no-program': {missing}\n")
+
+
+@case("a PE that a closed pipe ends after shmem_finalize is not reported; the status is that of the signal")
+def pipe_after_leave():
+    meet = ("-n", 2, PE, "join", "exchange", "leave")
+    result = run(*meet, f"0@raise:{signal.SIGPIPE:d}").expect(128 + signal.SIGPIPE)
+    assert not result.err, result.err
+    run(*meet, f"0@raise:{signal.SIGTERM:d}").expect(128 + signal.SIGTERM, "was killed by signal 15 after shmem_finalize")
+
+
 @case("a PE's status after leaving is the job's, and no death")
 def status_after_leave():
     result = run("-n", 3, PE, "join", "exchange", "leave", "1@exit:5", "sleep_ms:100", "print").expect(5)
