@@ -107,12 +107,22 @@ static _Noreturn void child_give_up(const struct weft_run *run, const char *acti
     _exit(failure.error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);
 }
 
+/* Runs the file that the bare name leads to where oshrun was called, and returns if there is none
+ * here. Its path is argv[0], too: Python finds its virtual environment by looking up argv[0] in
+ * PATH, and the PATH of this host may lead elsewhere. */
+static void found_exec(const struct weft_program *program) {
+    char *name = program->argv[0];
+    program->argv[0] = (char *)program->found;
+    execvp(program->found, program->argv);
+    program->argv[0] = name;
+}
+
 static _Noreturn void child_exec(const struct weft_run *run, int pe) {
     const struct weft_program *program = run->pe[pe].program;
     if (program->folder && chdir(program->folder) < 0)
         child_give_up(run, "start in", program->folder);
     if (program->found)
-        execvp(program->found, program->argv);
+        found_exec(program);
     execvp(program->argv[0], program->argv);
     child_give_up(run, "run", program->argv[0]);
 }

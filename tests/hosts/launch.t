@@ -181,6 +181,18 @@ def bare_names():
         assert sorted(theirs.out.split()) == ["h0", "h1"], theirs.out
 
 
+@case("a bare python of a virtual environment, found in PATH where oshrun is called, is that environment's on all hosts")
+def virtual_environment():
+    with tempfile.TemporaryDirectory(prefix="weft-venv-") as folder:
+        home = pathlib.Path(folder)
+        (home / "bin").mkdir()
+        (home / "bin/python").symlink_to(os.path.realpath(sys.executable))
+        (home / "pyvenv.cfg").write_text(f"home = {os.path.dirname(os.path.realpath(sys.executable))}\n")
+        ours = ["env", f"PATH={home / 'bin'}:{os.environ['PATH']}"]
+        out = over("--hosts", "login,h1", "python", "-c", "import sys; print(sys.prefix, sys.executable)", below=ours).expect(0).out
+        assert out == f"{home} {home / 'bin/python'}\n" * 2, out
+
+
 @case("an ssh that hangs, and a login shell that reads what oshrun sends, are named with the host and what to do")
 def logins():
     with ssh('[ $h = h0 ] || exec sleep 30; exec fakessh $h "$@"') as other:
@@ -191,6 +203,10 @@ def logins():
     with ssh('[ $h = h0 ] || set -- "read x; $*"; exec fakessh $h "$@"') as other:
         result = over(*TWO, "true", below=other).expect(71, seconds_max=8)
     assert re.search("^oshrun: host h1 cannot start: .*its beginning is missing; a program in the login shell's", result.err, re.M), result.err
+    with ssh('[ $h = h0 ] || exec fakessh $h "$@" </dev/null; exec fakessh $h "$@"') as other:
+        result = over(*TWO, "true", below=other).expect(71, seconds_max=8)
+    line = "^oshrun: host h1 cannot start: oshrun --daemon got no data on its standard input: the command of WEFT_SSH may not forward it"
+    assert re.search(line, result.err, re.M), result.err
 
 
 @case("a host may have a name that ssh alone knows, also where oshrun runs on another host of the list")
