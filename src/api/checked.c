@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checks of checked mode, and their lines. */
 #include "api/checked.h"
+#include <stdio.h>
 #include "base/variable.h"
 #include "core/arena.h"
 #include "core/heap.h"
@@ -16,37 +17,57 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
     return true;
 }
 
-static void check_variable(const char *argument, const void *p, size_t bytes) {
-    enum { NAME_BYTES = 96 };
-    struct weft_variable variable;
-    char name[NAME_BYTES];
-    if (!weft_variable_find(p, &variable))
-        return;
-    size_t offset = (uintptr_t)p - variable.begin;
-    if (bytes <= variable.bytes - offset)
-        return;
-    weft_variable_name(&variable, name, sizeof name);
-    weft_job_panic("argument %s is %p, %zu bytes into variable %s of %zu bytes: an access of %zu "
-                   "bytes leaves it",
-                   argument, p, offset, name, variable.bytes, bytes);
+/* What a call reads or writes from `p` on. */
+struct range {
+    const char *argument; /* that gives it */
+    const void *p;
+    size_t bytes;
+    int pe; /* whose copy of it the call accesses; -1: no other PE's */
+};
+
+static _Noreturn void panic_leaves(const struct range *range, const char *object,
+                                   size_t object_bytes, size_t offset) {
+    char target[24] = "";
+    if (range->pe >= 0)
+        snprintf(target, sizeof target, " (for PE %d)", range->pe);
+    weft_job_panic("argument %s is %p, %zu bytes into %s of %zu bytes: an access of %zu bytes "
+                   "leaves it%s: at most %zu bytes fit",
+                   range->argument, range->p, offset, object, object_bytes, range->bytes, target,
+                   offset < object_bytes ? object_bytes - offset : 0);
 }
 
-void weft_checked_object(const char *argument, const void *p, size_t bytes) {
+static void check_variable(const struct range *range) {
+    enum { NAME_BYTES = 96 };
+    struct weft_variable variable;
+    char name[NAME_BYTES], object[NAME_BYTES + sizeof "variable "];
+    if (!weft_variable_find(range->p, &variable))
+        return;
+    size_t offset = (uintptr_t)range->p - variable.begin;
+    if (range->bytes <= variable.bytes - offset)
+        return;
+    weft_variable_name(&variable, name, sizeof name);
+    snprintf(object, sizeof object, "variable %s", name);
+    panic_leaves(range, object, variable.bytes, offset);
+}
+
+static void check_range(const struct range *range) {
     void *begin;
     size_t object_bytes = 0;
-    if (!find_object(p, bytes, &begin, &object_bytes)) {
-        check_variable(argument, p, bytes);
+    if (!find_object(range->p, range->bytes, &begin, &object_bytes)) {
+        check_variable(range);
         return;
     }
     if (!begin)
         weft_job_panic("argument %s is %p, in memory of the symmetric heap that is not allocated: "
                        "it was freed, or never given out",
-                       argument, p);
-    size_t offset = (size_t)((const char *)p - (const char *)begin);
-    if (offset > object_bytes || bytes > object_bytes - offset)
-        weft_job_panic("argument %s is %p, %zu bytes into an object of %zu bytes: an access of %zu "
-                       "bytes leaves it",
-                       argument, p, offset, object_bytes, bytes);
+                       range->argument, range->p);
+    size_t offset = (size_t)((const char *)range->p - (const char *)begin);
+    if (offset > object_bytes || range->bytes > object_bytes - offset)
+        panic_leaves(range, "an object", object_bytes, offset);
+}
+
+void weft_checked_object(const char *argument, const void *p, size_t bytes) {
+    check_range(&(struct range){argument, p, bytes, -1});
 }
 
 static void check_alignment(const char *argument, const void *p, size_t alignment) {
@@ -72,7 +93,8 @@ void weft_checked_access(const struct weft_access *access) {
     if (!weft_route_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
         weft_misuse_access(weft_current_call, access->symmetric_name, access->symmetric,
                            access->symmetric_bytes, access->pe);
-    weft_checked_object(access->symmetric_name, access->symmetric, access->symmetric_bytes);
+    check_range(&(struct range){access->symmetric_name, access->symmetric, access->symmetric_bytes,
+                                access->pe});
     check_alignment(access->symmetric_name, access->symmetric, access->alignment);
     if (!access->local_name)
         return;
