@@ -9,12 +9,10 @@
 
 static const char usage[] =
     "usage: weft info      what this machine offers to a job\n"
-    "       weft perf      how fast it is: [put|get|signal|barrier]... [-m BYTES] [-o FILE.svg]\n"
+    "       weft perf      how fast puts, gets, signals and barriers are; weft perf -h says more\n"
     "       weft version\n"
     "\n"
-    "weft perf measures puts, gets, signals and barriers, or those that are named, in messages of\n"
-    "up to BYTES (a number, and k, m or g), and draws a diagram into FILE.svg.\n"
-    "Under `oshrun -n N weft info` it speaks for a job of N PEs; weft perf needs two or more.\n";
+    "`oshrun -n N weft info` describes a job of N PEs; weft perf needs two PEs or more.\n";
 
 static bool asks_help(char **words) {
     while (*words && strcmp(*words, "-h") != 0 && strcmp(*words, "--help") != 0)
@@ -24,9 +22,10 @@ static bool asks_help(char **words) {
 
 int main(int argc, char **argv) {
     const char *command = argc >= 2 ? argv[1] : "";
+    bool perf = strcmp(command, "perf") == 0;
     if (argc > 1 && (strcmp(command, "help") == 0 || asks_help(argv + 1)))
-        return fputs(usage, stdout) < 0;
-    if (strcmp(command, "perf") == 0)
+        return fputs(perf ? weft_perf_usage : usage, stdout) < 0;
+    if (perf)
         return weft_perf(argv + 2);
     if (argc == 2 && strcmp(command, "info") == 0)
         return weft_info();

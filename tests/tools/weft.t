@@ -50,8 +50,10 @@ def need_driver():
 def helps(problems):
     for words in (["-h"], ["--help"], ["help"], ["info", "-h"], ["info", "--help"], ["perf", "-h"], ["perf", "put", "--help"]):
         result = subprocess.run([BUILD / "bin/weft", *words], capture_output=True, text=True, timeout=60)
-        expect(problems, words, result.returncode == 0 and result.stdout.startswith("usage: weft info") and not result.stderr,
-               result)
+        begin = "usage: oshrun -n 2 weft perf [put|get|signal|barrier]..." if "perf" in words else "usage: weft info"
+        expect(problems, words, result.returncode == 0 and result.stdout.startswith(begin) and not result.stderr, result)
+        for word in ("16m", "32k", "weft-perf.svg") if "perf" in words else ():
+            expect(problems, f"{words}: {word}", word in result.stdout, result)
 
 
 def info_without(problems):

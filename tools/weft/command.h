@@ -8,7 +8,8 @@ int weft_info(void);
 /* The section of `weft info` on GPUs. Collective; PE 0 prints. */
 void weft_info_gpus(void);
 
-/* arguments: what stands behind `perf`, to NULL. */
+/* Measures; `arguments` are the words after `perf`, up to NULL. */
 int weft_perf(char **arguments);
+extern const char weft_perf_usage[];
 
 #endif

@@ -33,6 +33,17 @@ static struct {
     struct chart chart;
 } state;
 
+const char weft_perf_usage[] =
+    "usage: oshrun -n 2 weft perf [put|get|signal|barrier]... [-m BYTES] [-o FILE.svg]\n"
+    "\n"
+    "Measures how long puts, gets, signals and barriers take between two PEs or more, prints a\n"
+    "table and draws it. Without a name it measures all four.\n"
+    "  -m BYTES      the largest message: a number, and k, m or g for powers of 1024\n"
+    "                (16m for put and get, 32k for signal; sizes begin with 8 bytes)\n"
+    "  -o FILE.svg   the drawing (weft-perf.svg)\n"
+    "\n"
+    "Example: oshrun -n 2 weft perf put get -m 64m\n";
+
 /* --- Options ---------------------------------------------------------------------------------- */
 
 static bool read_size(const char *text, size_t *size) {
@@ -254,7 +265,7 @@ int weft_perf(char **arguments) {
     const char *wrong = read_arguments(arguments);
     shmem_init();
     if (wrong)
-        return refuse(wrong, "no such argument or size; see weft help");
+        return refuse(wrong, "no such argument or size; see weft perf -h");
     if (shmem_n_pes() < 2)
         return refuse("there is one PE only", "oshrun -n 2 weft perf");
     open_ways();
