@@ -382,6 +382,7 @@ MODEL ?= build/models/all-MiniLM-L6-v2
 GPU_DEVICE := $(firstword $(wildcard /dev/nvidiactl /dev/dxg))
 .PHONY: demo-program
 demo-program: $(BUILD)/bin/oshrun $(BUILD)/examples/minilm $(if $(GPU_DEVICE),$(KERNELS))
+	@: # else make says that there is nothing to be done
 deps:
 	@tools/setup.sh $(if $(HOSTS),hosts,demo)
 demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs, HOSTS=2 hosts; installs what it needs
