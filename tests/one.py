@@ -78,7 +78,7 @@ def needs(name, tests, build):
     targets = {f"{build}/bin/oshrun"}
     for path in tests[name]:
         if path.suffix in (".c", ".cc"):
-            targets.add(f"{build}/tests/{name}")
+            targets |= {f"{build}/tests/{name}", engine(build)}  # prove.sh may run it far, too
         else:
             targets |= {"all"} | {f"{build}/tests/{program}" for program in programs(path, tests)}
             text = text_of(path, set())
@@ -86,8 +86,6 @@ def needs(name, tests, build):
                 targets.add("python")
             if "gpu/driver" in text:
                 targets |= driver(build)
-    if name.startswith("far/"):
-        targets.add(engine(build))
     if name.startswith("ucx/"):
         targets.add("all")
     return targets | (driver(build) if name.startswith("gpu/") else set())
@@ -118,7 +116,7 @@ def main():
     if pes:
         check_pes(pes, name, tests)
     quiet = [] if os.environ.get("V", "0") != "0" else ["-s"]  # or else make says what is up to date
-    wanted = sorted(needs(name, tests, build) | ({engine(build)} if placement else set()))
+    wanted = sorted(needs(name, tests, build))
     done = subprocess.run([*make, *quiet, f"BUILD={build}", *wanted], close_fds=False)
     if done.returncode:
         sys.exit(done.returncode)
