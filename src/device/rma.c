@@ -36,7 +36,7 @@ static bool word_put(const struct weft_transfer *t, const void *dest) {
     uint64_t value = 0;
     if ((t->bytes != sizeof(uint64_t) && t->bytes != sizeof(uint32_t)) ||
         (uintptr_t)t->to % t->bytes != 0 || !weft_device_holds(dest) ||
-        weft_gpu_memory_kind(t->from) == WEFT_MEMORY_DEVICE)
+        weft_device_holds(t->from) || weft_gpu_memory_kind(t->from) == WEFT_MEMORY_DEVICE)
         return false;
     memcpy(&value, t->from, t->bytes);
     return weft_device_write_word(t->to, value, t->bytes);
