@@ -5,7 +5,7 @@
     tests/hosts/rig.py [-n HOSTS] COMMAND...
 
 COMMAND runs on a host "login" beside HOSTS (2, at most 64) others: h0, h1, ... In it the commands of
-tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakessh for WEFT_SSH.
+tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakessh, which is WEFT_SSH unless that is set.
 
      login 10.77.0.254    h0 10.77.0.1    h1 10.77.0.2    ...
            |                  eth0             eth0
@@ -165,6 +165,7 @@ def run(count, command):
     begin()
     environment = {f"RIG_{name}": str(pid) for name, pid in {LOGIN: os.getpid(), **build(count)}.items()}
     environment["PATH"] = f"{HERE / 'bin'}:{os.environ['PATH']}"
+    environment["WEFT_SSH"] = os.environ.get("WEFT_SSH", "fakessh")
     child = os.fork()
     if child == 0:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
