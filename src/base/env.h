@@ -32,9 +32,9 @@
       "what reaches PEs on other hosts: tcp; ucx; a library, by name or path; auto: ucx where "    \
       "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
     X(text, carriers, "WEFT_CARRIERS", NULL, "auto",                                               \
-      "who applies what comes from far PEs: pe, each PE itself; host, the first of a host for "    \
-      "all; relay, that one, and it sends for all; auto: host, then relay, in large jobs where "   \
-      "hosts have a processor to spare")                                                           \
+      "which process receives what PEs of other hosts send: pe, each PE for itself; host, the "    \
+      "first PE of a host for all PEs there; relay, that PE, which also sends for them; auto: "    \
+      "host, then relay, in large jobs where hosts have a processor to spare")                     \
     X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
       "the command by which oshrun runs another on a host, whose name and words follow it")        \
     X(count, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                    \
