@@ -3,16 +3,14 @@
 """What a call of weft.torch takes on CPU tensors, beside PyTorch's own by gloo, and beside weft's own
 Python call without a torch operator around it. Medians of RUNS runs of as many calls as fill 20 ms,
 of the slowest rank, in microseconds. hogs=N measures steps of DistributedDataParallel alone, beside N processes
-that compute.
+of one thread that compute.
 
     build/bin/oshrun -n 2 python bench/python_torch.py [hogs=N]      # PYTHONPATH=build/python
 """
-import contextlib
-import queue
+import os
 import statistics
 import subprocess
 import sys
-import threading
 import time
 
 import torch
@@ -23,6 +21,11 @@ import weft
 import weft.torch as symm_mem
 
 RUNS, FILL_S = 9, 0.02
+CROWD = int(sys.argv[1].removeprefix("hogs=")) if len(sys.argv) > 1 else 0
+HOG = "import time; end = time.monotonic() + 300\nwhile time.monotonic() < end: pass"
+
+# They start before the library: a child of a PE inherits its short time slices (docs/adr/0051).
+HOGS = [subprocess.Popen([sys.executable, "-c", HOG]) for _ in range(CROWD) if os.environ["WEFT_PE"] == "0"]
 WORLD = symm_mem.init_process_group("gloo")
 ME, N, NAME = WORLD.rank(), WORLD.size(), WORLD.group_name
 
@@ -106,48 +109,22 @@ def handles():
 
 # --- Steps of DistributedDataParallel -----------------------------------------------------------------
 
-HOG = "import time; end = time.monotonic() + 300\nwhile time.monotonic() < end: pass"
-
-
-@contextlib.contextmanager
-def hogs(count):
-    """Beside so many processes of one thread each that computes."""
-    started = [subprocess.Popen([sys.executable, "-c", HOG]) for _ in range(count if ME == 0 else 0)]
-    try:
-        yield
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-
-
 def sum_here(_, bucket):
     done = torch.futures.Future()
     done.set_result(symm_mem.all_reduce(bucket.buffer(), "avg", NAME))
     return done
 
 
-class Helper:
-    """A thread that makes the calls of a hook, in their order."""
-
-    def __init__(self):
-        self.asked = queue.SimpleQueue()
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            buffer, done = self.asked.get()
-            done.set_result(symm_mem.all_reduce(buffer, "avg", NAME))
-
-    def sum_there(self, _, bucket):
-        done = torch.futures.Future()
-        self.asked.put((bucket.buffer(), done))
-        return done
+def sum_by_gloo(_, bucket):
+    done, buffer = torch.futures.Future(), bucket.buffer()
+    dist.all_reduce(buffer)
+    done.set_result(buffer.div_(N))
+    return done
 
 
 def steps(side):
-    """Forward and backward of one layer, with gloo's all-reduce of the gradients, and by hooks: in the thread that
-    computes, and in one of their own."""
+    """Forward and backward of one layer, with gloo's all-reduce of the gradients behind them, and with either by a
+    hook, in the thread that computes."""
     x = torch.randn(4, side)
 
     def step(hook=None):
@@ -155,26 +132,26 @@ def steps(side):
         if hook:
             model.register_comm_hook(None, hook)
         return lambda: model(x).sum().backward()
-    row(f"all_reduce in DDP's hook, {4 * side * side} bytes", gloo=step(), weft_torch=step(sum_here),
-        weft_torch_by_a_thread=step(Helper().sum_there))
+    row(f"all_reduce in DDP's hook, {4 * side * side} bytes", gloo=step(), gloo_in_hook=step(sum_by_gloo),
+        weft_torch=step(sum_here))
 
 
 def main():
-    crowd = int(sys.argv[1].removeprefix("hogs=")) if len(sys.argv) > 1 else None
     if ME == 0:
-        print(f"{N} ranks, microseconds a call" + f", beside {crowd} processes that compute" * (crowd is not None))
+        print(f"{N} ranks, microseconds a call, beside {CROWD} processes that compute")
     torch.set_num_threads(1)
-    if crowd is not None:
-        with hogs(crowd):
-            steps(512)
-    else:
+    if not CROWD:
         for elements in (1, 16384, 1 << 20):
             collectives(elements)
         for sizes in ((8, 16, 16), (256, 512, 512)):
             products(*sizes)
         handles()
-        steps(512)
+    steps(512)
     dist.destroy_process_group()
 
 
-main()
+try:
+    main()
+finally:
+    for hog in HOGS:
+        hog.kill()

@@ -18,14 +18,14 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
 }
 
 /* What a call reads or writes from `p` on. */
-struct range {
+struct argument_range {
     const char *argument; /* that gives it */
     const void *p;
     size_t bytes;
     int pe; /* whose copy of it the call accesses; -1: no other PE's */
 };
 
-static _Noreturn void panic_leaves(const struct range *range, const char *object,
+static _Noreturn void panic_leaves(const struct argument_range *range, const char *object,
                                    size_t object_bytes, size_t offset) {
     char target[24] = "";
     if (range->pe >= 0)
@@ -36,7 +36,7 @@ static _Noreturn void panic_leaves(const struct range *range, const char *object
                    offset < object_bytes ? object_bytes - offset : 0);
 }
 
-static void check_variable(const struct range *range) {
+static void check_variable(const struct argument_range *range) {
     enum { NAME_BYTES = 96 };
     struct weft_variable variable;
     char name[NAME_BYTES], object[NAME_BYTES + sizeof "variable "];
@@ -50,7 +50,7 @@ static void check_variable(const struct range *range) {
     panic_leaves(range, object, variable.bytes, offset);
 }
 
-static void check_range(const struct range *range) {
+static void check_range(const struct argument_range *range) {
     void *begin;
     size_t object_bytes = 0;
     if (!find_object(range->p, range->bytes, &begin, &object_bytes)) {
@@ -67,7 +67,7 @@ static void check_range(const struct range *range) {
 }
 
 void weft_checked_object(const char *argument, const void *p, size_t bytes) {
-    check_range(&(struct range){argument, p, bytes, -1});
+    check_range(&(struct argument_range){argument, p, bytes, -1});
 }
 
 static void check_alignment(const char *argument, const void *p, size_t alignment) {
@@ -93,8 +93,8 @@ void weft_checked_access(const struct weft_access *access) {
     if (!weft_route_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
         weft_misuse_access(weft_current_call, access->symmetric_name, access->symmetric,
                            access->symmetric_bytes, access->pe);
-    check_range(&(struct range){access->symmetric_name, access->symmetric, access->symmetric_bytes,
-                                access->pe});
+    check_range(&(struct argument_range){access->symmetric_name, access->symmetric,
+                                         access->symmetric_bytes, access->pe});
     check_alignment(access->symmetric_name, access->symmetric, access->alignment);
     if (!access->local_name)
         return;

@@ -14,6 +14,12 @@ void weft_thread_join(pthread_t thread);
  * either; or fewer. */
 void weft_thread_count(int change);
 
+/* Makes the kernel schedule the calling thread in short time slices from now on. On a processor
+ * that other threads want, the thread then runs soon after it wakes, instead of after their slices.
+ * Its share of the processor stays the same. Children and threads that it starts later inherit
+ * this. Has no effect before Linux 6.12 and on a thread whose policy is not SCHED_OTHER. */
+void weft_thread_shorten_slices(void);
+
 /* True if the process has no thread but these and its first one, which has ended. */
 bool weft_thread_others_ended(void);
 

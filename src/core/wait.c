@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <time.h>
 #include "base/futex.h"
+#include "base/thread.h"
 #include "boot/end.h"
 #include "boot/guard.h"
 #include "boot/stall.h"
@@ -117,6 +118,15 @@ static bool may_spin(void) {
     return false;
 }
 
+/* Shortens the slices of the calling thread when it waits beyond the spin for the first time: then
+ * it probably shares its processor, and its peers wait until it runs again. */
+static void shorten_slices(void) {
+    static _Thread_local bool shortened;
+    if (!shortened)
+        weft_thread_shorten_slices();
+    shortened = true;
+}
+
 /* Spins or yields for one turn; false when it is time to sleep. Where others want the processor a
  * yield lasts until all have had theirs, and no letter ends it, as it ends a sleep. */
 bool weft_waiter_awake(struct weft_waiter *waiter) {
@@ -129,6 +139,8 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
+    if (turn == SPIN_TURNS)
+        shorten_slices();
     if (turn < SPIN_TURNS + YIELD_TURNS) {
         yield();
         if (look_for_letters(waiter, true) && lasted_ns(waiter) >= AWAKE_NS)

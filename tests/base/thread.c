@@ -1,14 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: a thread of the library's own is not counted among the program's from the moment on
- * in which it has been joined, though the kernel may list it a little longer. PEs: 1 */
+ * in which it has been joined, though the kernel may list it a little longer. Short
+ * slices leave the rest of a thread's scheduling as it was. PEs: 1 */
 #include "base/thread.h"
+#include <sched.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "tap.h"
 
 enum { THREADS = 10000 };
 
 static void *nothing(void *unused) {
     return unused;
+}
+
+/* struct sched_attr of sched_setattr(2), as it was first. */
+struct attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+static struct attributes attributes(void) {
+    struct attributes now = {.size = sizeof now};
+    syscall(SYS_sched_getattr, 0, &now, sizeof now, 0);
+    return now;
+}
+
+/* From Linux 6.12 on it is there to be read. */
+static bool have_slices(void) {
+    struct attributes other = attributes();
+    other.runtime = 1000000;
+    return syscall(SYS_sched_setattr, 0, &other, 0) == 0 && attributes().runtime == other.runtime;
+}
+
+static void *shorten_slices(void *policy) {
+    bool have = have_slices();
+    struct sched_param none = {0};
+    EXPECT(nice(3) != -1, "nice failed");
+    sched_setscheduler(0, *(int *)policy, &none);
+    struct attributes before = attributes();
+    weft_thread_shorten_slices();
+    struct attributes after = attributes();
+    if (have)
+        EXPECT((after.runtime == 100000) == (*(int *)policy == SCHED_OTHER), "slices of %lu ns",
+               (unsigned long)after.runtime);
+    EXPECT(after.nice == before.nice && after.policy == before.policy, "nice %d, policy %u",
+           after.nice, after.policy);
+    return NULL;
+}
+
+static void check_slices(int policy, const char *name) {
+    pthread_t thread;
+    tap_case(name);
+    pthread_create(&thread, NULL, shorten_slices, &policy);
+    pthread_join(thread, NULL);
 }
 
 int main(void) {
@@ -24,5 +74,9 @@ int main(void) {
     }
     EXPECT(failed == 0, "%s", strerror(-failed));
     EXPECT(others == 0, "%d of %d threads were still counted", others, THREADS);
+    bool have = have_slices();
+    check_slices(SCHED_OTHER,
+                 have ? "slices get short" : "slices get short # SKIP before Linux 6.12");
+    check_slices(SCHED_BATCH, "not those of a thread with another policy");
     return tap_finish();
 }
