@@ -234,7 +234,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/carriers far/engine far/fuzz far/letters far/levels far/meet far/rings far/texts),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/carriers far/engine far/fuzz far/letters far/levels far/meet far/texts),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
@@ -294,7 +294,7 @@ tests: $(FAR_ENGINE) $(BUILD)/tests/far/objects
 $(BUILD)/tests/far/objects: $(LIB)
 	@mkdir -p $(@D)
 	@echo $(LIB_OBJ) $(SANFLAGS) > $@ # for tests/far/mutations.t
-$(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c) src/transport/letter_ring.c)
+$(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -497,9 +497,9 @@ fuzz: ## look for what harms those who get it, with clang's libFuzzer: FUZZ=lett
 HOST_TESTS ?= api/ conformance/ coll/ ops/ random/
 HOST_SHORT := api/rma api/amo api/signal api/team api/collective$$ coll/bits conformance/(global|life|ordering|progress|waiting)
 CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_SHORT),4:hosts:2x2:cyclic) $(call far_items,$(BUILD),random/,4:hosts:2x2) \
-              $(call far_items,$(BUILD),$(HOST_WAYS),4:hosts:2x2:ucx 4:hosts:2x2:relay)
+              $(call far_items,$(BUILD),$(HOST_WAYS),4:hosts:2x2:ucx 4:hosts:2x2:carrier)
 HOST_WAYS  := api/rma api/amo conformance/ordering
-HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:relay 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
+HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:carrier 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
 .PHONY: check-hosts
 check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
 	@tools/setup.sh check
@@ -548,8 +548,8 @@ check-all: SAN_PES := 2,3
 check-all: CHECK_FAR += $(SAN_BUILD):1:'^(far/fuzz|boot/(door|frames|hub|tls)|launch/.*)$$'
 # Threads where no PE has a near one: what is ordered by memory of another process the sanitizer does not see.
 check-all: CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS)) \
-                         $(call far_items,$(SAN_BUILD),$(HOST_SHORT) random/,4:hosts:2x2:relay) \
-                         $(call far_items,$(THREAD_BUILD),$(THREAD_FAR),3:hosts:3x1 3:hosts:3x1:relay)
+                         $(call far_items,$(SAN_BUILD),$(HOST_SHORT) random/,4:hosts:2x2:carrier) \
+                         $(call far_items,$(THREAD_BUILD),$(THREAD_FAR),3:hosts:3x1 3:hosts:3x1:carrier)
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
 $(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))
 check-all: export WEFT_TEST_PART := $(PART)/$(words $(CHECK_PARTS))

@@ -15,7 +15,7 @@
 # "Far: PLACEMENT [SETTINGS [VARIABLE=VALUE]]" in its head runs once for each, with these settings of
 # the engine and this variable.
 # With hosts:2x3 or hosts:2x3:cyclic for PLACEMENT programs run on 2 hosts of the rig (tests/hosts/rig.py), with 3
-# PEs on each, by the default engine, with hosts:2x3:ucx by that over UCX, with hosts:2x3:relay by the first PE of each
+# PEs on each, by the default engine, with hosts:2x3:ucx by that over UCX, with hosts:2x3:carrier by the first PE of each
 # host; also those whose head names four counts and more, up to the last of them.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
@@ -72,7 +72,7 @@ add_on_hosts() {
     case $placement in
         *:cyclic) where="$where --map-by node" ;;
         *:ucx) way=WEFT_ENGINE=ucx ;;
-        *:relay) way=WEFT_CARRIERS=relay ;;
+        *:carrier) way=WEFT_CARRIERS=host ;;
     esac
     driver=$(gpu_words)
     [ -z "$driver" ] || where="$where -x LD_LIBRARY_PATH -x GPU_REQUIRED"

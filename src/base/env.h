@@ -33,8 +33,8 @@
       "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
     X(text, carriers, "WEFT_CARRIERS", NULL, "auto",                                               \
       "which process receives what PEs of other hosts send: pe, each PE for itself; host, the "    \
-      "first PE of a host for all PEs there; relay, that PE, which also sends for them; auto: "    \
-      "host, then relay, in large jobs where hosts have a processor to spare")                     \
+      "first PE of a host for all PEs there; auto: host in large jobs, on hosts that have a "      \
+      "processor to spare, else pe")                                                               \
     X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
       "the command by which oshrun runs another on a host, whose name and words follow it")        \
     X(count, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                    \

@@ -20,7 +20,7 @@ struct head {
     uint32_t heard;  /* of the letters that came from the target, all up to this are applied */
     uint32_t from;
     uint8_t sort, asks;
-    uint16_t slot; /* of the process that it goes to, on its host: of the relay's (core/relay.h) */
+    uint16_t unused; /* 0 */
 };
 
 size_t weft_text_bytes(const struct iovec *text, int nparts);

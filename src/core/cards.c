@@ -90,8 +90,7 @@ const void *weft_card_address(int pe, size_t *bytes) {
 }
 
 const weft_path_end *weft_card_path(int pe) {
-    const struct weft_card *card = &cards->of[pe];
-    return card->path.sin6_family ? &card->path : &cards->of[card->first].path;
+    return &cards->of[pe].path;
 }
 
 uint32_t weft_far_slot(int pe) {

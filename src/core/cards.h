@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "transport/transport.h"
 #include "core/path.h"
-#include "core/relay.h"
 
 struct weft_card {
     uint32_t version, slot; /* of this PE in its own windows */
@@ -18,9 +18,9 @@ struct weft_card {
     uint32_t carries; /* for all of these, if it is the first */
     weft_path_end path;
     uint32_t address_bytes;
-    unsigned char address[WEFT_RELAY_ADDRESS_BYTES + WEFT_ENGINE_ADDRESS_BYTES];
+    unsigned char address[WEFT_ENGINE_ADDRESS_BYTES];
 };
-#define WEFT_FAR_CARD_BYTES 552
+#define WEFT_FAR_CARD_BYTES 536
 _Static_assert(sizeof(struct weft_card) <= WEFT_FAR_CARD_BYTES, "cards have their size");
 
 /* Makes a file that has room for the cards of all. 0 or -errno, logged. */
@@ -34,8 +34,7 @@ int weft_cards_take(const void *all, int file);
 /* The address of a PE's end of the engine. */
 const void *weft_card_address(int pe, size_t *bytes);
 
-/* And the one by which its host is reached (core/path.h): that of its carrier, where that alone has
- * one. */
+/* Returns the address at which probes reach the host of a PE (core/path.h). */
 const weft_path_end *weft_card_path(int pe);
 
 /* The slot of a PE in its own windows. */

@@ -15,32 +15,27 @@
 #include "core/job.h"
 #include "core/window.h"
 
-/* From so many PEs on a host has one carrier by itself, where that has a processor to run on: links
- * of each PE to each would take more than it costs that one thread applies all. Later that carries
- * what goes, too: links of each PE to each host would take more than a letter's way through it. */
-enum { CARD_VERSION = 5, CARRIER_PES_MIN = 256, RELAY_PES_MIN = 4096 };
+/* A job of this many PEs uses carriers by itself, on hosts that have a processor for the carrier's
+ * thread: links from each PE to each would cost more than one thread that applies all letters. */
+enum { CARD_VERSION = 6, CARRIER_PES_MIN = 256 };
 
 static bool open;
 
 /* The thread of a carrier needs a processor that no PE has. */
-static enum weft_carriers carriers_of_job(void) {
+static bool carrier_is_worth_it(void) {
     cpu_set_t processors;
     weft_machine_processors(&processors);
     bool spare = weft_job.control->cores > weft_boot_npes_here() && CPU_COUNT(&processors) > 1;
-    if (!spare || weft_job.npes < CARRIER_PES_MIN)
-        return WEFT_CARRIERS_PE;
-    return weft_job.npes < RELAY_PES_MIN ? WEFT_CARRIERS_HOST : WEFT_CARRIERS_RELAY;
+    return spare && weft_job.npes >= CARRIER_PES_MIN;
 }
 
-int weft_far_carriers(void) {
-    static const char *const names[] = {
-        [WEFT_CARRIERS_PE] = "pe", [WEFT_CARRIERS_HOST] = "host", [WEFT_CARRIERS_RELAY] = "relay"};
-    if (strcmp(weft_env.carriers, "auto") == 0)
-        return carriers_of_job();
-    for (int i = WEFT_CARRIERS_PE; i <= WEFT_CARRIERS_RELAY; i++)
-        if (strcmp(weft_env.carriers, names[i]) == 0)
-            return i;
-    weft_log("WEFT_CARRIERS is '%s': set it to auto, pe, host or relay", weft_env.carriers);
+/* Reads WEFT_CARRIERS into *carries. 0, or -EINVAL, logged. */
+static int carriers_read(bool *carries) {
+    *carries = strcmp(weft_env.carriers, "host") == 0 ||
+               (strcmp(weft_env.carriers, "auto") == 0 && carrier_is_worth_it());
+    if (*carries || strcmp(weft_env.carriers, "auto") == 0 || strcmp(weft_env.carriers, "pe") == 0)
+        return 0;
+    weft_log("WEFT_CARRIERS is '%s': set it to auto, pe or host", weft_env.carriers);
     return -EINVAL;
 }
 
@@ -52,7 +47,7 @@ static void card_write(void *room, struct weft_card *card) {
     memcpy(room, card, sizeof *card);
 }
 
-int weft_far_open(bool relays, void *room, int *fds) {
+int weft_far_open(void *room, int *file) {
     static const struct weft_letter_user user = {weft_far_apply, weft_far_settled,
                                                  weft_far_answered, weft_card_address,
                                                  weft_far_wake_served};
@@ -60,26 +55,21 @@ int weft_far_open(bool relays, void *room, int *fds) {
                              .slot = weft_windows.scratch.mine,
                              .first = weft_windows.scratch.window.first};
     size_t bytes = sizeof card.address;
-    int result = weft_far_carriers();
-    card.carries = result > WEFT_CARRIERS_PE;
-    if (result >= 0)
-        result = weft_letters_open(&user, relays, card.address, &bytes);
+    bool carries;
+    int result = carriers_read(&carries);
+    card.carries = carries;
+    if (result == 0)
+        result = weft_letters_open(&user, card.address, &bytes);
     if (result < 0)
         return result;
     open = true;
     card.address_bytes = (uint32_t)bytes;
     card_write(room, &card);
-    result = weft_cards_make(&fds[WEFT_FAR_FILE]);
-    if (result == 0 && relays)
-        result = weft_relay_rings_make(weft_links.engine->letter_bytes, &fds[WEFT_FAR_RELAY]);
-    return result < 0 ? result : relays ? WEFT_FAR_FDS : WEFT_FAR_RELAY;
+    return weft_cards_make(file);
 }
 
-int weft_far_start(const void *all, const int *fds, int nfds) {
-    size_t stride = (size_t)nfds, first = weft_windows.scratch.window.first;
-    int result = weft_cards_take(all, fds[first * stride + WEFT_FAR_FILE]);
-    if (result == 0 && nfds == WEFT_FAR_FDS)
-        result = weft_relay_attach(weft_links.end, fds + WEFT_FAR_RELAY, stride);
+int weft_far_start(const void *all, const int *files) {
+    int result = weft_cards_take(all, files[weft_windows.scratch.window.first]);
     if (result == 0) {
         weft_far_serve(weft_far_carries_others());
         weft_letters_start();

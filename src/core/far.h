@@ -19,25 +19,14 @@
 struct weft_strided;
 struct weft_word;
 
-/* Who has to do with letters for the memory of a host's PEs: each PE itself; the first of them
- * applies what comes; or it carries what goes, too (core/relay.h), where all hosts wish that. */
-enum weft_carriers { WEFT_CARRIERS_PE, WEFT_CARRIERS_HOST, WEFT_CARRIERS_RELAY };
+/* Opens the engine, writes this PE's card (core/cards.h) and makes the file that has room for the
+ * cards of all, which the caller closes. This PE's windows have their slots by then. Local; 0 or
+ * -errno, logged. */
+int weft_far_open(void *card, int *file);
 
-/* What this PE wishes, as WEFT_CARRIERS has it; the first of near ones decides. Or -errno, logged.
- */
-int weft_far_carriers(void);
-
-/* The descriptors that go beside a card: a file for all, and where hosts relay those of rings. */
-enum { WEFT_FAR_FILE, WEFT_FAR_RELAY, WEFT_FAR_FDS = WEFT_FAR_RELAY + WEFT_RELAY_FDS };
-
-/* Opens the engine and writes this PE's card (core/cards.h), and makes the descriptors that go
- * beside it, which are the caller's to close, and -1 before. This PE's windows have their slots by
- * then. Local; how many descriptors, or -errno, logged. */
-int weft_far_open(bool relays, void *card, int *fds);
-
-/* With the cards and so many descriptors of all PEs, one after the other, when near memory is
- * mapped: from here on letters are delivered. 0 or -errno, logged. */
-int weft_far_start(const void *cards, const int *fds, int nfds);
+/* Takes the cards and the files of all PEs, one after the other, when near memory is mapped. From
+ * here on letters are delivered. 0 or -errno, logged. */
+int weft_far_start(const void *cards, const int *files);
 
 /* At the end of a job, behind the last barrier: waits until all PEs have come here with nothing
  * under way, while this one still serves them; then there is no engine any more. */

@@ -75,16 +75,12 @@ static int make_own_memory(struct facts *mine, int *fds) {
                               scratch_slot_bytes_min, &near);
     if (result < 0)
         return result;
-    int carriers = near.count < (uint32_t)weft_job.npes ? weft_far_carriers() : WEFT_CARRIERS_PE;
-    if (carriers < 0)
-        return carriers;
     const struct weft_static *statics = weft_static_data();
     *mine = (struct facts){.version = WEFT_VERSION_STRING,
                            .heap_slot_bytes = weft_windows.heap.slot_bytes,
                            .scratch_slot_bytes = weft_windows.scratch.slot_bytes,
                            .checked = weft_env.debug,
                            .threads = weft_thread_level() == SHMEM_THREAD_MULTIPLE,
-                           .carriers = (uint64_t)carriers,
                            .near = near};
     bool shows_statics = weft_descriptor_is_ours(statics->fd);
     if (shows_statics) {
@@ -104,14 +100,6 @@ static bool is_mutual(const struct facts *all, int pe) {
            (!weft_slots_have(mine, pe) ||
             (mine->first == theirs->first && mine->step == theirs->step &&
              mine->count == theirs->count));
-}
-
-/* A host relays if all do: its letters need carriers at both ends. */
-static bool all_relay(const struct facts *all) {
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        if (all[all[pe].near.first].carriers != WEFT_CARRIERS_RELAY)
-            return false;
-    return true;
 }
 
 /* All must run the same Weft, and see the same placement; the smallest slot counts; one that wants
@@ -185,7 +173,7 @@ static void close_all(const int *fds, size_t n) {
 }
 
 /* The near PEs' memory beside the own; all descriptors have served then. */
-static int attach_all(const struct facts *all, const int *all_fds, bool *relays) {
+static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
     int result = agree(all, &common);
     weft_job_set_mode(WEFT_JOB_CHECKED, result == 0 && common.checked);
@@ -197,12 +185,11 @@ static int attach_all(const struct facts *all, const int *all_fds, bool *relays)
         result = attach(&weft_windows.scratch, all_fds, FD_SCRATCH, common.scratch_slot_bytes);
     if (result == 0)
         result = attach_statics(&common, all_fds);
-    *relays = result == 0 && all_relay(all);
     close_all(all_fds, (size_t)weft_job.npes * NFDS);
     return result;
 }
 
-static int share_memory(bool *relays) {
+static int share_memory(void) {
     size_t npes = (size_t)weft_job.npes;
     struct facts mine, *all = calloc(npes, sizeof *all);
     int *all_fds = calloc(npes * NFDS, sizeof *all_fds), fds[NFDS];
@@ -220,45 +207,43 @@ static int share_memory(bool *relays) {
     if (result == 0)
         result = weft_boot_exchange(&exchange);
     if (result == 0)
-        result = attach_all(all, all_fds, relays);
+        result = attach_all(all, all_fds);
     free(all);
     free(all_fds);
     return result;
 }
 
-/* With the own card and descriptors, so many. */
-static int exchange_cards(const unsigned char *mine, const int *fds, int nfds) {
-    size_t npes = (size_t)weft_job.npes, all_nfds = npes * (size_t)nfds;
+/* With this PE's own card, and its file for the cards of all. */
+static int exchange_cards(const unsigned char *mine, int file) {
+    size_t npes = (size_t)weft_job.npes;
     unsigned char *all = malloc(npes * WEFT_FAR_CARD_BYTES);
-    int *all_fds = calloc(all_nfds, sizeof *all_fds), result = all && all_fds ? 0 : -ENOMEM;
+    int *all_files = calloc(npes, sizeof *all_files), result = all && all_files ? 0 : -ENOMEM;
     struct weft_exchange exchange = {.mine = mine,
                                      .bytes = WEFT_FAR_CARD_BYTES,
                                      .all = all,
-                                     .fds = fds,
-                                     .nfds = nfds,
-                                     .all_fds = all_fds};
+                                     .fds = &file,
+                                     .nfds = 1,
+                                     .all_fds = all_files};
     if (result < 0)
         weft_log("no memory for the cards of %zu PEs", npes);
     else
         result = weft_boot_exchange(&exchange);
     if (result == 0) {
-        result = weft_far_start(all, all_fds, nfds);
-        close_all(all_fds, all_nfds);
+        result = weft_far_start(all, all_files);
+        close_all(all_files, npes);
     }
     free(all);
-    free(all_fds);
+    free(all_files);
     return result;
 }
 
 /* Letters to and from far PEs, now that memory is mapped: all show their cards. */
-static int open_far(bool relays) {
+static int open_far(void) {
     unsigned char card[WEFT_FAR_CARD_BYTES];
-    int fds[WEFT_FAR_FDS];
-    memset(fds, 0xff, sizeof fds); /* none yet */
-    int result = weft_far_open(relays, card, fds);
-    if (result > 0)
-        result = exchange_cards(card, fds, result);
-    close_all(fds, WEFT_FAR_FDS);
+    int file = -1, result = weft_far_open(card, &file);
+    if (result == 0)
+        result = exchange_cards(card, file);
+    weft_descriptor_close(file);
     return result;
 }
 
@@ -409,7 +394,6 @@ static int read_settings(void) {
 }
 
 static int bring_up(void) {
-    bool relays = false;
     int result = read_settings();
     weft_static_move_late();
     if (result == 0)
@@ -417,9 +401,9 @@ static int bring_up(void) {
     if (result < 0)
         return result;
     watch_forks();
-    result = share_memory(&relays);
+    result = share_memory();
     if (result == 0 && weft_job.far)
-        result = open_far(relays);
+        result = open_far();
     if (result == 0)
         result = weft_teams_open();
     if (result == 0)

@@ -15,7 +15,6 @@
 #include "core/engine.h"
 #include "core/gather.h"
 #include "core/job.h"
-#include "core/relay.h"
 
 _Atomic bool weft_letters_armed;
 
@@ -87,8 +86,7 @@ static int end_open(void *address, size_t *bytes) {
     return result;
 }
 
-int weft_letters_open(const struct weft_letter_user *user, bool relays, void *address,
-                      size_t *bytes) {
+int weft_letters_open(const struct weft_letter_user *user, void *address, size_t *bytes) {
     weft_links = (struct weft_links){.user = user};
     char reason[WEFT_ENGINE_TEXT_BYTES];
     int result = weft_far_engine(&weft_links.engine, reason);
@@ -96,8 +94,6 @@ int weft_letters_open(const struct weft_letter_user *user, bool relays, void *ad
         weft_log("%s", reason);
         return result;
     }
-    if (relays)
-        weft_links.engine = weft_relay_over(weft_links.engine);
     weft_links.of = calloc((size_t)weft_job.npes, sizeof(struct weft_link *));
     if (!weft_links.of) {
         weft_log("no memory for links to %d PEs", weft_job.npes);

@@ -6,10 +6,8 @@
 
 #include "core/link.h"
 
-/* Opens WEFT_ENGINE, below a relay where hosts have one (core/relay.h), and writes the address of
- * this PE's end. 0 or -errno, logged. */
-int weft_letters_open(const struct weft_letter_user *user, bool relays, void *address,
-                      size_t *bytes);
+/* Opens WEFT_ENGINE and writes the address of this PE's end. 0 or -errno, logged. */
+int weft_letters_open(const struct weft_letter_user *user, void *address, size_t *bytes);
 
 /* By what far PEs are reached, for a person. */
 void weft_letters_describe(char *text, size_t bytes);

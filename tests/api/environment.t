@@ -161,6 +161,11 @@ def commitment(problems):
     expect(problems, "later", result.returncode == 3 and "WEFT_COMMIT is 'later': set it to auto or now" in result.stderr, result)
 
 
+def carriers(problems):
+    result = run(2, WEFT_PRETEND_HOSTS="each", WEFT_CARRIERS="hosts")
+    expect(problems, "hosts", result.returncode == 3 and "WEFT_CARRIERS is 'hosts': set it to auto, pe or host" in result.stderr, result)
+
+
 def too_large(problems):
     """More than the machine has: all PEs fail together, with a line; the heap is really committed."""
     total = int(re.search(r"MemTotal: +(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1))
@@ -209,6 +214,7 @@ try:
         ("SHMEM_SYMMETRIC_SIZE, and the heap grows beyond it", sizes),
         ("what is no size is an error", wrong_sizes),
         ("WEFT_COMMIT", commitment),
+        ("WEFT_CARRIERS", carriers),
         ("a heap that the machine cannot hold is an error", too_large),
         ("numbers are the same in every locale", locale),
         ("all settings are in one table", one_table),

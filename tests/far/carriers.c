@@ -2,13 +2,10 @@
 /* Description: where one PE carries letters for its host, the others of other hosts have a link to
  * that one alone, whichever PE they mean; data, words, atomics and answers are right at each PE; a
  * PE is served whose own process looks at nothing, and one that sleeps is woken; one that is
- * stopped stops nobody; teams of any members are made. The same where carriers send for all. PEs: 4
+ * stopped stops nobody; teams of any members are made. PEs: 4
  * Far: 2+2 seed=3 WEFT_CARRIERS=host
  * Far: cyclic:2 reorder=16,delay_us=50,refuse=5 WEFT_CARRIERS=host
- * Far: list:0,1,1,0 slow_read_us=5 WEFT_CARRIERS=host
- * Far: 2+2 seed=3 WEFT_CARRIERS=relay
- * Far: cyclic:2 reorder=16,delay_us=50,refuse=5 WEFT_CARRIERS=relay
- * Far: list:0,1,1,0 slow_read_us=5 WEFT_CARRIERS=relay */
+ * Far: list:0,1,1,0 slow_read_us=5 WEFT_CARRIERS=host */
 #include <shmemx.h>
 #include <signal.h>
 #include <string.h>

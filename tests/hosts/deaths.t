@@ -369,7 +369,7 @@ def cases():
         for name, (function, kinds) in EVENTS.items():
             for kind in kinds if LONG else [draw.choice(kinds)]:
                 turn = number if LONG else draw.randrange(2)
-                carriers = os.environ.get("WEFT_CARRIERS") or ("pe", "relay")[turn % 2]
+                carriers = os.environ.get("WEFT_CARRIERS") or ("pe", "host")[turn % 2]
                 yield (f"{name}: {kind}, {carriers}" + (f" ({number + 1})" if number else ""),
                        lambda found, case=(function.__name__, kind, carriers): apart(*case, found))
 

@@ -21,8 +21,8 @@ FAR_RUNS = re.search(r"^check-all: FAR_RUNS +:= (.*)$", (ROOT / "Makefile").read
 FAR = {"build": FAR_RUNS, **{f"build/{san}": ["2:each", "3:each", "4:each"] for san in ("san-address-undefined", "san-thread")}}
 HOST_RUNS = re.search(r"^HOST_RUNS +\?= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
 FAR["build"] = [*FAR_RUNS, *HOST_RUNS]
-FAR["build/san-address-undefined"].append("4:hosts:2x2:relay")
-FAR["build/san-thread"] += ["3:hosts:3x1", "3:hosts:3x1:relay"]
+FAR["build/san-address-undefined"].append("4:hosts:2x2:carrier")
+FAR["build/san-thread"] += ["3:hosts:3x1", "3:hosts:3x1:carrier"]
 FAR_ROOMS = "api", "core", "coll", "ops", "conformance", "random"
 PROCESSORS, MINUTES_MAX, MINUTES_OF_BUILDS = 2, 60, 15
 

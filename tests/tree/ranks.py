@@ -8,7 +8,7 @@ RANKS = {
     "core": [
         {"job", "made", "roster"},
         {"window", "placement", "wait", "poll", "blocks", "ivar"},
-        {"strided", "cards", "relay", "relay_rings", "space", "link", "arrive", "bundle", "gather", "engine", "letter", "path", "far_text",
+        {"strided", "cards", "space", "link", "arrive", "bundle", "gather", "engine", "letter", "path", "far_text",
          "far_apply", "far_meet", "far_progress"},
         {"far", "far_rma", "far_bring", "levels", "sync", "static", "pad", "route", "order"},
         {"team", "hang"},

@@ -56,13 +56,13 @@ static void end_free(struct weft_engine_end *end) {
         next = link->next;
         if (link->source.fd >= 0)
             close(link->source.fd);
-        weft_letter_ring_unmap(&link->ring);
+        letter_ring_unmap(&link->ring);
         free(link);
     }
     for (size_t i = 0; i < end->ninbound; i++) {
         if (end->inbound[i]->source.fd >= 0)
             close(end->inbound[i]->source.fd);
-        weft_letter_ring_unmap(&end->inbound[i]->ring);
+        letter_ring_unmap(&end->inbound[i]->ring);
         free(end->inbound[i]);
     }
     free(end->inbound);
@@ -153,14 +153,14 @@ static int letter_send(struct weft_engine_link *link, const struct iovec *parts,
     }
     letter_count(end, &end->sent);
     spend(settings->slow_us);
-    if (!weft_letter_ring_write(&link->ring, parts, nparts, bytes)) {
+    if (!letter_ring_write(&link->ring, parts, nparts, bytes)) {
         end->sent--;
         return -EAGAIN;
     }
-    if (settings->limit && weft_letter_ring_under_way(&link->ring) > settings->limit)
+    if (settings->limit && letter_ring_under_way(&link->ring) > settings->limit)
         engine_fail(end, "%zu bytes are under way to one PE, not %zu at most",
-                    weft_letter_ring_under_way(&link->ring), (size_t)settings->limit);
-    if (weft_letter_ring_wakes_reader(&link->ring))
+                    letter_ring_under_way(&link->ring), (size_t)settings->limit);
+    if (letter_ring_wakes_reader(&link->ring))
         sockets_ring(end, link->source.fd);
     return 0;
 }
@@ -185,18 +185,18 @@ static bool is_late(const struct weft_engine_end *end) {
 }
 
 static unsigned inbound_read(struct weft_engine_end *end, struct inbound *inbound) {
-    struct weft_letter_ring *ring = &inbound->ring;
+    struct letter_ring *ring = &inbound->ring;
     const void *letter;
     size_t bytes;
     unsigned moved = 0;
-    for (; moved < BURST && (letter = weft_letter_ring_read(ring, &bytes)) != NULL; moved++) {
+    for (; moved < BURST && (letter = letter_ring_read(ring, &bytes)) != NULL; moved++) {
         if (!is_late(end))
             deliver(end, letter, bytes);
         else if (!late_add(&end->late, &end->settings, letter, bytes, now_ns()))
             engine_fail(end, "no memory for a late letter");
-        weft_letter_ring_take(ring, bytes);
+        letter_ring_take(ring, bytes);
     }
-    if (moved && weft_letter_ring_give_back(ring))
+    if (moved && letter_ring_give_back(ring))
         sockets_ring(end, inbound->source.fd);
     return moved;
 }
@@ -218,7 +218,7 @@ static unsigned late_read(struct weft_engine_end *end) {
 static void readers_sleep(struct weft_engine_end *end, bool sleep) {
     for (size_t i = 0; i < end->ninbound; i++)
         if (end->inbound[i]->ring.words)
-            weft_letter_ring_sleep(&end->inbound[i]->ring, sleep);
+            letter_ring_sleep(&end->inbound[i]->ring, sleep);
     end->armed = sleep;
 }
 
@@ -245,7 +245,7 @@ static unsigned engine_progress(struct weft_engine_end *end) {
 static bool has_letters(struct weft_engine_end *end) {
     size_t bytes;
     for (size_t i = 0; i < end->ninbound; i++)
-        if (end->inbound[i]->ring.words && weft_letter_ring_read(&end->inbound[i]->ring, &bytes))
+        if (end->inbound[i]->ring.words && letter_ring_read(&end->inbound[i]->ring, &bytes))
             return true;
     return end->refused || (end->late.count && !end->settings.delay_us);
 }

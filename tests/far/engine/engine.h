@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An engine between PEs of one host, for tests of what engines are for: a link is a ring of letters
- * (transport/letter_ring.h), handed over through a Unix socket without a name in the file system,
+ * (letter_ring.h), handed over through a Unix socket without a name in the file system,
  * over which either side is woken when it sleeps. Nothing of a letter's way to a target that looks
  * is a system call. It can be slow, late and out of order (settings.h), and it judges its caller: a
  * call that the contract of transport/transport.h forbids ends the process with a line. */
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/un.h>
 #include "late.h"
-#include "transport/letter_ring.h"
+#include "letter_ring.h"
 #include "transport/transport.h"
 
 /* Whose socket has something to say. */
@@ -22,14 +22,14 @@ struct source {
 
 struct inbound {
     struct source source; /* fd -1: the writer has gone */
-    struct weft_letter_ring ring;
+    struct letter_ring ring;
 };
 
 struct weft_engine_link {
     struct source source;
     struct weft_engine_end *end;
     struct weft_engine_link *next;
-    struct weft_letter_ring ring;
+    struct letter_ring ring;
     char name[40]; /* of the reader */
     bool dead;     /* it has gone */
 };

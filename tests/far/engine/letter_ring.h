@@ -10,8 +10,8 @@
  *
  * Who dies or is stopped within a call leaves the ring whole: a record is known when it is all
  * there. How a sleeper is woken is its users' affair; they learn here when. */
-#ifndef WEFT_TRANSPORT_LETTER_RING_H
-#define WEFT_TRANSPORT_LETTER_RING_H
+#ifndef TESTS_FAR_ENGINE_LETTER_RING_H
+#define TESTS_FAR_ENGINE_LETTER_RING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-struct weft_letter_ring_words {
+struct letter_ring_words {
     _Alignas(64) _Atomic uint64_t taken; /* bytes of records that the reader has given back */
     _Alignas(64) _Atomic uint32_t reader_sleeps;
     _Atomic uint32_t writer_waits; /* for room */
@@ -27,25 +27,25 @@ struct weft_letter_ring_words {
 };
 
 /* One end of it. */
-struct weft_letter_ring {
-    struct weft_letter_ring_words *words; /* NULL: not mapped yet */
-    size_t bytes;                         /* of the records */
-    uint64_t position, taken;             /* taken: as the writer knows it */
+struct letter_ring {
+    struct letter_ring_words *words; /* NULL: not mapped yet */
+    size_t bytes;                    /* of the records */
+    uint64_t position, taken;        /* taken: as the writer knows it */
 };
 
 /* What the file of a ring has for records of so many bytes; it is made with zeros. */
-size_t weft_letter_ring_file_bytes(size_t bytes);
+size_t letter_ring_file_bytes(size_t bytes);
 
 /* Maps the file, which is the caller's to close. 0 or -errno. */
-int weft_letter_ring_map(struct weft_letter_ring *ring, int fd);
-void weft_letter_ring_unmap(struct weft_letter_ring *ring);
+int letter_ring_map(struct letter_ring *ring, int fd);
+void letter_ring_unmap(struct letter_ring *ring);
 
 /* Whether the letter has been written. If not, the reader rings once there is room again. */
-bool weft_letter_ring_write(struct weft_letter_ring *ring, const struct iovec *parts, int nparts,
-                            size_t bytes);
+bool letter_ring_write(struct letter_ring *ring, const struct iovec *parts, int nparts,
+                       size_t bytes);
 
 /* Whether the reader has asked to be woken, and is now to be. Behind each write. */
-static inline bool weft_letter_ring_wakes_reader(struct weft_letter_ring *ring) {
+static inline bool letter_ring_wakes_reader(struct letter_ring *ring) {
     return __builtin_expect(
                atomic_load_explicit(&ring->words->reader_sleeps, memory_order_relaxed) != 0, 0) &&
            atomic_exchange(&ring->words->reader_sleeps, 0) != 0;
@@ -53,18 +53,18 @@ static inline bool weft_letter_ring_wakes_reader(struct weft_letter_ring *ring) 
 
 /* Before the reader sleeps, and when it is awake: letters of before a sleep are seen behind this,
  * and each of later wakes it. */
-static inline void weft_letter_ring_sleep(struct weft_letter_ring *ring, bool sleep) {
+static inline void letter_ring_sleep(struct letter_ring *ring, bool sleep) {
     atomic_exchange(&ring->words->reader_sleeps, sleep);
 }
 
 /* Bytes that the reader has not given back. */
-size_t weft_letter_ring_under_way(const struct weft_letter_ring *ring);
+size_t letter_ring_under_way(const struct letter_ring *ring);
 
 /* The next letter, valid until it is taken; NULL: there is none. */
-const void *weft_letter_ring_read(struct weft_letter_ring *ring, size_t *bytes);
-void weft_letter_ring_take(struct weft_letter_ring *ring, size_t bytes);
+const void *letter_ring_read(struct letter_ring *ring, size_t *bytes);
+void letter_ring_take(struct letter_ring *ring, size_t bytes);
 
 /* Gives back what has been taken; whether the writer is waiting for it. */
-bool weft_letter_ring_give_back(struct weft_letter_ring *ring);
+bool letter_ring_give_back(struct letter_ring *ring);
 
 #endif

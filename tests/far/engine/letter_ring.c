@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/letter_ring.h"
+#include "letter_ring.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,15 +13,15 @@ static size_t record_bytes(size_t letter_bytes) {
     return HEAD + (letter_bytes + HEAD - 1) / HEAD * HEAD;
 }
 
-static _Atomic uint64_t *head_at(const struct weft_letter_ring *ring, uint64_t position) {
+static _Atomic uint64_t *head_at(const struct letter_ring *ring, uint64_t position) {
     return (_Atomic uint64_t *)(void *)&ring->words->records[position % ring->bytes];
 }
 
-size_t weft_letter_ring_file_bytes(size_t bytes) {
-    return sizeof(struct weft_letter_ring_words) + (bytes + HEAD - 1) / HEAD * HEAD;
+size_t letter_ring_file_bytes(size_t bytes) {
+    return sizeof(struct letter_ring_words) + (bytes + HEAD - 1) / HEAD * HEAD;
 }
 
-int weft_letter_ring_map(struct weft_letter_ring *ring, int fd) {
+int letter_ring_map(struct letter_ring *ring, int fd) {
     struct stat file;
     if (fstat(fd, &file) != 0)
         return -errno;
@@ -29,18 +29,17 @@ int weft_letter_ring_map(struct weft_letter_ring *ring, int fd) {
     void *words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (words == MAP_FAILED)
         return -errno;
-    *ring = (struct weft_letter_ring){.words = words,
-                                      .bytes = bytes - sizeof(struct weft_letter_ring_words)};
+    *ring = (struct letter_ring){.words = words, .bytes = bytes - sizeof(struct letter_ring_words)};
     return 0;
 }
 
-void weft_letter_ring_unmap(struct weft_letter_ring *ring) {
+void letter_ring_unmap(struct letter_ring *ring) {
     if (ring->words)
-        munmap(ring->words, sizeof(struct weft_letter_ring_words) + ring->bytes);
+        munmap(ring->words, sizeof(struct letter_ring_words) + ring->bytes);
     ring->words = NULL;
 }
 
-static bool has_room(struct weft_letter_ring *ring, size_t bytes) {
+static bool has_room(struct letter_ring *ring, size_t bytes) {
     if (ring->position + bytes - ring->taken <= ring->bytes)
         return true;
     ring->taken = atomic_load_explicit(&ring->words->taken, memory_order_acquire);
@@ -48,7 +47,7 @@ static bool has_room(struct weft_letter_ring *ring, size_t bytes) {
 }
 
 /* The same, but where there is none the reader is told to ring. */
-static bool has_room_or_waits(struct weft_letter_ring *ring, size_t bytes) {
+static bool has_room_or_waits(struct letter_ring *ring, size_t bytes) {
     if (has_room(ring, bytes))
         return true;
     atomic_exchange(&ring->words->writer_waits, 1);
@@ -56,14 +55,14 @@ static bool has_room_or_waits(struct weft_letter_ring *ring, size_t bytes) {
 }
 
 /* Makes the record known, whose successor begins at `next`: release, and a full fence behind it. */
-static void publish(struct weft_letter_ring *ring, uint64_t next, uint64_t head) {
+static void publish(struct letter_ring *ring, uint64_t next, uint64_t head) {
     atomic_store_explicit(head_at(ring, next), 0, memory_order_relaxed);
     atomic_exchange(head_at(ring, ring->position), head);
     ring->position = next;
 }
 
-bool weft_letter_ring_write(struct weft_letter_ring *ring, const struct iovec *parts, int nparts,
-                            size_t bytes) {
+bool letter_ring_write(struct letter_ring *ring, const struct iovec *parts, int nparts,
+                       size_t bytes) {
     size_t record = record_bytes(bytes), left = ring->bytes - ring->position % ring->bytes;
     size_t skip = record + HEAD > left ? left : 0; /* there is always a place for the next head */
     if (!has_room_or_waits(ring, skip + record + HEAD))
@@ -80,12 +79,12 @@ bool weft_letter_ring_write(struct weft_letter_ring *ring, const struct iovec *p
     return true;
 }
 
-size_t weft_letter_ring_under_way(const struct weft_letter_ring *ring) {
+size_t letter_ring_under_way(const struct letter_ring *ring) {
     return (size_t)(ring->position -
                     atomic_load_explicit(&ring->words->taken, memory_order_relaxed));
 }
 
-const void *weft_letter_ring_read(struct weft_letter_ring *ring, size_t *bytes) {
+const void *letter_ring_read(struct letter_ring *ring, size_t *bytes) {
     uint64_t head = atomic_load_explicit(head_at(ring, ring->position), memory_order_acquire);
     if (head == RING_SKIP) {
         ring->position += ring->bytes - ring->position % ring->bytes;
@@ -95,11 +94,11 @@ const void *weft_letter_ring_read(struct weft_letter_ring *ring, size_t *bytes) 
     return head ? (const unsigned char *)head_at(ring, ring->position) + HEAD : NULL;
 }
 
-void weft_letter_ring_take(struct weft_letter_ring *ring, size_t bytes) {
+void letter_ring_take(struct letter_ring *ring, size_t bytes) {
     ring->position += record_bytes(bytes);
 }
 
-bool weft_letter_ring_give_back(struct weft_letter_ring *ring) {
+bool letter_ring_give_back(struct letter_ring *ring) {
     atomic_exchange(&ring->words->taken, ring->position);
     return atomic_load_explicit(&ring->words->writer_waits, memory_order_relaxed) != 0 &&
            atomic_exchange(&ring->words->writer_waits, 0) != 0;
