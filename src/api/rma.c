@@ -54,20 +54,6 @@ static __attribute__((noinline)) void get_detour(void *dest, const void *source,
         weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
-WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes, int pe,
-                                       const char *call) {
-    WEFT_ENTER(call);
-    check_sides(true, dest, value, bytes, bytes, pe);
-    weft_rma_put_value_routed(dest, value, bytes, pe, call);
-}
-
-WEFT_COLD static void get_value_detour(void *value, const void *source, size_t bytes, int pe,
-                                       const char *call) {
-    WEFT_ENTER(call);
-    check_sides(false, source, value, bytes, bytes, pe);
-    weft_rma_get_value_routed(value, source, bytes, pe, call);
-}
-
 WEFT_COLD static void put_word_detour(void *dest, uint64_t word, size_t bytes, int pe,
                                       const char *call) {
     WEFT_ENTER(call);
@@ -110,10 +96,8 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, int 
                                const char *call) {
     uint64_t word = 0;
     memcpy(&word, value, bytes < sizeof word ? bytes : sizeof word);
-    if (bytes > WEFT_RMA_WORD && weft_detour())
-        put_value_detour(dest, value, bytes, pe, call);
-    else if (bytes > WEFT_RMA_WORD)
-        weft_rma_put_value(dest, value, bytes, pe, call);
+    if (bytes > WEFT_RMA_WORD)
+        put_bytes(dest, value, bytes, bytes, pe, call);
     else if (weft_detour())
         put_word_detour(dest, word, bytes, pe, call);
     else
@@ -123,10 +107,8 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, int 
 ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, int pe,
                                const char *call) {
     uint64_t word;
-    if (bytes > WEFT_RMA_WORD && weft_detour()) {
-        get_value_detour(value, source, bytes, pe, call);
-    } else if (bytes > WEFT_RMA_WORD) {
-        weft_rma_get_value(value, source, bytes, pe, call);
+    if (bytes > WEFT_RMA_WORD) {
+        get_bytes(value, source, bytes, bytes, pe, call);
     } else {
         word = weft_detour() ? get_word_detour(source, bytes, pe, call)
                              : weft_rma_get_word(source, bytes, pe, call);

@@ -149,39 +149,19 @@ void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, b
         weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
-void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int pe,
-                               const char *call) {
-    WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, NULL, pe);
-    int error = route ? route->put(dest, value, bytes, pe, false)
-                      : weft_rma_put_near(dest, value, bytes, pe);
-    if (error)
-        weft_misuse_access(call, "dest", dest, bytes, pe);
-}
-
-void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, int pe,
-                               const char *call) {
-    WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, NULL, pe);
-    int error = route ? route->get(value, source, bytes, pe, false)
-                      : weft_rma_get_near(value, source, bytes, pe);
-    if (error)
-        weft_misuse_access(call, "source", source, bytes, pe);
-}
-
 void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe, const char *call) {
     void *near = weft_route_of(dest, NULL, pe) ? NULL : weft_near(dest, bytes, pe);
     if (near)
         weft_rma_store(near, word, bytes);
     else
-        weft_rma_put_value_routed(dest, &word, bytes, pe, call);
+        weft_rma_put_routed(dest, &word, bytes, pe, false, call);
 }
 
 uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe, const char *call) {
     const void *near = weft_route_of(source, NULL, pe) ? NULL : weft_near(source, bytes, pe);
     uint64_t word = near ? weft_rma_load(near, bytes) : 0;
     if (!near)
-        weft_rma_get_value_routed(&word, source, bytes, pe, call);
+        weft_rma_get_routed(&word, source, bytes, pe, false, call);
     return weft_job.oversubscribed ? weft_poll_look(source, pe, word, call) : word;
 }
 

@@ -30,10 +30,6 @@ WEFT_COLD void weft_rma_put_routed(void *dest, const void *source, size_t bytes,
                                    const char *call);
 WEFT_COLD void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                                    const char *call);
-WEFT_COLD void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int pe,
-                                         const char *call);
-WEFT_COLD void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, int pe,
-                                         const char *call);
 WEFT_COLD void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe,
                                         const char *call);
 WEFT_COLD uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe,
@@ -135,25 +131,6 @@ WEFT_RMA_INLINE uint64_t weft_rma_get_word(const void *source, size_t bytes, int
     if (__builtin_expect(weft_job.oversubscribed, 0))
         return weft_poll_look(source, pe, word, call);
     return word;
-}
-
-/* Put and get of a larger element. */
-WEFT_RMA_INLINE void weft_rma_put_value(void *dest, const void *value, size_t bytes, int pe,
-                                        const char *call) {
-    void *near = weft_near(dest, bytes, pe);
-    if (__builtin_expect(!near, 0))
-        weft_rma_put_value_routed(dest, value, bytes, pe, call);
-    else
-        memcpy(near, value, bytes);
-}
-
-WEFT_RMA_INLINE void weft_rma_get_value(void *value, const void *source, size_t bytes, int pe,
-                                        const char *call) {
-    const void *near = weft_near(source, bytes, pe);
-    if (__builtin_expect(!near, 0))
-        weft_rma_get_value_routed(value, source, bytes, pe, call);
-    else
-        memcpy(value, near, bytes);
 }
 
 /* Returns the bytes of all blocks, or more than any object has. */
