@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/share.h"
 #include "core/wait.h"
+#include "core/window.h"
 
 static uint32_t *word_of(const struct weft_pad *pad, int owner, int source) {
     return &pad->pads[owner][(size_t)pad->n * (size_t)pad->channel + (size_t)source];
@@ -15,11 +17,24 @@ static bool change(uint32_t *word, uint32_t from) {
                                        __ATOMIC_RELAXED);
 }
 
+/* The PE whose memory a rank's pad lies in, or WEFT_PE_ANY if that is not known. */
+static int pe_of(const struct weft_pad *pad, int rank) {
+    const struct weft_window *heap = &weft_windows.heap.window;
+    size_t offset;
+    uint32_t slot = weft_window_slot_of(heap, pad->pads[rank], &offset);
+    int pe = weft_share_pe_of(pad->pads[pad->me], pad->pads[rank]);
+    if (pe < 0 && slot < heap->count)
+        pe = (int)(heap->first + slot * heap->step);
+    return pe < 0 ? WEFT_PE_ANY : pe;
+}
+
 /* Changes the word from this value to the other one, once it has it: 0, or -ETIMEDOUT with text. */
 static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t from, int peer) {
     if (change(word, from))
         return 0;
     struct weft_waiter waiter = {.pe = WEFT_PE_ANY, .limited = pad->timeout_ms != 0};
+    if (!waiter.limited) /* a program that has set a limit goes on, also without the peer */
+        waiter.pe = pe_of(pad, peer);
     uint64_t since_ns = weft_clock_ns();
     bool late = false;
     while (!late && !change(word, from)) {

@@ -6,8 +6,8 @@
 
 #include "base/pad.h"
 
-/* 0, or -ETIMEDOUT with text. Ranks are no PEs, so a peer in shmem_finalize is not noticed; one
- * that dies is. */
+/* 0, or -ETIMEDOUT with text. Without a limit, the job ends with a line if the peer has finalized
+ * and its PE is known: if its pad lies in a share of the block of the own pad, or in the heap. */
 int weft_pad_put(const struct weft_pad *pad, int peer);
 int weft_pad_wait(const struct weft_pad *pad, int peer);
 

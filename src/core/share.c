@@ -184,13 +184,18 @@ int weft_block_gpu(const struct weft_block *block) {
     return block->device;
 }
 
-struct weft_block *weft_block_of(const void *p) {
+/* Under the lock. */
+static struct weft_block *block_find(const void *p) {
     struct weft_range byte = {(uintptr_t)p, 1};
+    struct weft_block **found = tfind(&byte, &blocks, compare);
+    return found ? *found : NULL;
+}
+
+struct weft_block *weft_block_of(const void *p) {
     if (is_forked())
         return NULL;
     pthread_mutex_lock(&changing);
-    struct weft_block **found = tfind(&byte, &blocks, compare);
-    struct weft_block *block = found ? *found : NULL;
+    struct weft_block *block = block_find(p);
     pthread_mutex_unlock(&changing);
     return block;
 }
@@ -371,6 +376,23 @@ void *weft_share_at(const struct weft_share *share, int member) {
         return NULL;
     void *own = weft_block_at(share->block);
     return member == share->member ? own : weft_window_at(&share->window, own, (uint32_t)member);
+}
+
+int weft_share_pe_of(const void *own, const void *p) {
+    int pe = -1;
+    if (is_forked())
+        return pe;
+    pthread_mutex_lock(&changing);
+    const struct weft_block *block = block_find(own);
+    for (struct weft_share *share = block ? block->shares : NULL; share && pe < 0;
+         share = share->next) {
+        size_t offset;
+        uint32_t slot = share->ready ? weft_window_slot_of(&share->window, p, &offset) : UINT32_MAX;
+        if (slot < share->window.count)
+            pe = share->pes[slot];
+    }
+    pthread_mutex_unlock(&changing);
+    return pe;
 }
 
 const struct weft_window *weft_share_window(const struct weft_share *share) {

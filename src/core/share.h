@@ -52,6 +52,10 @@ void weft_share_release(struct weft_share *share);
  * block itself is. NULL: there is no such member. */
 void *weft_share_at(const struct weft_share *share, int member);
 
+/* The PE whose block holds p, as a share of the block around `own` maps it; -1 if no share of that
+ * block does, or the block has been freed. Local. */
+int weft_share_pe_of(const void *own, const void *p);
+
 /* The window of the formula. Slots are members, in the order of the subset. The own slot is a
  * second mapping of the own block: one kernel must not use both without a proxy fence. */
 const struct weft_window *weft_share_window(const struct weft_share *share);
