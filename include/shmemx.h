@@ -62,10 +62,10 @@ typedef void (*shmemx_end_handler_t)(const char *reason);
 void shmemx_set_end_handler(shmemx_end_handler_t handler);
 
 /* Has `handler` called by a thread whose call has waited for long (WEFT_HANG_SECONDS), once a wait:
- * it writes where in the program the call stands, "train.py:12" say, as text with its end into
- * `bytes` at `where`. That appears beside the name of the call in the lines that explain a hang, on
- * this PE and others. It must return soon, since the call does not go on meanwhile, and call
- * nothing of this library. NULL: none. Local; at any time. */
+ * it writes where in the program the call stands, "train.py:12" or "weft.barrier at train.py:12"
+ * say, as text with its end into `bytes` at `where`. That appears beside the name of the call in
+ * the lines that explain a hang, on this PE and others. It must return soon, since the call does
+ * not go on meanwhile, and call nothing of this library. NULL: none. Local; at any time. */
 typedef void (*shmemx_where_handler_t)(char *where, size_t bytes);
 void shmemx_set_where_handler(shmemx_where_handler_t handler);
 

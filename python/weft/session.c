@@ -20,6 +20,7 @@ struct weft_session weft_session = {.device = -1};
 static bool lingering; /* over for Python, but the library still runs: there are views */
 
 bool weft_session_check(const char *call) {
+    weft_session.call = call;
     if (weft_session.running && !weft_session.lost)
         return true;
     if (weft_session.lost)
@@ -72,11 +73,12 @@ static void lose_job(const char *reason) {
  * process, are made by no Python. */
 static void tell_where(char *where, size_t bytes) {
     if (current)
-        weft_where(where, bytes);
+        weft_where(current->call, where, bytes);
 }
 
 void weft_session_enter(struct weft_landing *landing) {
     landing->outer = current;
+    landing->call = NULL;
     current = landing;
     atomic_fetch_add(&weft_session.inside, 1);
 }
@@ -89,6 +91,7 @@ void weft_session_leave(const struct weft_landing *landing) {
 void weft_session_unlock(struct weft_unlocked *unlocked) {
     atomic_fetch_add(&weft_session.unlocked, 1);
     weft_session_enter(&unlocked->landing);
+    unlocked->landing.call = weft_session.call;
     unlocked->state = PyEval_SaveThread();
 }
 

@@ -21,6 +21,7 @@ struct weft_session {
     int pe, npes;        /* npes is 0 unless running */
     unsigned number;     /* counts init(): what was made in an earlier one is gone */
     int device;          /* CUDA's number of this PE's GPU; -1 as long as nobody asked */
+    const char *call; /* that was begun last, "barrier": under the GIL, for weft_session_unlock */
 };
 extern struct weft_session weft_session;
 
@@ -63,6 +64,7 @@ extern struct weft_session weft_session;
 struct weft_landing {
     jmp_buf way_out;
     struct weft_landing *outer; /* that of the call which this one is made in, or NULL */
+    const char *call;           /* the function of Python, or NULL: for lines about hangs */
 };
 struct weft_unlocked {
     PyThreadState *state;

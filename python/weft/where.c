@@ -11,7 +11,7 @@
 #include <time.h>
 #include "module.h"
 
-enum { PATIENCE_MS = 100, WHERE_BYTES = 128 };
+enum { PATIENCE_MS = 100, NAME_BYTES = 64, WHERE_BYTES = 192 };
 
 struct question {
     pthread_mutex_t lock;
@@ -19,6 +19,7 @@ struct question {
     int holders; /* of the two threads */
     bool done;
     unsigned long thread; /* Python's number of the one that waits */
+    const char *call;     /* the function of C that it has called, or NULL */
     char where[WHERE_BYTES];
 };
 
@@ -43,32 +44,55 @@ static bool lies_in(PyObject *file, const char *module) {
     return inside;
 }
 
-static PyObject *file_of(PyObject *frame) {
+static PyObject *code_get(PyObject *frame, const char *attribute) {
     PyObject *code = PyObject_GetAttrString(frame, "f_code");
-    PyObject *file = code ? PyObject_GetAttrString(code, "co_filename") : NULL;
+    PyObject *value = code ? PyObject_GetAttrString(code, attribute) : NULL;
     Py_XDECREF(code);
-    return file;
+    PyErr_Clear();
+    return value;
 }
 
-static void describe(PyObject *frame, PyObject *file, char *where) {
+/* Notes the function of a frame of the package, "Handle.barrier": frames that call it come later
+ * and replace it. Its decorators name their wrappers `call`, which is no name for a person. */
+static void note_function(PyObject *frame, char *name) {
+    PyObject *function = code_get(frame, "co_qualname"); /* from Python 3.11 on */
+    if (!function)
+        function = code_get(frame, "co_name");
+    const char *text = function ? PyUnicode_AsUTF8AndSize(function, NULL) : NULL;
+    const char *local = text ? strrchr(text, '>') : NULL; /* of "f.<locals>.call" */
+    text = local && local[1] == '.' ? local + 2 : text;
+    if (text && strcmp(text, "call") != 0)
+        snprintf(name, NAME_BYTES, "%s", text);
+    Py_XDECREF(function);
+    PyErr_Clear();
+}
+
+static void describe(PyObject *frame, PyObject *file, const char *name, char *where) {
     PyObject *number = PyObject_GetAttrString(frame, "f_lineno");
     const char *path = PyUnicode_AsUTF8AndSize(file, NULL);
     const char *slash = path ? strrchr(path, '/') : NULL;
     long line = number && PyLong_Check(number) ? PyLong_AsLong(number) : 0;
     if (path)
-        snprintf(where, WHERE_BYTES, "%.100s:%ld", slash ? slash + 1 : path, line);
+        snprintf(where, WHERE_BYTES, "%s%s%.100s:%ld", name, *name ? " at " : "",
+                 slash ? slash + 1 : path, line);
     Py_XDECREF(number);
 }
 
 /* Outwards to the program's own code; if there is none, the innermost frame stays. Takes the frame.
  */
-static void find_own(PyObject *frame, char *where) {
+static void find_own(PyObject *frame, const char *call, char *where) {
+    char name[NAME_BYTES] = "";
     bool own = false;
+    if (call) /* "barrier" is weft.barrier, and "Block.share" a method */
+        snprintf(name, sizeof name, "%s%s", strchr(call, '.') ? "" : "weft.", call);
     while (frame && frame != Py_None && !own) {
-        PyObject *file = file_of(frame);
-        own = file && !lies_in(file, "weft") && !lies_in(file, "torch");
+        PyObject *file = code_get(frame, "co_filename");
+        bool of_package = file && lies_in(file, "weft");
+        own = file && !of_package && !lies_in(file, "torch");
+        if (of_package)
+            note_function(frame, name);
         if (file && (own || !*where))
-            describe(frame, file, where);
+            describe(frame, file, name, where);
         PyObject *outer = own ? NULL : PyObject_GetAttrString(frame, "f_back");
         Py_XDECREF(file);
         Py_DECREF(frame);
@@ -103,7 +127,7 @@ static void *answer(void *argument) {
     struct question *question = argument;
     char where[WHERE_BYTES] = "";
     PyGILState_STATE state = PyGILState_Ensure();
-    find_own(frame_of(question->thread), where);
+    find_own(frame_of(question->thread), question->call, where);
     PyErr_Clear();
     PyGILState_Release(state);
     pthread_mutex_lock(&question->lock);
@@ -115,7 +139,7 @@ static void *answer(void *argument) {
     return NULL;
 }
 
-static struct question *ask(void) {
+static struct question *ask(const char *call) {
     struct question *question = calloc(1, sizeof *question);
     if (!question)
         return NULL;
@@ -126,6 +150,7 @@ static struct question *ask(void) {
     pthread_cond_init(&question->answered, &attributes);
     pthread_condattr_destroy(&attributes);
     question->thread = PyThread_get_thread_ident();
+    question->call = call;
     question->holders = 2;
     return question;
 }
@@ -154,8 +179,8 @@ static void await_answer(struct question *question) {
         error = pthread_cond_timedwait(&question->answered, &question->lock, &until);
 }
 
-void weft_where(char *where, size_t bytes) {
-    struct question *question = Py_IsInitialized() ? ask() : NULL;
+void weft_where(const char *call, char *where, size_t bytes) {
+    struct question *question = Py_IsInitialized() ? ask(call) : NULL;
     if (!question)
         return;
     if (!start_answer(question))

@@ -5,9 +5,11 @@
 
 #include <stddef.h>
 
-/* The library's handler (shmemx_set_where_handler): "train.py:12", the innermost frame of the
- * calling thread that is neither Weft's nor PyTorch's. Called without the GIL, and takes a tenth of
- * a second at most; nothing where it is not known by then. */
-void weft_where(char *where, size_t bytes);
+/* For the library's handler (shmemx_set_where_handler): writes "weft.barrier at train.py:12", the
+ * call and the line of the innermost frame of the calling thread that is neither Weft's nor
+ * PyTorch's. The call is the function of the package that this frame has called, or else `call`, a
+ * function of C, which may be NULL. Called without the GIL. Takes a tenth of a second at most, and
+ * writes nothing if the place is not known by then. */
+void weft_where(const char *call, char *where, size_t bytes);
 
 #endif

@@ -54,8 +54,7 @@ static void late_add_pe(struct weft_tally *tally, const struct weft_late *late, 
     if (here)
         snprintf(what, sizeof what, "in it, too, and %s", activity);
     else
-        snprintf(what, sizeof what, "in " WEFT_STALL_CALL,
-                 WEFT_STALL_CALL_OF(theirs.call, theirs.where));
+        snprintf(what, sizeof what, "in %s", weft_stall_call(theirs.call, theirs.where).text);
     weft_tally_add(tally, weft_attachment.control, pe, "is", what);
 }
 
@@ -75,8 +74,8 @@ static void late_tell(const struct weft_late *late, const struct weft_tally *tal
                       uint64_t now_ns) {
     const char *where = late->stall ? late->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, WEFT_STALL_CALL " has waited %.3g s for ",
-                      WEFT_STALL_CALL_OF(weft_current_call, where),
+    weft_tally_append(text, sizeof text, "%s has waited %.3g s for ",
+                      weft_stall_call(weft_current_call, where).text,
                       (double)(now_ns - late->since_ns) * 1e-9);
     if (tally->ngroups)
         weft_tally_write(tally, ", which ", text, sizeof text);

@@ -89,6 +89,16 @@ const char *weft_stall_activity(int pid) {
     }
 }
 
+struct weft_stall_text weft_stall_call(const char *call, const char *where) {
+    struct weft_stall_text made;
+    const char *at = strstr(where, " at ");
+    bool same = at && (size_t)(at - where) == strlen(call) && strncmp(where, call, at - where) == 0;
+    const char *before = same ? "" : call, *between = at ? " (" : " at ";
+    snprintf(made.text, sizeof made.text, "%s%s%s%s", before, same || !*where ? "" : between, where,
+             at && !same ? ")" : "");
+    return made;
+}
+
 void weft_stall_set_where_handler(weft_where_handler *handler) {
     atomic_store(&where_handler, handler);
 }

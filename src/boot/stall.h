@@ -33,8 +33,13 @@ void weft_stall_set_where_handler(weft_where_handler *handler);
 bool weft_stall_where_handled(void);
 void weft_stall_where(char *where, size_t bytes);
 
-/* "shmem_quiet at ring+0x1342 (main)", or the call alone where `where` is "". */
-#define WEFT_STALL_CALL                 "%s%s%s"
-#define WEFT_STALL_CALL_OF(call, where) (call), *(where) ? " at " : "", (where)
+/* Names a call with its place: "shmem_quiet at ring+0x1342 (main)"; "shmem_team_sync (weft.barrier
+ * at train.py:8)" if the handler names the call, too; "weft.wait at train.py:8" if it names it by
+ * the same name; or the call alone if `where` is "". */
+struct weft_stall_text {
+    char text[sizeof((struct weft_stall_facts *)0)->call +
+              sizeof((struct weft_stall_facts *)0)->where + 4];
+};
+struct weft_stall_text weft_stall_call(const char *call, const char *where);
 
 #endif

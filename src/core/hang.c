@@ -70,11 +70,11 @@ static void describe_stall(const struct weft_stall_facts *mine,
     bool same_team = theirs->team >= 0 && theirs->team == mine->team;
     bool same_name = same_team && strcmp(theirs->call, mine->call) == 0;
     int32_t ahead = (int32_t)(theirs->round - mine->round);
-    int at = snprintf(text, bytes, "in %s" WEFT_STALL_CALL "%s",
+    int at = snprintf(text, bytes, "in %s%s%s",
                       !same_name || ahead == 0 ? ""
                       : ahead < 0              ? "an earlier "
                                                : "a later ",
-                      WEFT_STALL_CALL_OF(theirs->call, theirs->where),
+                      weft_stall_call(theirs->call, theirs->where).text,
                       theirs->team >= 0 && mine->team >= 0 && !same_team ? " of another team" : "");
     if (theirs->team < 0 && theirs->pe >= 0 && (size_t)at < bytes)
         at += snprintf(text + at, bytes - (size_t)at, ", where it waits for PE %d", theirs->pe);
@@ -217,8 +217,8 @@ static void append_anybody(const struct weft_waiter *waiter, const struct report
 static void tell(const struct weft_waiter *waiter, const struct report *report, uint64_t now_ns) {
     const char *where = waiter->stall ? waiter->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, WEFT_STALL_CALL " has waited %.3g s",
-                      WEFT_STALL_CALL_OF(weft_current_call, where),
+    weft_tally_append(text, sizeof text, "%s has waited %.3g s",
+                      weft_stall_call(weft_current_call, where).text,
                       (double)(now_ns - waiter->since_ns) * 1e-9);
     if (waiter->pe == WEFT_PE_ANY && !waiter->roster) {
         append_anybody(waiter, report, text, sizeof text);
