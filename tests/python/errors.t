@@ -62,6 +62,33 @@ def mismatch(first, second):
     return check
 
 
+def rendezvous_meets_a_reduction(problems):
+    torch = interpreter.find("torch")
+    if torch is None:
+        raise tap.Skip("no Python from 3.10 on has torch here")
+    done = run("", launch=[interpreter.BUILD / "bin/oshrun", "-n", "2", torch, "-W", "ignore", "-c", """import weft.torch as symm_mem
+group = symm_mem.init_process_group()
+t, u = (symm_mem.empty(4, device="cpu").fill_(1) for _ in range(2))
+symm_mem.rendezvous(t, group)
+symm_mem.one_shot_all_reduce(t, "sum", group) if group.rank() else symm_mem.rendezvous(u, group)
+"""], SHMEM_DEBUG="1")
+    done.stderr = re.sub(r"^\[rank\d\]: ", "", done.stderr, flags=re.M)
+    expect(problems, done, [rf'RuntimeError: rendezvous in group "\w+": barrier: shmem_team_sync: PE 1 is in weft_all_reduce instead{SAME}: the job is over',
+                            rf"RuntimeError: all_reduce: PE 0 is in shmem_team_sync instead{SAME}"])
+
+
+def pad_of_a_finalized_peer(problems):
+    done = run("""
+        import array
+        block = weft.Block("host", 64)
+        share = block.share([0, 1])
+        pads = array.array("Q", [share.ptr(0), share.ptr(1)])
+        if me == 0:
+            weft.pad_wait(pads.buffer_info()[0], 0, 2, 1, 0)
+    """)
+    expect(problems, done, ["RuntimeError: pad_wait: shmemx_pad_wait_on_stream waits for PE 1, which has finalized .*: the job is over"])
+
+
 def arguments_differ(problems):
     expect(problems, run("weft.broadcast(b, root=me)", SHMEM_DEBUG="1"),
            ["ValueError: broadcast: root is 0 on PE 0, but 1 on PE 1"] * 2)
@@ -182,9 +209,11 @@ tap.run(tap.ahead([
     *((f"checked mode: {a} meets {b}", mismatch(a, b)) for a, b in [
         ("weft.barrier()", "weft.all_reduce(b)"), ("weft.all_reduce(b)", "weft.barrier()"),
         ("weft.broadcast(b)", "weft.barrier()"), ("weft.zeros(3)", "weft.barrier()")]),
+    ("checked mode: rendezvous meets one_shot_all_reduce", rendezvous_meets_a_reduction),
     ("checked mode: arguments differ", arguments_differ),
     ("checked mode: a misuse is an exception", misuse_is_an_exception),
     ("checked mode: so is that of a short call", short_misuse_is_an_exception),
+    ("a wait for a signal pad of a PE that has finalized is an exception", pad_of_a_finalized_peer),
     ("calls behind the end of the job say what to do", calls_behind_the_end),
     ("too much memory is told once", too_much_memory),
     ("init tells why there is no job", wrong_job),

@@ -7,7 +7,6 @@ otherwise a complaint is this rank's alone.
 """
 import functools
 import operator
-import os
 import re
 from collections.abc import Iterable
 
@@ -15,6 +14,7 @@ import torch
 
 from weft.torch import _heap
 from weft.torch._check import check_tensor
+from weft.torch._groups import CHECKED
 from weft.torch._lanes import lane_of
 from weft.torch._world import world
 
@@ -22,7 +22,6 @@ _DEFAULT_BLOCKS = 4
 _UNKNOWN = -1
 _OF_ARGUMENT = re.compile(r"\w+: (argument .*)", re.DOTALL)
 _WORD = re.compile(r"\w+")
-_CHECKED = os.environ.get("SHMEM_DEBUG", "0") not in ("", "0")
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ class Collective:
         ValueError if there is a complaint."""
         places = self.target, *places
         able = able and self.lane.at_once
-        if meet or _CHECKED or self.lane.at_once:
+        if meet or CHECKED or self.lane.at_once:
             facts = ", ".join([*map(str, facts), str(self.target.dtype), *map(_heap.place_of, places)])
             able = self.world.agree(self.name, self.complaint, facts, able)
         elif self.complaint is not None:

@@ -45,6 +45,7 @@ class Group:
         return self._team
 
 
+CHECKED = os.environ.get("SHMEM_DEBUG", "0") not in ("", "0")
 _groups = {}
 _teams = {}
 

@@ -19,7 +19,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft
 from weft.torch import _backend
 from weft.torch._errors import OutOfMemoryError
-from weft.torch._groups import group_name, group_of, join
+from weft.torch._groups import CHECKED, group_name, group_of, join
 from weft.torch._handle import Handle, block_bytes, bytes_at, check_type, facts_at, tensor_in
 
 
@@ -45,6 +45,8 @@ class _Allocation:
         """Blocks of one size may still be of different parts. All members compare all, and so all
         refuse."""
         where = f'rendezvous in group "{group.name}"'
+        if CHECKED:
+            _find_other_calls(where, group)
         try:
             share = self.block.share(list(group.pes), tag=group.tag)
         except ValueError as error:  # RuntimeError, as PyTorch's registry has it
@@ -67,6 +69,14 @@ def registered(device):
     if device.type == "cuda" and not _backend.installed():
         _backend.install()
     return _SymmetricMemory.get_backend(device) is not None
+
+
+def _find_other_calls(where, group):
+    """Members that make another collective call on the group's team: a share has no team to find them by."""
+    try:
+        weft.barrier(group.team)
+    except RuntimeError as error:
+        raise RuntimeError(f"{where}: {error}") from None
 
 
 def _bytes_of(size, stride, dtype):
