@@ -30,7 +30,7 @@ def programs():
         for listing in re.findall(r"^\.EX\n(.*?)^\.EE", page.read_text(), re.M | re.S):
             if "int main(" in listing:
                 yield page.name, unescape(listing)
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for listing in re.findall(r"^```c\n(.*?)^```", page.read_text(), re.M | re.S):
             if "int main(" in listing:
                 yield page.name, listing

@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 # Decision records tell of their time; the change log tells of each version.
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md", *sorted((ROOT / "docs").glob("*.md")),
              *sorted((ROOT / "docs/man").iterdir())]
 # Regular expressions on text whose white space is folded, and what made them false.
 PHRASES = {
