@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The documents say nothing that was true of an older version alone: phrases that a new capability has made false do
-not return, and limits and defaults are those of the source."""
+not return, limits and defaults are those of the source, and decision records say whether they are in force."""
 import pathlib
 import re
 import sys
@@ -72,8 +72,16 @@ def defaults(problems):
             problems.append(f"weft(7): {name} is {float(value):g} by default, and the page does not say so")
 
 
+def records(problems):
+    for record in sorted((ROOT / "docs/adr").glob("[0-9]*.md")):
+        status = record.read_text().split("\n", 3)[2]
+        if not re.match(r"Date: \d{4}-\d\d-\d\d\. Status: (in force|superseded .*by \[)", status):
+            problems.append(f"docs/adr/{record.name}: the third line says neither 'in force' nor by what it is superseded")
+
+
 tap.run([
     ("no document says what only an older version could not do", phrases),
     ("limits in documents are those of the source", limits),
     ("defaults in weft(7) are those of the source", defaults),
+    ("decision records have a date and a status", records),
 ])
