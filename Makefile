@@ -427,6 +427,7 @@ bench-gpu: all ## the same on 2 and 4 GPUs, beside NVSHMEM, NCCL and PyTorch, wh
 CLANG_BUILD := build/clang
 SAN_BUILD   := build/san-address-undefined
 THREAD_BUILD := build/san-thread
+# In lines that begin with +, for make sees no $(MAKE) in a variable, and would give that make one job.
 PARALLEL = $(MAKE) --no-print-directory --output-sync
 SAN_CFLAGS   := -O0 -g1 -Wno-stringop-overflow
 CLANG_ROOMS  := core api ops conformance
@@ -449,11 +450,11 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	@echo 'make check: installs packages that the tests lack, builds the library four times and runs some 7,000 tests:'\
 	    'about 13 minutes on two idle processors'
 	@tools/setup.sh check
-	$(PARALLEL) all tests benches python
-	$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' CFLAGS='-O2 -g1' $(COMPILED_ONCE) all tests
-	$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) TEST_ROOMS='$(SAN_ROOMS)' \
+	+$(PARALLEL) all tests benches python
+	+$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' CFLAGS='-O2 -g1' $(COMPILED_ONCE) all tests
+	+$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) TEST_ROOMS='$(SAN_ROOMS)' \
 	    CFLAGS='$(SAN_CFLAGS)' $(COMPILED_ONCE) $(SAN_BUILD)/bin/oshrun tests python
-	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun \
+	+$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun \
 	    $(THREAD_BUILD)/tests/far/libweft_fake_engine.so \
 	    $(addprefix $(THREAD_BUILD)/tests/,$(sort $(THREAD_TESTS) $(THREAD_FAR)))
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):$(CLANG_PES):'^($(call one_of,$(CLANG_ROOMS)))/' \
@@ -471,7 +472,7 @@ CHECK_FAR  = $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS)) \
 THREAD_FAR := api/threads
 .PHONY: check-far
 check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' FAR_RUNS='3:2+1' names which
-	$(PARALLEL) all tests
+	+$(PARALLEL) all tests
 	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS))
 
 # What others may send, by clang's libFuzzer, which looks for inputs that reach code none has reached before: letters
@@ -485,7 +486,7 @@ FUZZ_letters := tests/far/fuzz
 FUZZ_frames  := tests/launch/fuzz
 .PHONY: fuzz
 fuzz: ## look for what harms those who get it, with clang's libFuzzer: FUZZ=letters, or frames; SECONDS=60
-	$(PARALLEL) CC=clang SAN=address,undefined,fuzzer-no-link BUILD=$(FUZZ_BUILD) CFLAGS='-O1 -g' \
+	+$(PARALLEL) CC=clang SAN=address,undefined,fuzzer-no-link BUILD=$(FUZZ_BUILD) CFLAGS='-O1 -g' \
 	    PROGRAM_FLAGS='$$(ALL_CFLAGS) -fsanitize=fuzzer -DWEFT_LIBFUZZER' $(FUZZ_BUILD)/$(FUZZ_TEST)
 	@tests/fuzz.py read $(FUZZ_TEST)/corpus.txt $(FUZZ_BUILD)/$(FUZZ)-corpus
 	@mkdir -p $(FUZZ_BUILD)/$(FUZZ)
@@ -503,7 +504,7 @@ HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:ucx 4:hosts:2x2:carrier 4:host
 .PHONY: check-hosts
 check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
 	@tools/setup.sh check
-	$(PARALLEL) all tests python
+	+$(PARALLEL) all tests python
 	@tests/prove.sh $(BUILD)::'^hosts/' $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
 
 # As a user installs it, with all that it depends on: 3 GB down and 6 GB below $(BUILD) for each version, one
@@ -518,7 +519,7 @@ check-torch: all python ## install PyTorch and run Python's tests of it; TORCH='
 PART ?= 1 2 3 4
 .PHONY: check-gpu
 check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs one part
-	$(PARALLEL) all tests
+	+$(PARALLEL) all tests
 	@timeout $$((480 * $(words $(PART)))) tests/prove.sh -g $(PART:%=$(BUILD):%)
 
 # Three minutes with a GPU for each of PES; STRESS and DEVICE_STRESS say what and how often (the heads of

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`make test T=...`: it finds every kind of test and what that needs, and says what is wrong with a name;
-prove.sh says what is not built.
+prove.sh says what is not built; builds for tests are parallel.
 """
 import os
 import pathlib
@@ -83,9 +83,17 @@ def gpu_parts(problems):
                                 f"{sorted(wanted)}: {run.stderr[:200]}")
 
 
+def parallel(problems):
+    """Make gives a make below it its jobs if the line says $(MAKE), or begins with +."""
+    for number, line in enumerate((ROOT / "Makefile").read_text().splitlines(), 1):
+        if re.match(r"\t@?\$\(PARALLEL\)", line):
+            problems.append(f"Makefile:{number}: without + this builds with one job: {line.strip()}")
+
+
 tap.run([
     ("a wrong name, or number of PEs, is one line that names near ones", errors),
     ("a test gets the programs and tools that it needs", needed),
     ("what is not built is an error ahead of all tests", unbuilt),
     ("make check-gpu runs all parts although one fails, and fails", gpu_parts),
+    ("a make below another one shares its jobs", parallel),
 ])
