@@ -111,7 +111,7 @@ struct ucx_witness ucx_descriptors_witness(int epoll) {
 /* A thread that waits asks in each of its turns. Another thread of the program may close
  * descriptors meanwhile, so the number is looked at now and then. */
 bool ucx_descriptors_are_closed(struct ucx_witness *witness) {
-    enum { TURN_NS = 1000, LOOK_NS = 1000 * 1000 };
+    enum { TURN_NS = 5000, LOOK_NS = 1000 * 1000 };
     uint64_t now = now_ns(), before = witness->asked_ns;
     if (witness->flags == 0)
         return false; /* there is no epoll yet */
