@@ -448,7 +448,7 @@ test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with 
 COMPILED_ONCE := NVCC= CLANG=
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@echo 'make check: installs packages that the tests lack, builds the library four times and runs some 7,000 tests:'\
-	    'about 13 minutes on two idle processors'
+	    'about 20 minutes on two idle processors'
 	@tools/setup.sh check
 	+$(PARALLEL) all tests benches python
 	+$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' CFLAGS='-O2 -g1' $(COMPILED_ONCE) all tests
