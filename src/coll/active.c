@@ -12,8 +12,8 @@ _Static_assert(PUSHED_WORDS + WEFT_PUSHES <= SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE
                "pSync has the words");
 _Static_assert(sizeof(size_t) == sizeof(long), "a word of pSync shows a size");
 
-static _Atomic long *psync_word_of(const struct weft_group *group, int index, int member) {
-    return weft_group_near(group, &group->psync[index], sizeof(long), member);
+static _Atomic long *psync_word(const struct weft_group *group, int index) {
+    return (_Atomic long *)&group->psync[index];
 }
 
 /* The word that counts what member `from` signals in a round. A PE may come to a call before
@@ -22,7 +22,7 @@ static _Atomic long *psync_word_of(const struct weft_group *group, int index, in
  * at once only pSync tells these apart. */
 static _Atomic long *signal_word(const struct weft_group *group, int round, int from) {
     if (weft_job.threads)
-        return (_Atomic long *)&group->psync[round];
+        return psync_word(group, round);
     struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
     return &world->words->signals[weft_group_pe(group, from)];
 }
@@ -73,7 +73,7 @@ int weft_active_unready(const struct weft_group *group) {
     while (weft_job.threads && 1 << rounds < group->npes)
         rounds++;
     for (int i = 0; i < SHMEM_SYNC_SIZE; i++) {
-        long value = atomic_load((_Atomic long *)&group->psync[i]);
+        long value = atomic_load(psync_word(group, i));
         if (value != SHMEM_SYNC_VALUE && !(i < rounds && value == SHMEM_SYNC_VALUE + 1))
             return i;
     }
@@ -82,28 +82,29 @@ int weft_active_unready(const struct weft_group *group) {
 
 /* Nobody comes back to its word before all have read it, so that it can be cleared. */
 static void active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
-    atomic_store(psync_word_of(group, SIZE_WORD, group->me), (long)mine);
+    atomic_store(word_of(group, psync_word(group, SIZE_WORD), group->me), (long)mine);
     active_sync(group);
     for (int member = 0; member < group->npes; member++)
         if (is_far(group, member))
             weft_far_get(&sizes[member], &group->psync[SIZE_WORD], sizeof *sizes,
                          weft_group_pe(group, member), true);
         else
-            sizes[member] = (size_t)atomic_load(psync_word_of(group, SIZE_WORD, member));
+            sizes[member] =
+                (size_t)atomic_load(word_of(group, psync_word(group, SIZE_WORD), member));
     if (group->far)
         weft_far_quiet();
     active_sync(group);
-    atomic_store(psync_word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
+    atomic_store(word_of(group, psync_word(group, SIZE_WORD), group->me), SHMEM_SYNC_VALUE);
 }
 
 static void active_count(const struct weft_group *group, enum weft_push why, int member) {
-    count_up(group, (_Atomic long *)&group->psync[PUSHED_WORDS + (int)why], member);
+    count_up(group, psync_word(group, PUSHED_WORDS + (int)why), member);
 }
 
 static void active_await(const struct weft_group *group, enum weft_push why, uint32_t count,
                          int near) {
     struct weft_waiter waiter = waiter_for(group, near);
-    _Atomic long *word = psync_word_of(group, PUSHED_WORDS + (int)why, near);
+    _Atomic long *word = word_of(group, psync_word(group, PUSHED_WORDS + (int)why), near);
     if (near == group->me)
         waiter.pe = WEFT_PE_ANY;
     while (atomic_load(word) < (long)count)
@@ -113,7 +114,8 @@ static void active_await(const struct weft_group *group, enum weft_push why, uin
 
 static void active_clear(const struct weft_group *group) {
     for (enum weft_push why = 0; why < WEFT_PUSHES; why++)
-        atomic_store(psync_word_of(group, PUSHED_WORDS + (int)why, group->me), SHMEM_SYNC_VALUE);
+        atomic_store(word_of(group, psync_word(group, PUSHED_WORDS + (int)why), group->me),
+                     SHMEM_SYNC_VALUE);
 }
 
 /* --- Checked mode -------------------------------------------------------------------------------

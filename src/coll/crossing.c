@@ -32,10 +32,10 @@ void weft_crossing_meet(struct weft_crossing *crossing, uint32_t most) {
         words_renew(team);
         crossing->before = team->pushes;
         team->pushes += most;
+    } else {
+        crossing->group->set->clear(crossing->group);
     }
     weft_far_quiet();
-    if (!team)
-        crossing->group->set->clear(crossing->group);
     crossing->group->sync(crossing->group);
 }
 

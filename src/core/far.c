@@ -31,9 +31,9 @@ static bool carrier_is_worth_it(void) {
 
 /* Reads WEFT_CARRIERS into *carries. 0, or -EINVAL, logged. */
 static int carriers_read(bool *carries) {
-    *carries = strcmp(weft_env.carriers, "host") == 0 ||
-               (strcmp(weft_env.carriers, "auto") == 0 && carrier_is_worth_it());
-    if (*carries || strcmp(weft_env.carriers, "auto") == 0 || strcmp(weft_env.carriers, "pe") == 0)
+    bool automatic = strcmp(weft_env.carriers, "auto") == 0;
+    *carries = automatic ? carrier_is_worth_it() : strcmp(weft_env.carriers, "host") == 0;
+    if (automatic || *carries || strcmp(weft_env.carriers, "pe") == 0)
         return 0;
     weft_log("WEFT_CARRIERS is '%s': set it to auto, pe or host", weft_env.carriers);
     return -EINVAL;

@@ -48,7 +48,6 @@ struct facts {
     uint64_t heap_slot_bytes, scratch_slot_bytes;
     uint64_t static_bytes, static_fingerprint;
     uint64_t checked, threads; /* modes that all have where one has them */
-    uint64_t carriers;         /* enum weft_carriers */
     struct weft_slots near;
 };
 

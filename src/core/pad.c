@@ -33,12 +33,16 @@ static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t f
     if (change(word, from))
         return 0;
     struct weft_waiter waiter = {.pe = WEFT_PE_ANY, .limited = pad->timeout_ms != 0};
-    if (!waiter.limited) /* a program that has set a limit goes on, also without the peer */
-        waiter.pe = pe_of(pad, peer);
+    /* A program that has set a limit goes on, also without the peer. */
+    bool names_peer = !waiter.limited;
     uint64_t since_ns = weft_clock_ns();
     bool late = false;
     while (!late && !change(word, from)) {
         weft_waiter_turn(&waiter);
+        if (names_peer && waiter.since_ns) { /* it lasts: most waits are over before */
+            waiter.pe = pe_of(pad, peer);
+            names_peer = false;
+        }
         late = waiter.limited && (weft_clock_ns() - since_ns) / WEFT_NS_PER_MS >= pad->timeout_ms;
     }
     weft_waiter_end(&waiter);

@@ -199,8 +199,7 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
             run->above->cut(run, pe, report.culprit);
         break;
     case WEFT_HUB_LOST:
-        if (weft_run_is_in(run, pe))
-            lost_judge(run, pe);
+        lost_judge(run, pe);
         break;
     case WEFT_HUB_JUNK:
         pe_sent_junk(run, pe, report.why);

@@ -80,40 +80,41 @@ def suspended():
     expect_empty()
 
 
-@case("PE 0 ends while others call it: they do not wait for it any more; one that was never there is named, and waited for")
-def callers():
-    job = Processes(["h0", "h1", "h2"], "work", late=1)
+def strike(host, number):
+    """Sends a signal to the PEs of a host, which may still be on their way."""
+    for pid, words in verbs.processes(host):
+        if "starts" in words:
+            os.kill(pid, number)
+
+
+def called_and_stopped(hosts):
+    """A job whose PE 0 is stopped, behind a port that has taken a call of PE 1."""
+    job = Processes(hosts, "work", late=1)
     time.sleep(patience(0.5))  # until PE 0 listens
-    first = [pid for pid, words in verbs.processes("h0") if "starts" in words]
-    for pid in first:
-        os.kill(pid, signal.SIGSTOP)
+    strike("h0", signal.SIGSTOP)
     job.pe[1] = job.come(1)
     wait_until(lambda: connected("h1"), 5, "PE 1 has called")
-    for pid in first:
-        os.kill(pid, signal.SIGKILL)
+    return job
+
+
+@case("PE 0 ends while others call it: they do not wait for it any more; one that was never there is named, and waited for")
+def callers():
+    job = called_and_stopped(["h0", "h1", "h2"])
+    strike("h0", signal.SIGKILL)
     refused(job.pe[1], "PE 0 of 3 on another host is gone before all PEs had come")
     job.pe[2] = job.come(2)
     line = job.pe[2].stderr.readline()
     assert re.search(r"PE 0 of 3 is on another host, and does not answer yet \([\d.]+ port \d+: Connection refused\)", line), line
-    for pid, words in verbs.processes("h2"):
-        if "starts" in words:
-            os.kill(pid, signal.SIGKILL)
+    strike("h2", signal.SIGKILL)
     expect_empty()
 
 
 @case("PE 0's port has taken a call, and from then on nothing comes through to it: the caller waits no longer than for a silent host")
 def caller_cut():
-    job = Processes(["h0", "h1"], "work", late=1)
-    time.sleep(patience(0.5))  # until PE 0 listens
-    first = [pid for pid, words in verbs.processes("h0") if "starts" in words]
-    for pid in first:
-        os.kill(pid, signal.SIGSTOP)
-    job.pe[1] = job.come(1)
-    wait_until(lambda: connected("h1"), 5, "PE 1 has called")
+    job = called_and_stopped(["h0", "h1"])
     verbs.filter_input("h0", "add rule inet rig input tcp flags & (syn | ack) == syn drop")
     try:
-        for pid in first:
-            os.kill(pid, signal.SIGKILL)  # the call ends, and others are not answered, not even refused
+        strike("h0", signal.SIGKILL)  # the call ends, and others are not answered, not even refused
         refused(job.pe[1], "PE 0 of 2 on another host is gone before all PEs had come (10.77.0.1 port ")
     finally:
         verbs.deaf("h0")

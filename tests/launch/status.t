@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of oshrun, and what it exits with."""
-from harness import BUILD, EXCHANGE, PE, Result, case, leftovers, main, patience, preloaded, run, start
+from harness import BUILD, EXCHANGE, PE, Result, case, leftovers, main, patience, preloaded, run, start, wait_until
 import os
 import re
 import resource
@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 ENDING = str(BUILD / "tests/boot/ending")
 
@@ -221,8 +220,8 @@ def background():
     result = run("-n", 2, "sh", "-c", "sleep 2 >/dev/null 2>&1 & exit 0")
     assert result.status == 0 and result.seconds < patience(1.5), (result.status, result.seconds)
     assert re.fullmatch(line, result.err), result.err
-    while leftovers():  # what goes on alone is no leftover of the job, but the next cases would take it for one
-        time.sleep(0.1)
+    # What goes on alone is no leftover of the job, but the next cases would take it for one.
+    wait_until(lambda: not leftovers(), 5, "what went on alone is over")
     run("-n", 2, "sh", "-c", "sleep 0.1 & wait").expect(0, err="")
     run("-n", 2, "sh", "-c", "true & exit 0").expect(0)
 

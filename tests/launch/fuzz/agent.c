@@ -105,9 +105,7 @@ static bool agent_turn(void) {
 
 static const char *agent_look(void) {
     const char *seen = fuzz_control_look(control);
-    if (seen)
-        return seen;
-    return wrong;
+    return seen ? seen : wrong;
 }
 
 static bool agent_close(void) {
