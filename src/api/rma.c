@@ -112,7 +112,7 @@ ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, in
     } else {
         word = weft_detour() ? get_word_detour(source, bytes, pe, call)
                              : weft_rma_get_word(source, bytes, pe, call);
-        memcpy(value, &word, bytes);
+        memcpy(value, &word, bytes < sizeof word ? bytes : sizeof word);
     }
 }
 

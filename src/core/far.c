@@ -91,7 +91,7 @@ void weft_far_abandon(void) {
     weft_boot_set_courier(NULL);
     weft_far_progress_stop();
     weft_paths_close();
-    weft_wait_look = NULL;
+    weft_wait_look = (void (*)(void))NULL;
     weft_letters_close();
     weft_far_serve(false);
     weft_far_meet_forget();

@@ -24,7 +24,7 @@ static void misuse_enter(const char *call) {
 }
 
 static bool in_peers_slot(const struct weft_window *w, uint32_t mine, const void *p) {
-    size_t offset;
+    size_t offset = 0;
     uint32_t slot = weft_window_slot_of(w, p, &offset);
     return slot < w->count && slot != mine && offset < w->bytes;
 }

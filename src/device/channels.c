@@ -127,7 +127,7 @@ static void region_free(struct region *region) {
         weft_share_release(region->share);
     if (region->block)
         weft_block_free(region->block);
-    *region = (struct region){NULL};
+    *region = (struct region){.block = NULL};
 }
 
 /* What its members write there finds it whole. Local. */
