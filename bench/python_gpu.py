@@ -55,7 +55,7 @@ class Backends:
         if name == "WEFT":
             weft.torch.install(force=True)
         else:
-            _backend._shim.weft_torch_restore()
+            _backend._shim.pyweft_torch_restore()
         assert symm_mem.get_backend(Here.device) == name
         self.now = name
 

@@ -7,13 +7,13 @@
 #include "session.h"
 #include "vectors.h"
 
-bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t dest_bytes,
-                                  size_t source_bytes, bool in_place) {
-    const struct weft_array *dest = &vectors->dest, *source = &vectors->source;
+bool pyweft_vectors_check_symmetric(const struct pyweft_vectors *vectors, size_t dest_bytes,
+                                    size_t source_bytes, bool in_place) {
+    const struct pyweft_array *dest = &vectors->dest, *source = &vectors->source;
     const char *call = vectors->on.call;
     bool same = in_place && dest->data == source->data;
-    if (!weft_array_check_symmetric(call, "dest", dest, weft_session.pe) ||
-        !weft_array_check_symmetric(call, "source", source, weft_session.pe))
+    if (!pyweft_array_check_symmetric(call, "dest", dest, pyweft_session.pe) ||
+        !pyweft_array_check_symmetric(call, "source", source, pyweft_session.pe))
         return false;
     if (same || dest->data + dest_bytes <= source->data ||
         source->data + source_bytes <= dest->data)
@@ -23,8 +23,8 @@ bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t des
     return false;
 }
 
-bool weft_vectors_carry(const struct weft_vectors *vectors, struct weft_shown *mine) {
-    const struct weft_array *source = &vectors->source;
+bool pyweft_vectors_carry(const struct pyweft_vectors *vectors, struct pyweft_proposal *mine) {
+    const struct pyweft_array *source = &vectors->source;
     bool fits =
         source->bytes <= sizeof mine->source && source->device < 0 && vectors->dest.device < 0;
     if (fits && source->bytes > 0)
@@ -32,42 +32,43 @@ bool weft_vectors_carry(const struct weft_vectors *vectors, struct weft_shown *m
     return fits;
 }
 
-struct weft_shown *weft_vectors_show(struct weft_vectors *vectors, bool right,
-                                     const struct weft_shown *mine) {
-    const struct weft_operator *on = &vectors->on;
-    struct weft_shown *all = PyMem_Malloc((size_t)on->size * sizeof *all);
+struct pyweft_proposal *pyweft_vectors_propose(struct pyweft_vectors *vectors, bool right,
+                                               const struct pyweft_proposal *mine) {
+    const struct pyweft_operator *on = &vectors->on;
+    struct pyweft_proposal *all = PyMem_Malloc((size_t)on->size * sizeof *all);
     int error;
     if (right && !all)
         PyErr_NoMemory();
-    WEFT_UNLOCKED(error, weft_all_gather(on->team, all, mine, sizeof *mine,
-                                         right && all ? WEFT_U8 : (weft_dtype)WEFT_OPERATOR_REFUSES,
-                                         WEFT_STREAM_HOST));
+    PYWEFT_WITHOUT_GIL(error,
+                       weft_all_gather(on->team, all, mine, sizeof *mine,
+                                       right && all ? WEFT_U8 : (weft_dtype)PYWEFT_OPERATOR_REFUSES,
+                                       WEFT_STREAM_HOST));
     if (!error)
         return all;
     PyMem_Free(all);
-    Py_XDECREF(weft_vectors_close(vectors, error));
+    Py_XDECREF(pyweft_vectors_close(vectors, error));
     return NULL;
 }
 
 /* --- The same on all members ----------------------------------------------------------------- */
 
-enum { DEST = WEFT_FACTS_COMMON, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
-_Static_assert(NUMBERS + 3 <= WEFT_FACTS_MAX, "there is room for three numbers");
+enum { DEST = PYWEFT_FACTS_COMMON, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
+_Static_assert(NUMBERS + 3 <= PYWEFT_FACTS_MAX, "there is room for three numbers");
 
 /* The first of the facts in which the members differ, or `count`. */
-static int find_difference(const struct weft_shown *shown, int members, int count) {
+static int find_difference(const struct pyweft_proposal *proposals, int members, int count) {
     for (int fact = 0; fact < count; fact++)
         for (int member = 1; member < members; member++)
-            if (shown[member].facts[fact] != shown[0].facts[fact])
+            if (proposals[member].facts[fact] != proposals[0].facts[fact])
                 return fact;
     return count;
 }
 
-bool weft_vectors_check_same(const struct weft_vectors *vectors, const struct weft_shown *shown,
-                             int count) {
-    static const char *const what[WEFT_FACTS_MAX] = {
-        [WEFT_FACT_CALL] = "make another call, or pass another op,",
-        [WEFT_FACT_TYPE] = "pass arrays of another type",
+bool pyweft_vectors_check_same(const struct pyweft_vectors *vectors,
+                               const struct pyweft_proposal *proposals, int count) {
+    static const char *const what[PYWEFT_FACTS_MAX] = {
+        [PYWEFT_FACT_CALL] = "make another call, or pass another op,",
+        [PYWEFT_FACT_TYPE] = "pass arrays of another type",
         [DEST] = "pass another dest",
         [DEST_OFFSET] = "pass another dest",
         [SOURCE] = "pass another source",
@@ -77,7 +78,7 @@ bool weft_vectors_check_same(const struct weft_vectors *vectors, const struct we
         [NUMBERS + 1] = "pass another dst",
         [NUMBERS + 2] = "pass another sst",
     };
-    int fact = find_difference(shown, vectors->on.size, count);
+    int fact = find_difference(proposals, vectors->on.size, count);
     if (fact < count)
         PyErr_Format(PyExc_ValueError,
                      "%s: the members' arguments differ: some %s than others, and all have to do "
@@ -87,34 +88,34 @@ bool weft_vectors_check_same(const struct weft_vectors *vectors, const struct we
 }
 
 /* What C made is in no books, and not compared. */
-static void describe(const struct weft_vectors *vectors, int64_t *facts) {
-    facts[WEFT_FACT_TYPE] = vectors->dest.dtype->operand;
-    weft_memory_place(vectors->dest.data, &facts[DEST], &facts[DEST_OFFSET]);
-    weft_memory_place(vectors->source.data, &facts[SOURCE], &facts[SOURCE_OFFSET]);
+static void describe(const struct pyweft_vectors *vectors, int64_t *facts) {
+    facts[PYWEFT_FACT_TYPE] = vectors->dest.dtype->operand;
+    pyweft_memory_place(vectors->dest.data, &facts[DEST], &facts[DEST_OFFSET]);
+    pyweft_memory_place(vectors->source.data, &facts[SOURCE], &facts[SOURCE_OFFSET]);
 }
 
-struct weft_shown *weft_vectors_agree(struct weft_vectors *vectors, bool right,
-                                      enum weft_shown_call call, const int64_t *numbers, int count,
-                                      bool *carried) {
-    struct weft_shown mine = {.facts = {[WEFT_FACT_CALL] = call}};
+struct pyweft_proposal *pyweft_vectors_agree(struct pyweft_vectors *vectors, bool right,
+                                             enum pyweft_proposed_call call, const int64_t *numbers,
+                                             int count, bool *carried) {
+    struct pyweft_proposal mine = {.facts = {[PYWEFT_FACT_CALL] = call}};
     if (right) {
         describe(vectors, mine.facts);
-        mine.facts[CARRIED] = carried && weft_vectors_carry(vectors, &mine);
+        mine.facts[CARRIED] = carried && pyweft_vectors_carry(vectors, &mine);
         memcpy(mine.facts + NUMBERS, numbers, (size_t)count * sizeof *numbers);
     }
     if (carried)
         *carried = mine.facts[CARRIED];
-    struct weft_shown *shown = weft_vectors_show(vectors, right, &mine);
-    if (!shown || weft_vectors_check_same(vectors, shown, NUMBERS + count))
-        return shown;
-    PyMem_Free(shown);
-    Py_XDECREF(weft_vectors_close(vectors, -EINVAL));
+    struct pyweft_proposal *proposals = pyweft_vectors_propose(vectors, right, &mine);
+    if (!proposals || pyweft_vectors_check_same(vectors, proposals, NUMBERS + count))
+        return proposals;
+    PyMem_Free(proposals);
+    Py_XDECREF(pyweft_vectors_close(vectors, -EINVAL));
     return NULL;
 }
 
-PyObject *weft_vectors_finish(struct weft_vectors *vectors, weft_vectors_plain *call) {
+PyObject *pyweft_vectors_finish(struct pyweft_vectors *vectors, pyweft_vectors_plain *call) {
     int error = 0;
     if (call)
-        WEFT_UNLOCKED(error, call(vectors));
-    return weft_vectors_close(vectors, error);
+        PYWEFT_WITHOUT_GIL(error, call(vectors));
+    return pyweft_vectors_close(vectors, error);
 }

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-static int find_name(const struct weft_signature *signature, PyObject *name) {
+static int find_name(const struct pyweft_signature *signature, PyObject *name) {
     for (int i = 0; signature->names[i]; i++)
         if (PyUnicode_CompareWithASCIIString(name, signature->names[i]) == 0)
             return i;
@@ -13,7 +13,7 @@ static int find_name(const struct weft_signature *signature, PyObject *name) {
 }
 
 /* Of several mistakes the first is told. */
-static bool sort_names(const struct weft_signature *signature, PyObject *const *values,
+static bool sort_names(const struct pyweft_signature *signature, PyObject *const *values,
                        PyObject *names, PyObject **given) {
     Py_ssize_t count = names ? PyTuple_Size(names) : 0;
     bool right = true;
@@ -32,7 +32,7 @@ static bool sort_names(const struct weft_signature *signature, PyObject *const *
     return right;
 }
 
-static bool check_required(const struct weft_signature *signature, PyObject *const *given) {
+static bool check_required(const struct pyweft_signature *signature, PyObject *const *given) {
     for (int i = 0; i < signature->required; i++)
         if (!given[i]) {
             PyErr_Format(PyExc_TypeError, "%s: argument %s is missing", signature->call,
@@ -42,8 +42,8 @@ static bool check_required(const struct weft_signature *signature, PyObject *con
     return true;
 }
 
-bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const *args,
-                         Py_ssize_t nargs, PyObject *names, PyObject **given) {
+bool pyweft_arguments_sort(const struct pyweft_signature *signature, PyObject *const *args,
+                           Py_ssize_t nargs, PyObject *names, PyObject **given) {
     for (int i = 0; signature->names[i]; i++)
         given[i] = i < nargs && i < signature->positional ? args[i] : NULL;
     bool sorted = sort_names(signature, args + nargs, names, given);
@@ -55,10 +55,10 @@ bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const
     return sorted && check_required(signature, given);
 }
 
-bool weft_arguments_in_job(const struct weft_signature *signature, PyObject *const *args,
-                           Py_ssize_t nargs, PyObject *names, PyObject **given) {
-    return weft_session_check(signature->call) &&
-           weft_arguments_sort(signature, args, nargs, names, given);
+bool pyweft_arguments_in_job(const struct pyweft_signature *signature, PyObject *const *args,
+                             Py_ssize_t nargs, PyObject *names, PyObject **given) {
+    return pyweft_session_check(signature->call) &&
+           pyweft_arguments_sort(signature, args, nargs, names, given);
 }
 
 static bool is_wrong(const char *call, const char *name, PyObject *object, const char *expected) {
@@ -78,7 +78,7 @@ static PyObject *number(const char *call, const char *name, PyObject *object) {
     return index;
 }
 
-bool weft_argument_int(const char *call, const char *name, PyObject *object, int *value) {
+bool pyweft_argument_int(const char *call, const char *name, PyObject *object, int *value) {
     if (!object)
         return true;
     PyObject *index = number(call, name, object);
@@ -93,7 +93,7 @@ bool weft_argument_int(const char *call, const char *name, PyObject *object, int
     return true;
 }
 
-bool weft_argument_uint64(const char *call, const char *name, PyObject *object, uint64_t *value) {
+bool pyweft_argument_uint64(const char *call, const char *name, PyObject *object, uint64_t *value) {
     if (!object)
         return true;
     PyObject *index = number(call, name, object);
@@ -107,9 +107,9 @@ bool weft_argument_uint64(const char *call, const char *name, PyObject *object, 
     return true;
 }
 
-bool weft_argument_size(const char *call, const char *name, PyObject *object, size_t *value) {
+bool pyweft_argument_size(const char *call, const char *name, PyObject *object, size_t *value) {
     uint64_t found = *value;
-    if (!weft_argument_uint64(call, name, object, &found))
+    if (!pyweft_argument_uint64(call, name, object, &found))
         return false;
     if (found > (uint64_t)PTRDIFF_MAX)
         return is_wrong(call, name, object, "a number that memory has");
@@ -117,8 +117,8 @@ bool weft_argument_size(const char *call, const char *name, PyObject *object, si
     return true;
 }
 
-bool weft_argument_choice(const char *call, const char *name, PyObject *object,
-                          const char *const *choices, int *choice) {
+bool pyweft_argument_choice(const char *call, const char *name, PyObject *object,
+                            const char *const *choices, int *choice) {
     if (!object)
         return true;
     char allowed[160] = "";
@@ -134,22 +134,22 @@ bool weft_argument_choice(const char *call, const char *name, PyObject *object,
     return is_wrong(call, name, object, allowed);
 }
 
-bool weft_argument_space(const char *call, PyObject *object, shmemx_space_t *space) {
+bool pyweft_argument_space(const char *call, PyObject *object, shmemx_space_t *space) {
     static const char *const spaces[] = {"host", "device", NULL};
     int choice = *space == SHMEMX_SPACE_DEVICE;
-    if (!weft_argument_choice(call, "space", object, spaces, &choice))
+    if (!pyweft_argument_choice(call, "space", object, spaces, &choice))
         return false;
     *space = choice ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST;
     return true;
 }
 
-bool weft_argument_pe(const char *call, PyObject *object, int *pe) {
-    if (!weft_argument_int(call, "pe", object, pe))
+bool pyweft_argument_pe(const char *call, PyObject *object, int *pe) {
+    if (!pyweft_argument_int(call, "pe", object, pe))
         return false;
-    if (*pe >= 0 && *pe < weft_session.npes)
+    if (*pe >= 0 && *pe < pyweft_session.npes)
         return true;
     PyErr_Format(PyExc_ValueError, "%s: argument pe is %d: the job has PEs 0 to %d", call, *pe,
-                 weft_session.npes - 1);
+                 pyweft_session.npes - 1);
     return false;
 }
 
@@ -165,7 +165,7 @@ static Py_ssize_t sequence_length(const char *call, const char *name, PyObject *
     return count;
 }
 
-int *weft_argument_pes(const char *call, PyObject *object, int *count) {
+int *pyweft_argument_pes(const char *call, PyObject *object, int *count) {
     Py_ssize_t length = sequence_length(call, "pes", object);
     if (length < 0)
         return NULL;
@@ -175,7 +175,7 @@ int *weft_argument_pes(const char *call, PyObject *object, int *count) {
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; right && i < length; i++) {
         PyObject *pe = PySequence_GetItem(object, i);
-        right = pe && weft_argument_int(call, "pes", pe, &pes[i]);
+        right = pe && pyweft_argument_int(call, "pes", pe, &pes[i]);
         Py_XDECREF(pe);
     }
     *count = (int)length;
@@ -185,7 +185,7 @@ int *weft_argument_pes(const char *call, PyObject *object, int *count) {
     return NULL;
 }
 
-size_t *weft_argument_sizes(const char *call, const char *name, PyObject *object, size_t count) {
+size_t *pyweft_argument_sizes(const char *call, const char *name, PyObject *object, size_t count) {
     Py_ssize_t length = sequence_length(call, name, object);
     if (length < 0)
         return NULL;
@@ -198,7 +198,7 @@ size_t *weft_argument_sizes(const char *call, const char *name, PyObject *object
         PyErr_NoMemory();
     for (size_t i = 0; sizes && i < count; i++) {
         PyObject *size = PySequence_GetItem(object, (Py_ssize_t)i);
-        if (!size || !weft_argument_size(call, name, size, &sizes[i])) {
+        if (!size || !pyweft_argument_size(call, name, size, &sizes[i])) {
             PyMem_Free(sizes);
             sizes = NULL;
         }
@@ -227,7 +227,7 @@ static PyObject *stream_handle(PyObject *object) {
     return PyObject_GetAttrString(object, "ptr");
 }
 
-bool weft_argument_stream(const char *call, PyObject *object, weft_stream *stream) {
+bool pyweft_argument_stream(const char *call, PyObject *object, weft_stream *stream) {
     *stream = WEFT_STREAM_HOST;
     if (!object || object == Py_None)
         return true;

@@ -6,14 +6,14 @@
 #include "buffer.h"
 #include "session.h"
 
-void weft_array_set_shape(struct weft_array *array, int ndim, const int64_t *shape,
-                          const int64_t *strides) {
+void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t *shape,
+                            const int64_t *strides) {
     int64_t next = 1;
     array->ndim = ndim;
     array->nelems = 1;
     array->contiguous = true;
     for (int i = ndim - 1; i >= 0; i--) {
-        if (i < WEFT_DIMS_MAX) {
+        if (i < PYWEFT_DIMS_MAX) {
             array->shape[i] = shape[i];
             array->strides[i] = strides ? strides[i] : next;
         }
@@ -36,52 +36,52 @@ void weft_array_set_shape(struct weft_array *array, int ndim, const int64_t *sha
         array->ld = 1; /* no columns: any will do, but 0 says that there is none */
 }
 
-bool weft_array_refuse_type(const struct weft_question *question, const char *what,
-                            const char *detail) {
+bool pyweft_array_refuse_type(const struct pyweft_request *request, const char *what,
+                              const char *detail) {
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s has elements of %s %s, which Weft has no type for",
-                 question->call, question->name, what, detail);
+                 "%s: argument %s has elements of %s %s, which Weft has no type for", request->call,
+                 request->name, what, detail);
     return false;
 }
 
 /* --- Our own --------------------------------------------------------------------------------- */
 
-static bool take_buffer(struct weft_array *array, struct weft_buffer *buffer,
-                        const struct weft_question *question) {
-    struct weft_memory *memory = buffer->memory;
-    if (!weft_memory_check(memory, question->call, question->name))
+static bool take_buffer(struct pyweft_array *array, struct pyweft_buffer *buffer,
+                        const struct pyweft_request *request) {
+    struct pyweft_memory *memory = buffer->memory;
+    if (!pyweft_memory_check(memory, request->call, request->name))
         return false;
     array->device = memory->gpu;
     array->data = buffer->part.data;
     array->dtype = buffer->dtype;
     array->readonly = memory->readonly;
-    weft_array_set_shape(array, buffer->part.ndim, buffer->part.shape, buffer->part.strides);
-    weft_memory_view(memory);
+    pyweft_array_set_shape(array, buffer->part.ndim, buffer->part.shape, buffer->part.strides);
+    pyweft_memory_view(memory);
     array->held.memory = memory;
-    array->holder = WEFT_HELD_BY_MEMORY;
+    array->holder = PYWEFT_HELD_BY_MEMORY;
     return true;
 }
 
 /* --- The buffer protocol --------------------------------------------------------------------- */
 
 /* False without an exception: the object shows itself in this way to nobody, or not this type. */
-static bool take_protocol(struct weft_array *array, PyObject *object,
-                          const struct weft_question *question) {
+static bool take_protocol(struct pyweft_array *array, PyObject *object,
+                          const struct pyweft_request *request) {
     Py_buffer *view = &array->held.protocol;
-    int64_t shape[WEFT_DIMS_MAX] = {0}, strides[WEFT_DIMS_MAX] = {0};
+    int64_t shape[PYWEFT_DIMS_MAX] = {0}, strides[PYWEFT_DIMS_MAX] = {0};
     if (!PyObject_CheckBuffer(object))
         return false;
     if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) < 0) {
         PyErr_Clear();
         return false;
     }
-    array->holder = WEFT_HELD_BY_PROTOCOL;
-    array->dtype = weft_dtype_of_format(view->format, (size_t)view->itemsize);
+    array->holder = PYWEFT_HELD_BY_PROTOCOL;
+    array->dtype = pyweft_dtype_of_format(view->format, (size_t)view->itemsize);
     if (!array->dtype)
-        return weft_array_refuse_type(question, "format", view->format);
-    if (view->ndim > WEFT_DIMS_MAX) {
+        return pyweft_array_refuse_type(request, "format", view->format);
+    if (view->ndim > PYWEFT_DIMS_MAX) {
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: at most %d are taken",
-                     question->call, question->name, view->ndim, WEFT_DIMS_MAX);
+                     request->call, request->name, view->ndim, PYWEFT_DIMS_MAX);
         return false;
     }
     bool even = true; /* strides are whole elements */
@@ -93,7 +93,7 @@ static bool take_protocol(struct weft_array *array, PyObject *object,
     array->data = view->buf;
     array->device = -1;
     array->readonly = view->readonly;
-    weft_array_set_shape(array, view->ndim, shape, view->strides ? strides : NULL); /* ctypes */
+    pyweft_array_set_shape(array, view->ndim, shape, view->strides ? strides : NULL); /* ctypes */
     if (!even)
         array->contiguous = false, array->ld = 0, array->uneven = true;
     return true;
@@ -101,64 +101,66 @@ static bool take_protocol(struct weft_array *array, PyObject *object,
 
 /* --- All ------------------------------------------------------------------------------------- */
 
-static bool find(struct weft_array *array, PyObject *object, const struct weft_question *question) {
-    struct weft_buffer *buffer = weft_buffer_of(object);
-    memset(array, 0, offsetof(struct weft_array, held));
+static bool find(struct pyweft_array *array, PyObject *object,
+                 const struct pyweft_request *request) {
+    struct pyweft_buffer *buffer = pyweft_buffer_of(object);
+    memset(array, 0, offsetof(struct pyweft_array, held));
     if (buffer)
-        return take_buffer(array, buffer, question);
-    if (take_protocol(array, object, question))
+        return take_buffer(array, buffer, request);
+    if (take_protocol(array, object, request))
         return true;
-    if (!PyErr_Occurred() && weft_array_from_dlpack(array, object, question))
+    if (!PyErr_Occurred() && pyweft_array_from_dlpack(array, object, request))
         return true;
-    if (!PyErr_Occurred() && weft_array_from_cuda(array, object, question))
+    if (!PyErr_Occurred() && pyweft_array_from_cuda(array, object, request))
         return true;
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_TypeError,
                      "%s: argument %s is %R: pass an array: a weft.Buffer, a numpy array, a torch "
                      "tensor, or another object with the buffer protocol or DLPack",
-                     question->call, question->name, object);
+                     request->call, request->name, object);
     return false;
 }
 
 /* What a stream works on has to be in reach of this PE's GPU. */
-static bool check_device(const struct weft_array *array, const struct weft_question *question) {
-    if (array->device < 0 || question->stream == WEFT_STREAM_HOST)
+static bool check_device(const struct pyweft_array *array, const struct pyweft_request *request) {
+    if (array->device < 0 || request->stream == WEFT_STREAM_HOST)
         return true;
-    int mine = weft_session_device(question->call);
+    int mine = pyweft_session_device(request->call);
     if (mine >= 0 && mine != array->device)
         PyErr_Format(PyExc_ValueError,
                      "%s: argument %s lies on GPU %d, and this PE's streams work on its GPU %d",
-                     question->call, question->name, array->device, mine);
+                     request->call, request->name, array->device, mine);
     return mine == array->device;
 }
 
 /* torch has tensors with elements and without memory: of a storage that was resized to nothing, and
  * those that only stand for one while a program is traced. */
-static bool check_memory(const struct weft_array *array, const struct weft_question *question) {
+static bool check_memory(const struct pyweft_array *array, const struct pyweft_request *request) {
     if (array->data || array->bytes == 0)
         return true;
     PyErr_Format(
         PyExc_ValueError,
         "%s: argument %s has %zu elements of %s and no memory for them (its address is 0): "
         "pass an array that has its elements",
-        question->call, question->name, array->nelems, array->dtype->name);
+        request->call, request->name, array->nelems, array->dtype->name);
     return false;
 }
 
-static bool take(struct weft_array *array, PyObject *object, const struct weft_question *question) {
-    if (!find(array, object, question) || !check_memory(array, question) ||
-        !check_device(array, question))
+static bool take(struct pyweft_array *array, PyObject *object,
+                 const struct pyweft_request *request) {
+    if (!find(array, object, request) || !check_memory(array, request) ||
+        !check_device(array, request))
         return false;
-    if (question->use == WEFT_ARRAY_WRITTEN && array->readonly)
+    if (request->use == PYWEFT_ARRAY_WRITTEN && array->readonly)
         PyErr_Format(PyExc_ValueError, "%s: argument %s is read-only, and written by this call",
-                     question->call, question->name);
+                     request->call, request->name);
     return !PyErr_Occurred();
 }
 
-bool weft_array_take(struct weft_array *array, const char *call, const char *name, PyObject *object,
-                     enum weft_array_use use, weft_stream stream) {
-    const struct weft_question question = {call, name, use, stream};
-    if (!take(array, object, &question))
+bool pyweft_array_take(struct pyweft_array *array, const char *call, const char *name,
+                       PyObject *object, enum pyweft_array_use use, weft_stream stream) {
+    const struct pyweft_request request = {call, name, use, stream};
+    if (!take(array, object, &request))
         return false;
     if (array->contiguous)
         return true;
@@ -169,32 +171,32 @@ bool weft_array_take(struct weft_array *array, const char *call, const char *nam
     return false;
 }
 
-bool weft_array_take_strided(struct weft_array *array, const char *call, const char *name,
-                             PyObject *object) {
-    const struct weft_question question = {call, name, WEFT_ARRAY_READ, WEFT_STREAM_HOST};
-    if (!take(array, object, &question))
+bool pyweft_array_take_strided(struct pyweft_array *array, const char *call, const char *name,
+                               PyObject *object) {
+    const struct pyweft_request request = {call, name, PYWEFT_ARRAY_READ, WEFT_STREAM_HOST};
+    if (!take(array, object, &request))
         return false;
     if (array->uneven)
         PyErr_Format(PyExc_ValueError,
                      "%s: argument %s has elements of %s that lie no whole number of elements "
                      "apart: pass a copy",
                      call, name, array->dtype->name);
-    else if (array->ndim > WEFT_DIMS_MAX)
+    else if (array->ndim > PYWEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: at most %d are taken",
-                     call, name, array->ndim, WEFT_DIMS_MAX);
+                     call, name, array->ndim, PYWEFT_DIMS_MAX);
     return !PyErr_Occurred();
 }
 
-bool weft_array_is(PyObject *object) {
-    return weft_buffer_of(object) || PyObject_CheckBuffer(object) ||
+bool pyweft_array_is(PyObject *object) {
+    return pyweft_buffer_of(object) || PyObject_CheckBuffer(object) ||
            PyObject_HasAttrString(object, "__dlpack__") ||
            PyObject_HasAttrString(object, "__cuda_array_interface__");
 }
 
-bool weft_array_take_matrix(struct weft_array *array, const char *call, const char *name,
-                            PyObject *object, enum weft_array_use use, weft_stream stream) {
-    const struct weft_question question = {call, name, use, stream};
-    if (!take(array, object, &question))
+bool pyweft_array_take_matrix(struct pyweft_array *array, const char *call, const char *name,
+                              PyObject *object, enum pyweft_array_use use, weft_stream stream) {
+    const struct pyweft_request request = {call, name, use, stream};
+    if (!take(array, object, &request))
         return false;
     if (array->ndim != 2)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: pass a matrix, with 2",
@@ -208,30 +210,30 @@ bool weft_array_take_matrix(struct weft_array *array, const char *call, const ch
     return array->ndim == 2 && array->ld != 0;
 }
 
-void weft_array_drop(struct weft_array *array) {
+void pyweft_array_drop(struct pyweft_array *array) {
     PyObject *type, *value, *traceback;
     switch (array->holder) {
-    case WEFT_HELD_BY_NONE:
+    case PYWEFT_HELD_BY_NONE:
         break;
-    case WEFT_HELD_BY_MEMORY:
-        weft_memory_unview(array->held.memory);
+    case PYWEFT_HELD_BY_MEMORY:
+        pyweft_memory_unview(array->held.memory);
         break;
-    case WEFT_HELD_BY_PROTOCOL:
+    case PYWEFT_HELD_BY_PROTOCOL:
         PyBuffer_Release(&array->held.protocol);
         break;
-    case WEFT_HELD_BY_OBJECT: /* may run code of the producer's */
+    case PYWEFT_HELD_BY_OBJECT: /* may run code of the producer's */
         PyErr_Fetch(&type, &value, &traceback);
         Py_DECREF(array->held.object);
         PyErr_Restore(type, value, traceback);
         break;
     }
-    array->holder = WEFT_HELD_BY_NONE;
+    array->holder = PYWEFT_HELD_BY_NONE;
 }
 
 /* --- Checks ---------------------------------------------------------------------------------- */
 
-bool weft_array_check_dtype(const char *call, const char *name, const struct weft_array *array,
-                            const char *other_name, const struct weft_array *other) {
+bool pyweft_array_check_dtype(const char *call, const char *name, const struct pyweft_array *array,
+                              const char *other_name, const struct pyweft_array *other) {
     if (array->dtype == other->dtype)
         return true;
     PyErr_Format(PyExc_ValueError, "%s: argument %s is of %s, and %s of %s: pass one type", call,
@@ -239,8 +241,8 @@ bool weft_array_check_dtype(const char *call, const char *name, const struct wef
     return false;
 }
 
-bool weft_array_check_nelems(const char *call, const char *name, const struct weft_array *array,
-                             size_t expected, const char *because) {
+bool pyweft_array_check_nelems(const char *call, const char *name, const struct pyweft_array *array,
+                               size_t expected, const char *because) {
     if (array->nelems == expected)
         return true;
     PyErr_Format(PyExc_ValueError, "%s: argument %s has %zu elements, expected are %zu: %s", call,
@@ -248,8 +250,8 @@ bool weft_array_check_nelems(const char *call, const char *name, const struct we
     return false;
 }
 
-bool weft_array_check_symmetric(const char *call, const char *name, const struct weft_array *array,
-                                int pe) {
+bool pyweft_array_check_symmetric(const char *call, const char *name,
+                                  const struct pyweft_array *array, int pe) {
     const char *last = array->data + (array->bytes ? array->bytes - 1 : 0);
     if (array->bytes == 0 ||
         (shmem_addr_accessible(array->data, pe) && shmem_addr_accessible(last, pe)))

@@ -6,15 +6,15 @@
 #include "session.h"
 
 /* Borrowed; NULL with ValueError where it is missing and has to be there. */
-static PyObject *item(const struct weft_question *question, PyObject *interface, const char *key) {
+static PyObject *item(const struct pyweft_request *request, PyObject *interface, const char *key) {
     PyObject *found = PyDict_GetItemString(interface, key);
     if (!found)
         PyErr_Format(PyExc_ValueError, "%s: argument %s: its __cuda_array_interface__ has no %s",
-                     question->call, question->name, key);
+                     request->call, request->name, key);
     return found;
 }
 
-static bool read_data(struct weft_array *array, PyObject *pair) {
+static bool read_data(struct pyweft_array *array, PyObject *pair) {
     PyObject *address = PySequence_GetItem(pair, 0), *readonly = PySequence_GetItem(pair, 1);
     if (address && readonly) {
         array->data = PyLong_AsVoidPtr(address);
@@ -25,11 +25,11 @@ static bool read_data(struct weft_array *array, PyObject *pair) {
     return !PyErr_Occurred();
 }
 
-static bool read_type(struct weft_array *array, PyObject *typestr,
-                      const struct weft_question *question) {
+static bool read_type(struct pyweft_array *array, PyObject *typestr,
+                      const struct pyweft_request *request) {
     const char *text = PyUnicode_AsUTF8AndSize(typestr, NULL);
-    array->dtype = text ? weft_dtype_of_typestr(text) : NULL;
-    return array->dtype || (text && weft_array_refuse_type(question, "typestr", text));
+    array->dtype = text ? pyweft_dtype_of_typestr(text) : NULL;
+    return array->dtype || (text && pyweft_array_refuse_type(request, "typestr", text));
 }
 
 /* Numbers of a tuple, each divided by `unit`; *even becomes false where one is no multiple. */
@@ -45,53 +45,53 @@ static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbe
 }
 
 /* Elements that count and elements that do not: nobody here would know them apart. */
-static bool check_mask(PyObject *interface, const struct weft_question *question) {
+static bool check_mask(PyObject *interface, const struct pyweft_request *request) {
     PyObject *mask = PyDict_GetItemString(interface, "mask"); /* borrowed */
     if (!mask || mask == Py_None)
         return true;
     PyErr_Format(PyExc_ValueError, "%s: argument %s has a mask: pass an array without one",
-                 question->call, question->name);
+                 request->call, request->name);
     return false;
 }
 
-static bool read_shape(struct weft_array *array, PyObject *interface,
-                       const struct weft_question *question) {
-    int64_t shape[WEFT_DIMS_MAX] = {0}, strides[WEFT_DIMS_MAX] = {0};
-    PyObject *dims = item(question, interface, "shape");
+static bool read_shape(struct pyweft_array *array, PyObject *interface,
+                       const struct pyweft_request *request) {
+    int64_t shape[PYWEFT_DIMS_MAX] = {0}, strides[PYWEFT_DIMS_MAX] = {0};
+    PyObject *dims = item(request, interface, "shape");
     PyObject *steps = PyDict_GetItemString(interface, "strides");
     bool even = true;
     Py_ssize_t ndim = dims ? PySequence_Size(dims) : -1;
-    if (ndim > WEFT_DIMS_MAX)
+    if (ndim > PYWEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd dimensions: at most %d are taken",
-                     question->call, question->name, ndim, WEFT_DIMS_MAX);
+                     request->call, request->name, ndim, PYWEFT_DIMS_MAX);
     if (ndim < 0 || PyErr_Occurred() || !read_numbers(dims, 1, (int)ndim, shape, &even))
         return false;
     bool strided = steps && steps != Py_None;
     if (strided && !read_numbers(steps, (int64_t)array->dtype->bytes, (int)ndim, strides, &even))
         return false;
-    weft_array_set_shape(array, (int)ndim, shape, strided ? strides : NULL);
+    pyweft_array_set_shape(array, (int)ndim, shape, strided ? strides : NULL);
     if (!even)
         array->contiguous = false, array->ld = 0, array->uneven = true;
     return true;
 }
 
-bool weft_array_from_cuda(struct weft_array *array, PyObject *object,
-                          const struct weft_question *question) {
+bool pyweft_array_from_cuda(struct pyweft_array *array, PyObject *object,
+                            const struct pyweft_request *request) {
     PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
     if (!interface || !PyDict_Check(interface)) {
         Py_XDECREF(interface);
         PyErr_Clear();
         return false;
     }
-    PyObject *typestr = item(question, interface, "typestr");
-    PyObject *data = typestr ? item(question, interface, "data") : NULL;
-    bool right = data && read_type(array, typestr, question) && read_data(array, data) &&
-                 check_mask(interface, question) && read_shape(array, interface, question) &&
-                 (array->device = weft_session_device(question->call)) >= 0;
+    PyObject *typestr = item(request, interface, "typestr");
+    PyObject *data = typestr ? item(request, interface, "data") : NULL;
+    bool right = data && read_type(array, typestr, request) && read_data(array, data) &&
+                 check_mask(interface, request) && read_shape(array, interface, request) &&
+                 (array->device = pyweft_session_device(request->call)) >= 0;
     Py_DECREF(interface);
     if (!right)
         return false;
     array->held.object = Py_NewRef(object);
-    array->holder = WEFT_HELD_BY_OBJECT;
+    array->holder = PYWEFT_HELD_BY_OBJECT;
     return true;
 }

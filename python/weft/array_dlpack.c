@@ -9,41 +9,41 @@ static bool is_cuda(int type) {
     return type == DLPACK_CUDA || type == DLPACK_CUDA_MANAGED;
 }
 
-static bool refuse_device(const struct weft_question *question, int type) {
+static bool refuse_device(const struct pyweft_request *request, int type) {
     PyErr_Format(PyExc_ValueError,
                  "%s: argument %s lies on a device of DLPack's type %d: pass memory of the host or "
                  "of a CUDA GPU",
-                 question->call, question->name, type);
+                 request->call, request->name, type);
     return false;
 }
 
-static bool refuse_type(const struct weft_question *question, const struct dlpack_tensor *tensor) {
+static bool refuse_type(const struct pyweft_request *request, const struct dlpack_tensor *tensor) {
     char text[48];
     PyOS_snprintf(text, sizeof text, "%d of %d bits, %d lanes", tensor->dtype.code,
                   tensor->dtype.bits, tensor->dtype.lanes);
-    return weft_array_refuse_type(question, "DLPack's code", text);
+    return pyweft_array_refuse_type(request, "DLPack's code", text);
 }
 
-static bool read_tensor(struct weft_array *array, const struct dlpack_tensor *tensor,
-                        const struct weft_question *question) {
+static bool read_tensor(struct pyweft_array *array, const struct dlpack_tensor *tensor,
+                        const struct pyweft_request *request) {
     array->dtype = tensor->dtype.lanes == 1
-                       ? weft_dtype_of_dlpack(tensor->dtype.code, tensor->dtype.bits)
+                       ? pyweft_dtype_of_dlpack(tensor->dtype.code, tensor->dtype.bits)
                        : NULL;
     if (!array->dtype)
-        return refuse_type(question, tensor);
+        return refuse_type(request, tensor);
     bool host = tensor->device.type == DLPACK_CPU || tensor->device.type == DLPACK_CUDA_HOST;
     if (!host && !is_cuda(tensor->device.type))
-        return refuse_device(question, tensor->device.type);
+        return refuse_device(request, tensor->device.type);
     array->device = host ? -1 : tensor->device.id;
     array->data = tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
-    weft_array_set_shape(array, tensor->ndim, tensor->shape, tensor->strides);
+    pyweft_array_set_shape(array, tensor->ndim, tensor->shape, tensor->strides);
     return true;
 }
 
 /* --- By the table of C ----------------------------------------------------------------------- */
 
 /* What there is to know of the types seen last. */
-static struct known {
+static struct known_type {
     PyTypeObject *type;                     /* held, so that no other one gets its address */
     const struct dlpack_exchange *exchange; /* NULL: it has none */
     struct bit {
@@ -74,18 +74,18 @@ static struct bit find_bit(PyObject *object, const char *name) {
     return bit;
 }
 
-static const struct known *know(PyObject *object) {
+static const struct known_type *know(PyObject *object) {
     static unsigned next;
     PyTypeObject *type = Py_TYPE(object);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].type == type)
             return &known[i];
-    const struct known found = {.type = (PyTypeObject *)Py_NewRef((PyObject *)type),
-                                .exchange = ask_type(type),
-                                .neg = find_bit(object, "is_neg"),
-                                .conj = find_bit(object, "is_conj"),
-                                .grad = PyObject_HasAttrString(object, "requires_grad")};
-    struct known *entry = &known[next++ % (sizeof known / sizeof *known)];
+    const struct known_type found = {.type = (PyTypeObject *)Py_NewRef((PyObject *)type),
+                                     .exchange = ask_type(type),
+                                     .neg = find_bit(object, "is_neg"),
+                                     .conj = find_bit(object, "is_conj"),
+                                     .grad = PyObject_HasAttrString(object, "requires_grad")};
+    struct known_type *entry = &known[next++ % (sizeof known / sizeof *known)];
     PyTypeObject *before = entry->type;
     *entry = found;
     Py_XDECREF((PyObject *)before);
@@ -103,18 +103,18 @@ static bool is_ordered(const struct dlpack_exchange *exchange, const struct dlpa
 }
 
 /* The object is held: the table gives its memory without a hold on that. */
-static bool take_exchanged(struct weft_array *array, PyObject *object,
+static bool take_exchanged(struct pyweft_array *array, PyObject *object,
                            const struct dlpack_exchange *exchange,
-                           const struct weft_question *question) {
+                           const struct pyweft_request *request) {
     struct dlpack_tensor tensor;
     if (exchange->tensor_from_object(object, &tensor) != 0 ||
-        !is_ordered(exchange, &tensor, question->stream)) {
+        !is_ordered(exchange, &tensor, request->stream)) {
         PyErr_Clear(); /* __dlpack__ does more, and knows to say what is wrong */
         return false;
     }
     array->held.object = Py_NewRef(object);
-    array->holder = WEFT_HELD_BY_OBJECT;
-    return read_tensor(array, &tensor, question);
+    array->holder = PYWEFT_HELD_BY_OBJECT;
+    return read_tensor(array, &tensor, request);
 }
 
 /* --- By the method --------------------------------------------------------------------------- */
@@ -157,24 +157,24 @@ static PyObject *ask_method(PyObject *object, bool device, weft_stream stream) {
 }
 
 /* The capsule is not renamed: it is ours, and gives the tensor back when it goes. */
-static bool read_capsule(struct weft_array *array, PyObject *capsule,
-                         const struct weft_question *question) {
+static bool read_capsule(struct pyweft_array *array, PyObject *capsule,
+                         const struct pyweft_request *request) {
     if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
-        return managed && read_tensor(array, &managed->tensor, question);
+        return managed && read_tensor(array, &managed->tensor, request);
     }
     struct dlpack_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
     if (versioned->version.major != 1) {
         PyErr_Format(PyExc_ValueError, "%s: argument %s: DLPack of version %d is not known",
-                     question->call, question->name, (int)versioned->version.major);
+                     request->call, request->name, (int)versioned->version.major);
         return false;
     }
     array->readonly = versioned->flags & DLPACK_READ_ONLY;
-    return read_tensor(array, &versioned->tensor, question);
+    return read_tensor(array, &versioned->tensor, request);
 }
 
-static bool take_method(struct weft_array *array, PyObject *object,
-                        const struct weft_question *question) {
+static bool take_method(struct pyweft_array *array, PyObject *object,
+                        const struct pyweft_request *request) {
     PyObject *where = PyObject_CallMethod(object, "__dlpack_device__", NULL);
     PyObject *first = where ? PySequence_GetItem(where, 0) : NULL;
     long type = first ? PyLong_AsLong(first) : -1;
@@ -183,13 +183,13 @@ static bool take_method(struct weft_array *array, PyObject *object,
     if (PyErr_Occurred())
         return false;
     if (type != DLPACK_CPU && type != DLPACK_CUDA_HOST && !is_cuda((int)type))
-        return refuse_device(question, (int)type);
-    PyObject *capsule = ask_method(object, is_cuda((int)type), question->stream);
+        return refuse_device(request, (int)type);
+    PyObject *capsule = ask_method(object, is_cuda((int)type), request->stream);
     if (!capsule)
         return false;
     array->held.object = capsule;
-    array->holder = WEFT_HELD_BY_OBJECT;
-    return read_capsule(array, capsule, question);
+    array->holder = PYWEFT_HELD_BY_OBJECT;
+    return read_capsule(array, capsule, request);
 }
 
 /* --- What neither of them says --------------------------------------------------------------- */
@@ -207,55 +207,55 @@ static bool is_set(const struct bit *bit, const char *name, PyObject *object) {
     return is_true(bit->ask ? bit->ask(object, NULL) : PyObject_CallMethod(object, name, NULL));
 }
 
-static bool refuse(const struct weft_question *question, const char *what) {
-    PyErr_Format(PyExc_BufferError, "%s: argument %s %s", question->call, question->name, what);
+static bool refuse(const struct pyweft_request *request, const char *what) {
+    PyErr_Format(PyExc_BufferError, "%s: argument %s %s", request->call, request->name, what);
     return false;
 }
 
 /* Elements that torch has not negated or conjugated yet, but does when it looks at them. */
-static bool check_bits(const struct known *type, const struct weft_array *array, PyObject *object,
-                       const struct weft_question *question) {
+static bool check_bits(const struct known_type *type, const struct pyweft_array *array,
+                       PyObject *object, const struct pyweft_request *request) {
     if (is_set(&type->neg, "is_neg", object))
-        return refuse(question, "has the negative bit set: its elements in memory are not negated "
-                                "yet: pass tensor.resolve_neg()");
+        return refuse(request, "has the negative bit set: its elements in memory are not negated "
+                               "yet: pass tensor.resolve_neg()");
     if (array->dtype->dlpack == DLPACK_COMPLEX && !PyErr_Occurred() &&
         is_set(&type->conj, "is_conj", object))
-        return refuse(question, "has the conjugate bit set: its elements in memory are not "
-                                "conjugated yet: pass tensor.resolve_conj()");
+        return refuse(request, "has the conjugate bit set: its elements in memory are not "
+                               "conjugated yet: pass tensor.resolve_conj()");
     return !PyErr_Occurred();
 }
 
 /* What is written behind torch's back would make its gradients wrong; reading does no harm. */
-static bool check_grad(const struct known *type, PyObject *object,
-                       const struct weft_question *question) {
+static bool check_grad(const struct known_type *type, PyObject *object,
+                       const struct pyweft_request *request) {
     static PyObject *name;
-    if (!type->grad || question->use != WEFT_ARRAY_WRITTEN)
+    if (!type->grad || request->use != PYWEFT_ARRAY_WRITTEN)
         return true;
     if (!name)
         name = PyUnicode_InternFromString("requires_grad");
     if (name && is_true(PyObject_GetAttr(object, name)))
-        return refuse(question, "requires grad, and is written by this call: pass "
-                                "tensor.detach()");
+        return refuse(request, "requires grad, and is written by this call: pass "
+                               "tensor.detach()");
     return !PyErr_Occurred();
 }
 
 /* --- Both ------------------------------------------------------------------------------------ */
 
-static bool take_either(struct weft_array *array, PyObject *object, const struct known *type,
-                        const struct weft_question *question) {
+static bool take_either(struct pyweft_array *array, PyObject *object, const struct known_type *type,
+                        const struct pyweft_request *request) {
     if (type->exchange) {
-        if (take_exchanged(array, object, type->exchange, question))
+        if (take_exchanged(array, object, type->exchange, request))
             return true;
-        if (array->holder != WEFT_HELD_BY_NONE)
+        if (array->holder != PYWEFT_HELD_BY_NONE)
             return false;
     }
-    return PyObject_HasAttrString(object, "__dlpack__") && take_method(array, object, question);
+    return PyObject_HasAttrString(object, "__dlpack__") && take_method(array, object, request);
 }
 
 /* The producer's code may run, and know other types meanwhile: so this is a copy. */
-bool weft_array_from_dlpack(struct weft_array *array, PyObject *object,
-                            const struct weft_question *question) {
-    const struct known type = *know(object);
-    return check_grad(&type, object, question) && take_either(array, object, &type, question) &&
-           check_bits(&type, array, object, question);
+bool pyweft_array_from_dlpack(struct pyweft_array *array, PyObject *object,
+                              const struct pyweft_request *request) {
+    const struct known_type type = *know(object);
+    return check_grad(&type, object, request) && take_either(array, object, &type, request) &&
+           check_bits(&type, array, object, request);
 }

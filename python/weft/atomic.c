@@ -14,8 +14,8 @@ struct atomic {
     const char *call;
     enum verb verb;
     bool fetches;
-    struct weft_route route;
-    struct weft_array dest, fetch; /* fetch: of non-blocking calls */
+    struct pyweft_target target;
+    struct pyweft_array dest, fetch; /* fetch: of non-blocking calls */
     void *at, *into;
     uint64_t cond, value, before;
 };
@@ -33,9 +33,9 @@ struct atomic {
     break;
 #define CHANGE(N, T)                                                                               \
     static int change_##N(struct atomic *a) {                                                      \
-        shmem_ctx_t ctx = a->route.ctx;                                                            \
+        shmem_ctx_t ctx = a->target.ctx;                                                           \
         T *at = a->at, cond = (T)a->cond, value = (T)a->value;                                     \
-        int pe = a->route.pe;                                                                      \
+        int pe = a->target.pe;                                                                     \
         switch (a->verb) {                                                                         \
         case FETCH:                                                                                \
             if (a->into)                                                                           \
@@ -81,9 +81,9 @@ static int change(struct atomic *a) {
 static int change_unlocked(struct atomic *a) {
     int error;
     if (a->dest.device < 0)
-        WEFT_HELD(error, change(a));
+        PYWEFT_WITH_GIL(error, change(a));
     else
-        WEFT_UNLOCKED(error, change(a));
+        PYWEFT_WITHOUT_GIL(error, change(a));
     return error;
 }
 
@@ -92,10 +92,11 @@ static int change_unlocked(struct atomic *a) {
 static bool take_dest(struct atomic *a, const char *name, PyObject *dest, PyObject *index) {
     bool moves = a->verb <= SWAP, reads = a->verb == FETCH;
     size_t at;
-    if (!weft_words_take(&a->dest, a->call, name, dest, moves ? WEFT_WORD_ANY : WEFT_WORD_WHOLE,
-                         reads ? WEFT_ARRAY_READ : WEFT_ARRAY_WRITTEN) ||
-        !weft_words_index(&a->dest, a->call, name, index, &at) ||
-        !weft_array_check_symmetric(a->call, name, &a->dest, a->route.world_pe))
+    if (!pyweft_words_take(&a->dest, a->call, name, dest,
+                           moves ? PYWEFT_WORD_ANY : PYWEFT_WORD_WHOLE,
+                           reads ? PYWEFT_ARRAY_READ : PYWEFT_ARRAY_WRITTEN) ||
+        !pyweft_words_index(&a->dest, a->call, name, index, &at) ||
+        !pyweft_array_check_symmetric(a->call, name, &a->dest, a->target.world_pe))
         return false;
     a->at = a->dest.data + at * a->dest.dtype->bytes;
     return true;
@@ -103,9 +104,10 @@ static bool take_dest(struct atomic *a, const char *name, PyObject *dest, PyObje
 
 /* Where a non-blocking call leaves what the word was: by this thread, so in memory of the host. */
 static bool take_fetch(struct atomic *a, PyObject *fetch) {
-    if (!weft_words_take(&a->fetch, a->call, "fetch", fetch, WEFT_WORD_ANY, WEFT_ARRAY_WRITTEN) ||
-        !weft_array_check_dtype(a->call, "fetch", &a->fetch, "dest", &a->dest) ||
-        !weft_array_check_nelems(a->call, "fetch", &a->fetch, 1, "what the word was"))
+    if (!pyweft_words_take(&a->fetch, a->call, "fetch", fetch, PYWEFT_WORD_ANY,
+                           PYWEFT_ARRAY_WRITTEN) ||
+        !pyweft_array_check_dtype(a->call, "fetch", &a->fetch, "dest", &a->dest) ||
+        !pyweft_array_check_nelems(a->call, "fetch", &a->fetch, 1, "what the word was"))
         return false;
     a->into = a->fetch.data;
     if (a->fetch.device < 0)
@@ -117,34 +119,34 @@ static bool take_fetch(struct atomic *a, PyObject *fetch) {
 }
 
 static bool take_value(const struct atomic *a, const char *name, PyObject *object, uint64_t *bits) {
-    return weft_word_bits(a->call, name, a->dest.dtype, object, bits);
+    return pyweft_word_bits(a->call, name, a->dest.dtype, object, bits);
 }
 
 /* in: fetch if it is non-blocking, dest, cond and value if the verb has them, pe, index, ctx. */
-static bool take(struct atomic *a, const struct weft_signature *signature, PyObject **in,
+static bool take(struct atomic *a, const struct pyweft_signature *signature, PyObject **in,
                  bool nbi) {
     PyObject **dest = in + nbi, **next = dest + 1;
     PyObject *cond = a->verb == COMPARE_SWAP ? *next++ : NULL;
     PyObject *value = a->verb != FETCH && a->verb != INC ? *next++ : NULL;
-    return weft_route_take(a->call, next[2], next[0], WEFT_STREAM_HOST, &a->route) &&
+    return pyweft_target_take(a->call, next[2], next[0], WEFT_STREAM_HOST, &a->target) &&
            take_dest(a, signature->names[nbi], *dest, next[1]) &&
            (!cond || take_value(a, "cond", cond, &a->cond)) &&
            (!value || take_value(a, "value", value, &a->value)) && (!nbi || take_fetch(a, in[0]));
 }
 
-static PyObject *run(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *run(const struct pyweft_signature *signature, PyObject *const *args,
                      Py_ssize_t nargs, PyObject *names, struct atomic *a, bool nbi) {
     PyObject *in[7], *result = NULL;
     a->call = signature->call;
-    if (!weft_session_check(a->call) || !weft_arguments_sort(signature, args, nargs, names, in))
+    if (!pyweft_session_check(a->call) || !pyweft_arguments_sort(signature, args, nargs, names, in))
         return NULL;
     if (take(a, signature, in, nbi)) {
         int error = change_unlocked(a);
-        result = error || !a->fetches || nbi ? weft_error_result(a->call, error)
-                                             : weft_word_number(a->dest.dtype, a->before);
+        result = error || !a->fetches || nbi ? pyweft_error_result(a->call, error)
+                                             : pyweft_word_number(a->dest.dtype, a->before);
     }
-    weft_array_drop(&a->dest);
-    weft_array_drop(&a->fetch);
+    pyweft_array_drop(&a->dest);
+    pyweft_array_drop(&a->fetch);
     return result;
 }
 
@@ -152,8 +154,8 @@ static PyObject *run(const struct weft_signature *signature, PyObject *const *ar
 
 /* COUNT arguments have to be there; NBI: it has a `fetch`. */
 #define ATOMIC(NAME, VERB, FETCHES, NBI, COUNT, ...)                             \
-    WEFT_FUNCTION(NAME) {                                                        \
-        static const struct weft_signature signature = {                         \
+    PYWEFT_FUNCTION(NAME) {                                                      \
+        static const struct pyweft_signature signature = {                       \
             "atomic_" #NAME, COUNT, COUNT, {__VA_ARGS__, "pe", "index", "ctx"}}; \
         struct atomic atomic = {.verb = VERB, .fetches = FETCHES};               \
         (void)self;                                                              \
@@ -191,7 +193,7 @@ WITH_VALUE(xor, XOR)
     "\n\nNon-blocking: `fetch`, an array of one such element in memory of the host, has what\n" \
     "the element was by the context's next quiet().\n\nErrors of " NAME "()."
 #define ROW(NAME, PARAMETERS, DOC) \
-    WEFT_METHOD_AS("atomic_" #NAME, NAME, "atomic_" #NAME "(" PARAMETERS ")\n--\n\n" DOC)
+    PYWEFT_METHOD_AS("atomic_" #NAME, NAME, "atomic_" #NAME "(" PARAMETERS ")\n--\n\n" DOC)
 #define PLACE "pe, *, index=0, ctx=None"
 #define WITH_VALUE(NAME, TEXT)                                                            \
     ROW(NAME, "dest, value, " PLACE, "dest[index] on PE pe " TEXT ", atomically." WHOLE), \
@@ -200,7 +202,7 @@ WITH_VALUE(xor, XOR)
         ROW(fetch_##NAME##_nbi, "fetch, dest, value, " PLACE,                             \
             "dest[index] on PE pe " TEXT ", atomically." NBI("atomic_fetch_" #NAME))
 
-PyMethodDef weft_atomic_methods[] = {
+PyMethodDef pyweft_atomic_methods[] = {
     ROW(fetch, "source, " PLACE, "source[index] of PE pe, read atomically." MOVES),
     ROW(fetch_nbi, "fetch, source, " PLACE,
         "source[index] of PE pe, read atomically." NBI("atomic_fetch")),

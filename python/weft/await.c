@@ -7,7 +7,7 @@ enum { HURRIED_TURNS = 4000, TURNS = 400 };
 
 /* Whether the condition held in some turns. */
 static bool poll(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, bool hurry) {
-    for (int turns = hurry ? HURRIED_TURNS : TURNS; turns > 0 && weft_session.running; turns--) {
+    for (int turns = hurry ? HURRIED_TURNS : TURNS; turns > 0 && pyweft_session.running; turns--) {
         if (holds(condition))
             return true;
         if (!hurry)
@@ -18,18 +18,18 @@ static bool poll(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, bo
 
 static bool look(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, bool hurry) {
     int met;
-    WEFT_UNLOCKED(met, poll(holds, condition, wait, hurry));
+    PYWEFT_WITHOUT_GIL(met, poll(holds, condition, wait, hurry));
     return met == true;
 }
 
 static bool await(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, const char *call) {
     for (bool hurry = true; !look(holds, condition, wait, hurry); hurry = false)
-        if (PyErr_CheckSignals() < 0 || !weft_session_check(call))
+        if (PyErr_CheckSignals() < 0 || !pyweft_session_check(call))
             return false;
     return true;
 }
 
-bool weft_await(const char *call, bool (*holds)(void *), void *condition) {
+bool pyweft_await(const char *call, bool (*holds)(void *), void *condition) {
     char name[48];
     shmemx_wait_t wait = {.call = name};
     snprintf(name, sizeof name, "weft.%s", call);

@@ -9,9 +9,9 @@
 #include "session.h"
 #include "type.h"
 
-struct block {
+struct block_object {
     PyObject_HEAD PyObject *weak;
-    struct weft_memory *memory;
+    struct pyweft_memory *memory;
     shmemx_block_t handle;
     bool borrowed; /* made by C */
 };
@@ -22,9 +22,9 @@ static PyTypeObject *block_type;
 
 /* The last holder of one may let go without the GIL. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static struct weft_memory *made;
+static struct pyweft_memory *made;
 
-static void enlist(struct weft_memory *memory) {
+static void enlist(struct pyweft_memory *memory) {
     pthread_mutex_lock(&changing);
     memory->next = made;
     made = memory;
@@ -33,7 +33,7 @@ static void enlist(struct weft_memory *memory) {
 
 static void end_made(void *handle) {
     pthread_mutex_lock(&changing);
-    struct weft_memory **link = &made;
+    struct pyweft_memory **link = &made;
     while (*link && (*link)->owner != handle)
         link = &(*link)->next;
     if (*link)
@@ -43,13 +43,13 @@ static void end_made(void *handle) {
 }
 
 /* Held for the caller; NULL if it is none of ours, or about to go. */
-static struct weft_memory *find_made(shmemx_block_t handle, bool *known) {
+static struct pyweft_memory *find_made(shmemx_block_t handle, bool *known) {
     pthread_mutex_lock(&changing);
-    struct weft_memory *memory = made;
+    struct pyweft_memory *memory = made;
     while (memory && memory->owner != handle)
         memory = memory->next;
     *known = memory != NULL;
-    if (memory && !weft_memory_hold_live(memory))
+    if (memory && !pyweft_memory_hold_live(memory))
         memory = NULL;
     pthread_mutex_unlock(&changing);
     return memory;
@@ -57,10 +57,10 @@ static struct weft_memory *find_made(shmemx_block_t handle, bool *known) {
 
 /* --- Making ---------------------------------------------------------------------------------- */
 
-static PyObject *make(struct weft_memory *memory, shmemx_block_t handle, bool borrowed) {
-    struct block *block = PyObject_New(struct block, block_type);
+static PyObject *make(struct pyweft_memory *memory, shmemx_block_t handle, bool borrowed) {
+    struct block_object *block = PyObject_New(struct block_object, block_type);
     if (!block) {
-        weft_memory_drop(memory);
+        pyweft_memory_drop(memory);
         return NULL;
     }
     block->weak = NULL;
@@ -79,14 +79,14 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *options) {
     int error;
     (void)type;
     if (!PyArg_ParseTupleAndKeywords(args, options, "OO:Block", names, &in[0], &in[1]) ||
-        !weft_session_check("Block") || !weft_argument_space("Block", in[0], &space) ||
-        !weft_argument_size("Block", "nbytes", in[1], &bytes))
+        !pyweft_session_check("Block") || !pyweft_argument_space("Block", in[0], &space) ||
+        !pyweft_argument_size("Block", "nbytes", in[1], &bytes))
         return NULL;
-    WEFT_UNLOCKED(error, shmemx_block_alloc(space, bytes, &handle));
+    PYWEFT_WITHOUT_GIL(error, shmemx_block_alloc(space, bytes, &handle));
     if (error)
-        return weft_error_raise("Block", error);
-    struct weft_memory *memory = weft_memory_wrap(shmemx_block_ptr(handle), bytes,
-                                                  shmemx_block_gpu(handle), end_made, handle);
+        return pyweft_error_raise("Block", error);
+    struct pyweft_memory *memory = pyweft_memory_wrap(shmemx_block_ptr(handle), bytes,
+                                                      shmemx_block_gpu(handle), end_made, handle);
     if (!memory) {
         shmemx_block_free(handle);
         return NULL;
@@ -98,43 +98,43 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *options) {
 static void dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_ClearWeakRefs(self);
-    weft_memory_drop(((struct block *)self)->memory);
+    pyweft_memory_drop(((struct block_object *)self)->memory);
     PyObject_Free(self);
     Py_DECREF(type);
 }
 
 static PyObject *borrow(shmemx_block_t handle) {
-    struct weft_memory *memory = weft_memory_wrap(
+    struct pyweft_memory *memory = pyweft_memory_wrap(
         shmemx_block_ptr(handle), shmemx_block_bytes(handle), shmemx_block_gpu(handle), NULL, NULL);
     return memory ? make(memory, handle, true) : NULL;
 }
 
-WEFT_FUNCTION(block_of) {
-    static const struct weft_signature signature = {"block_of", 1, 1, {"ptr"}};
+PYWEFT_FUNCTION(block_of) {
+    static const struct pyweft_signature signature = {"block_of", 1, 1, {"ptr"}};
     PyObject *in[1];
     uint64_t address;
     bool known;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_argument_uint64(signature.call, "ptr", in[0], &address))
+    if (!pyweft_arguments_sort(&signature, args, nargs, names, in) ||
+        !pyweft_argument_uint64(signature.call, "ptr", in[0], &address))
         return NULL;
     shmemx_block_t handle = shmemx_block_find((const void *)(uintptr_t)address);
     if (!handle)
         Py_RETURN_NONE;
-    struct weft_memory *memory = find_made(handle, &known);
+    struct pyweft_memory *memory = find_made(handle, &known);
     if (!known)
         return borrow(handle);
     if (memory && !atomic_load(&memory->freed))
         return make(memory, handle, false);
     if (memory)
-        weft_memory_drop(memory);
+        pyweft_memory_drop(memory);
     Py_RETURN_NONE;
 }
 
 /* --- Methods and attributes ------------------------------------------------------------------ */
 
-static bool check(struct block *block, const char *call) {
-    if (!weft_memory_check(block->memory, call, "this Block"))
+static bool check(struct block_object *block, const char *call) {
+    if (!pyweft_memory_check(block->memory, call, "this Block"))
         return false;
     if (!block->borrowed || shmemx_block_find(block->memory->begin) == block->handle)
         return true;
@@ -142,36 +142,36 @@ static bool check(struct block *block, const char *call) {
     return false;
 }
 
-WEFT_FUNCTION(share) {
-    static const struct weft_signature signature = {"Block.share", 1, 2, {"pes", "tag"}};
-    struct block *block = (struct block *)self;
+PYWEFT_FUNCTION(share) {
+    static const struct pyweft_signature signature = {"Block.share", 1, 2, {"pes", "tag"}};
+    struct block_object *block = (struct block_object *)self;
     PyObject *in[2];
     uint64_t tag = 0;
-    if (!weft_session_check(signature.call) || !check(block, signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_argument_uint64(signature.call, "tag", in[1], &tag))
+    if (!pyweft_session_check(signature.call) || !check(block, signature.call) ||
+        !pyweft_arguments_sort(&signature, args, nargs, names, in) ||
+        !pyweft_argument_uint64(signature.call, "tag", in[1], &tag))
         return NULL;
-    return weft_share_make(block->handle, in[0], tag);
+    return pyweft_share_make(block->handle, in[0], tag);
 }
 
 /* Nobody says when a block of C's goes, so no array may depend on it. */
-WEFT_FUNCTION(view) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(view) {
+    static const struct pyweft_signature signature = {
         "Block.view", 0, 3, {"shape", "dtype", "offset"}};
-    struct block *block = (struct block *)self;
+    struct block_object *block = (struct block_object *)self;
     PyObject *in[3];
-    if (!check(block, signature.call) || !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!check(block, signature.call) || !pyweft_arguments_sort(&signature, args, nargs, names, in))
         return NULL;
     if (block->borrowed)
         return PyErr_Format(PyExc_ValueError,
                             "Block.view: this Block was not made here, so nothing "
                             "keeps its memory");
-    return weft_buffer_view(signature.call, block->memory, block->memory->begin,
-                            block->memory->bytes, weft_dtype_of_format("B", 1), in);
+    return pyweft_buffer_view(signature.call, block->memory, block->memory->begin,
+                              block->memory->bytes, pyweft_dtype_of_format("B", 1), in);
 }
 
 static PyObject *free_block(PyObject *self, PyObject *unused) {
-    struct block *block = (struct block *)self;
+    struct block_object *block = (struct block_object *)self;
     (void)unused;
     if (!check(block, "Block.free"))
         return NULL;
@@ -182,30 +182,30 @@ static PyObject *free_block(PyObject *self, PyObject *unused) {
 }
 
 static PyObject *get_ptr(PyObject *self, void *unused) {
-    struct block *block = (struct block *)self;
+    struct block_object *block = (struct block_object *)self;
     (void)unused;
     return check(block, "Block.ptr") ? PyLong_FromVoidPtr(block->memory->begin) : NULL;
 }
 
 static PyObject *get_handle(PyObject *self, void *unused) {
-    struct block *block = (struct block *)self;
+    struct block_object *block = (struct block_object *)self;
     (void)unused;
     return check(block, "Block.handle") ? PyLong_FromVoidPtr(block->handle) : NULL;
 }
 
 static PyObject *get_nbytes(PyObject *self, void *unused) {
     (void)unused;
-    return PyLong_FromSize_t(((struct block *)self)->memory->bytes);
+    return PyLong_FromSize_t(((struct block_object *)self)->memory->bytes);
 }
 
 static PyObject *get_space(PyObject *self, void *unused) {
     (void)unused;
     return PyUnicode_FromString(
-        ((struct block *)self)->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host");
+        ((struct block_object *)self)->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host");
 }
 
 static PyObject *repr(PyObject *self) {
-    const struct weft_memory *memory = ((struct block *)self)->memory;
+    const struct pyweft_memory *memory = ((struct block_object *)self)->memory;
     return PyUnicode_FromFormat("<weft.Block of %zu bytes, in memory of the %s%s>", memory->bytes,
                                 memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host",
                                 atomic_load(&memory->freed) ? ", freed" : "");
@@ -214,23 +214,23 @@ static PyObject *repr(PyObject *self) {
 static PyObject *compare(PyObject *self, PyObject *other, int how) {
     if (!Py_IS_TYPE(other, block_type) || (how != Py_EQ && how != Py_NE))
         return Py_NewRef(Py_NotImplemented);
-    bool same = ((struct block *)self)->handle == ((struct block *)other)->handle;
+    bool same = ((struct block_object *)self)->handle == ((struct block_object *)other)->handle;
     return PyBool_FromLong(same == (how == Py_EQ));
 }
 
 static Py_hash_t hash(PyObject *self) {
-    return (Py_hash_t)((uintptr_t)((struct block *)self)->handle >> 4);
+    return (Py_hash_t)((uintptr_t)((struct block_object *)self)->handle >> 4);
 }
 
 static PyMethodDef methods[] = {
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         share,
         "share($self, /, pes, tag=0)\n--\n\n"
         "What the listed PEs have of each other's blocks, as a Share. Collective over them:\n"
         "all give the same list and tag, and blocks of the same size and space. Given the\n"
         "same list and tag again, the same memory without a message."),
-    WEFT_METHOD(view, "view($self, /, shape=None, dtype='uint8', offset=0)\n--\n\n"
-                      "A Buffer over the block, from byte `offset` on; it keeps the memory."),
+    PYWEFT_METHOD(view, "view($self, /, shape=None, dtype='uint8', offset=0)\n--\n\n"
+                        "A Buffer over the block, from byte `offset` on; it keeps the memory."),
     {"free", free_block, METH_NOARGS,
      "free($self, /)\n--\n\n"
      "Gives the block up, at once and locally; the memory goes with its last Buffer, array and\n"
@@ -246,7 +246,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-WEFT_WEAK_MEMBERS(struct block);
+PYWEFT_WEAK_MEMBERS(struct block_object);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
@@ -266,20 +266,20 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "weft.Block",
-    .basicsize = sizeof(struct block),
+    .basicsize = sizeof(struct block_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };
 
-PyMethodDef weft_block_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_block_methods[] = {
+    PYWEFT_METHOD(
         block_of,
         "block_of(ptr)\n--\n\n"
         "The block of this PE that an address lies in, or None. Local; any address will do."),
     {NULL, NULL, 0, NULL},
 };
 
-bool weft_block_define(PyObject *module) {
-    block_type = weft_type_define(module, &spec);
+bool pyweft_block_define(PyObject *module) {
+    block_type = pyweft_type_define(module, &spec);
     return block_type != NULL;
 }

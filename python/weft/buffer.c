@@ -10,19 +10,19 @@
 
 static PyTypeObject *buffer_type;
 
-struct weft_buffer *weft_buffer_of(PyObject *object) {
-    return Py_IS_TYPE(object, buffer_type) ? (struct weft_buffer *)object : NULL;
+struct pyweft_buffer *pyweft_buffer_of(PyObject *object) {
+    return Py_IS_TYPE(object, buffer_type) ? (struct pyweft_buffer *)object : NULL;
 }
 
 /* --- Shapes ---------------------------------------------------------------------------------- */
 
-static bool add_dim(const char *call, PyObject *object, struct weft_shape *shape) {
+static bool add_dim(const char *call, PyObject *object, struct pyweft_shape *shape) {
     size_t dim = 0;
-    if (!object || !weft_argument_size(call, "shape", object, &dim))
+    if (!object || !pyweft_argument_size(call, "shape", object, &dim))
         return false;
-    if (shape->ndim == WEFT_DIMS_MAX)
+    if (shape->ndim == PYWEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument shape has more than %d dimensions", call,
-                     WEFT_DIMS_MAX);
+                     PYWEFT_DIMS_MAX);
     else if (__builtin_mul_overflow(shape->nelems, dim, &shape->nelems) ||
              shape->nelems > (size_t)PTRDIFF_MAX / 16)
         PyErr_Format(PyExc_ValueError, "%s: argument shape has more elements than memory", call);
@@ -32,7 +32,7 @@ static bool add_dim(const char *call, PyObject *object, struct weft_shape *shape
     return true;
 }
 
-bool weft_shape_read(const char *call, PyObject *object, struct weft_shape *shape) {
+bool pyweft_shape_read(const char *call, PyObject *object, struct pyweft_shape *shape) {
     shape->ndim = 0;
     shape->nelems = 1;
     if (PyIndex_Check(object))
@@ -53,29 +53,31 @@ bool weft_shape_read(const char *call, PyObject *object, struct weft_shape *shap
     return right;
 }
 
-static struct weft_buffer *make(struct weft_memory *memory, const struct weft_dtype_row *dtype) {
-    struct weft_buffer *buffer = PyObject_New(struct weft_buffer, buffer_type);
+static struct pyweft_buffer *make(struct pyweft_memory *memory,
+                                  const struct pyweft_dtype_row *dtype) {
+    struct pyweft_buffer *buffer = PyObject_New(struct pyweft_buffer, buffer_type);
     if (!buffer)
         return NULL;
     buffer->weak = NULL;
     buffer->memory = memory;
     buffer->dtype = dtype;
-    buffer->pe = weft_session.pe;
+    buffer->pe = pyweft_session.pe;
     buffer->shift = 0;
-    weft_memory_hold(memory);
+    pyweft_memory_hold(memory);
     return buffer;
 }
 
-PyObject *weft_buffer_make(struct weft_memory *memory, char *data,
-                           const struct weft_dtype_row *dtype, const struct weft_shape *shape) {
-    struct weft_buffer *buffer = make(memory, dtype);
+PyObject *pyweft_buffer_make(struct pyweft_memory *memory, char *data,
+                             const struct pyweft_dtype_row *dtype,
+                             const struct pyweft_shape *shape) {
+    struct pyweft_buffer *buffer = make(memory, dtype);
     if (buffer)
-        buffer->part = weft_part_whole(data, dtype->bytes, shape);
+        buffer->part = pyweft_part_whole(data, dtype->bytes, shape);
     return (PyObject *)buffer;
 }
 
-PyObject *weft_buffer_make_part(const struct weft_buffer *of, const struct weft_part *part) {
-    struct weft_buffer *buffer = make(of->memory, of->dtype);
+PyObject *pyweft_buffer_make_part(const struct pyweft_buffer *of, const struct pyweft_part *part) {
+    struct pyweft_buffer *buffer = make(of->memory, of->dtype);
     if (buffer) {
         buffer->part = *part;
         buffer->pe = of->pe;
@@ -87,71 +89,71 @@ PyObject *weft_buffer_make_part(const struct weft_buffer *of, const struct weft_
 static void dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_ClearWeakRefs(self);
-    weft_memory_drop(((struct weft_buffer *)self)->memory);
+    pyweft_memory_drop(((struct pyweft_buffer *)self)->memory);
     PyObject_Free(self);
     Py_DECREF(type);
 }
 
 /* --- empty, zeros ---------------------------------------------------------------------------- */
 
-static bool read_wanted(const char *call, PyObject *const *in, struct weft_shape *shape,
-                        const struct weft_dtype_row **dtype, shmemx_space_t *space) {
+static bool read_wanted(const char *call, PyObject *const *in, struct pyweft_shape *shape,
+                        const struct pyweft_dtype_row **dtype, shmemx_space_t *space) {
     PyObject *name = in[1] ? Py_NewRef(in[1]) : PyUnicode_FromString("float32");
     *space = SHMEMX_SPACE_HOST;
-    *dtype = name ? weft_dtype_find(call, name) : NULL;
+    *dtype = name ? pyweft_dtype_find(call, name) : NULL;
     Py_XDECREF(name);
-    return *dtype && weft_shape_read(call, in[0], shape) &&
-           weft_argument_space(call, in[2], space) &&
-           (*space == SHMEMX_SPACE_HOST || weft_session_device(call) >= 0);
+    return *dtype && pyweft_shape_read(call, in[0], shape) &&
+           pyweft_argument_space(call, in[2], space) &&
+           (*space == SHMEMX_SPACE_HOST || pyweft_session_device(call) >= 0);
 }
 
 /* What is wrong on this PE makes the call fail on all: they meet in it. */
-static PyObject *allocate(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *allocate(const struct pyweft_signature *signature, PyObject *const *args,
                           Py_ssize_t nargs, PyObject *names, bool zero) {
     PyObject *in[3];
-    struct weft_shape shape;
-    const struct weft_dtype_row *dtype = NULL;
+    struct pyweft_shape shape;
+    const struct pyweft_dtype_row *dtype = NULL;
     shmemx_space_t space = SHMEMX_SPACE_HOST;
-    if (!weft_session_check(signature->call))
+    if (!pyweft_session_check(signature->call))
         return NULL;
-    bool right = weft_arguments_sort(signature, args, nargs, names, in) &&
+    bool right = pyweft_arguments_sort(signature, args, nargs, names, in) &&
                  read_wanted(signature->call, in, &shape, &dtype, &space);
     size_t bytes = right ? shape.nelems * dtype->bytes : SIZE_MAX;
-    struct weft_memory *memory = weft_memory_allocate(signature->call, space, bytes, zero);
+    struct pyweft_memory *memory = pyweft_memory_allocate(signature->call, space, bytes, zero);
     if (!memory)
         return NULL;
-    PyObject *buffer = weft_buffer_make(memory, memory->begin, dtype, &shape);
-    weft_memory_drop(memory);
+    PyObject *buffer = pyweft_buffer_make(memory, memory->begin, dtype, &shape);
+    pyweft_memory_drop(memory);
     return buffer;
 }
 
-WEFT_FUNCTION(empty) {
-    static const struct weft_signature signature = {"empty", 1, 3, {"shape", "dtype", "space"}};
+PYWEFT_FUNCTION(empty) {
+    static const struct pyweft_signature signature = {"empty", 1, 3, {"shape", "dtype", "space"}};
     (void)self;
     return allocate(&signature, args, nargs, names, false);
 }
 
-WEFT_FUNCTION(zeros) {
-    static const struct weft_signature signature = {"zeros", 1, 3, {"shape", "dtype", "space"}};
+PYWEFT_FUNCTION(zeros) {
+    static const struct pyweft_signature signature = {"zeros", 1, 3, {"shape", "dtype", "space"}};
     (void)self;
     return allocate(&signature, args, nargs, names, true);
 }
 
 /* --- Methods --------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const struct weft_buffer *buffer) {
+static size_t bytes_of(const struct pyweft_buffer *buffer) {
     return buffer->part.nelems * buffer->part.itemsize;
 }
 
 /* Peers' memory is held by holding one's own: nobody gives it back alone. */
-WEFT_FUNCTION(peer) {
-    static const struct weft_signature signature = {"Buffer.peer", 1, 1, {"pe"}};
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
+PYWEFT_FUNCTION(peer) {
+    static const struct pyweft_signature signature = {"Buffer.peer", 1, 1, {"pe"}};
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     PyObject *in[1];
     int pe;
-    if (!weft_memory_check(buffer->memory, "Buffer.peer", "this Buffer") ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_argument_pe("Buffer.peer", in[0], &pe))
+    if (!pyweft_memory_check(buffer->memory, "Buffer.peer", "this Buffer") ||
+        !pyweft_arguments_sort(&signature, args, nargs, names, in) ||
+        !pyweft_argument_pe("Buffer.peer", in[0], &pe))
         return NULL;
     char *own = buffer->part.data;
     if (!buffer->memory->symmetric || !shmem_addr_accessible(own, pe))
@@ -163,9 +165,9 @@ WEFT_FUNCTION(peer) {
                             "Buffer.peer: the memory of PE %d is not mapped here, as on another "
                             "host: take weft.put, weft.get, weft.p and weft.g",
                             pe);
-    struct weft_part part = buffer->part;
+    struct pyweft_part part = buffer->part;
     part.data = there;
-    struct weft_buffer *shown = (struct weft_buffer *)weft_buffer_make_part(buffer, &part);
+    struct pyweft_buffer *shown = (struct pyweft_buffer *)pyweft_buffer_make_part(buffer, &part);
     if (shown) {
         shown->pe = pe;
         shown->shift = there - own;
@@ -173,23 +175,25 @@ WEFT_FUNCTION(peer) {
     return (PyObject *)shown;
 }
 
-static bool read_view(const char *call, size_t bytes, PyObject *const *in, struct weft_shape *shape,
-                      const struct weft_dtype_row **dtype, size_t *offset) {
+static bool read_view(const char *call, size_t bytes, PyObject *const *in,
+                      struct pyweft_shape *shape, const struct pyweft_dtype_row **dtype,
+                      size_t *offset) {
     *offset = 0;
-    if ((in[1] && !(*dtype = weft_dtype_find(call, in[1]))) ||
-        !weft_argument_size(call, "offset", in[2], offset))
+    if ((in[1] && !(*dtype = pyweft_dtype_find(call, in[1]))) ||
+        !pyweft_argument_size(call, "offset", in[2], offset))
         return false;
     if (in[0] && in[0] != Py_None)
-        return weft_shape_read(call, in[0], shape);
+        return pyweft_shape_read(call, in[0], shape);
     shape->ndim = 1;
     shape->nelems = *offset <= bytes ? (bytes - *offset) / (*dtype)->bytes : 0;
     shape->dims[0] = (int64_t)shape->nelems;
     return true;
 }
 
-PyObject *weft_buffer_view(const char *call, struct weft_memory *memory, char *data, size_t bytes,
-                           const struct weft_dtype_row *dtype, PyObject *const *in) {
-    struct weft_shape shape;
+PyObject *pyweft_buffer_view(const char *call, struct pyweft_memory *memory, char *data,
+                             size_t bytes, const struct pyweft_dtype_row *dtype,
+                             PyObject *const *in) {
+    struct pyweft_shape shape;
     size_t offset;
     if (!read_view(call, bytes, in, &shape, &dtype, &offset))
         return NULL;
@@ -202,11 +206,11 @@ PyObject *weft_buffer_view(const char *call, struct weft_memory *memory, char *d
         return PyErr_Format(PyExc_ValueError,
                             "%s: argument offset is %zu, no multiple of the %zu bytes of %s", call,
                             offset, dtype->bytes, dtype->name);
-    return weft_buffer_make(memory, data + offset, dtype, &shape);
+    return pyweft_buffer_make(memory, data + offset, dtype, &shape);
 }
 
-static bool check_contiguous(const struct weft_buffer *buffer, const char *call) {
-    if (weft_part_contiguous(&buffer->part))
+static bool check_contiguous(const struct pyweft_buffer *buffer, const char *call) {
+    if (pyweft_part_contiguous(&buffer->part))
         return true;
     PyErr_Format(PyExc_ValueError,
                  "%s: the elements of this Buffer do not lie one behind the other, as those of a "
@@ -216,25 +220,25 @@ static bool check_contiguous(const struct weft_buffer *buffer, const char *call)
 }
 
 /* A view of a peer's memory is of the same peer. */
-static PyObject *as_of(const struct weft_buffer *of, PyObject *view) {
+static PyObject *as_of(const struct pyweft_buffer *of, PyObject *view) {
     if (view) {
-        ((struct weft_buffer *)view)->pe = of->pe;
-        ((struct weft_buffer *)view)->shift = of->shift;
+        ((struct pyweft_buffer *)view)->pe = of->pe;
+        ((struct pyweft_buffer *)view)->shift = of->shift;
     }
     return view;
 }
 
-WEFT_FUNCTION(view) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(view) {
+    static const struct pyweft_signature signature = {
         "Buffer.view", 0, 3, {"shape", "dtype", "offset"}};
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     PyObject *in[3];
-    if (!weft_memory_check(buffer->memory, "Buffer.view", "this Buffer") ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!pyweft_memory_check(buffer->memory, "Buffer.view", "this Buffer") ||
+        !pyweft_arguments_sort(&signature, args, nargs, names, in) ||
         !check_contiguous(buffer, "Buffer.view"))
         return NULL;
-    return as_of(buffer, weft_buffer_view(signature.call, buffer->memory, buffer->part.data,
-                                          bytes_of(buffer), buffer->dtype, in));
+    return as_of(buffer, pyweft_buffer_view(signature.call, buffer->memory, buffer->part.data,
+                                            bytes_of(buffer), buffer->dtype, in));
 }
 
 static bool is_minus_one(PyObject *object) {
@@ -260,10 +264,10 @@ static PyObject *list_dims(PyObject *args, Py_ssize_t *left) {
     return dims;
 }
 
-static bool read_shape(PyObject *args, size_t nelems, struct weft_shape *shape) {
+static bool read_shape(PyObject *args, size_t nelems, struct pyweft_shape *shape) {
     Py_ssize_t left;
     PyObject *dims = list_dims(args, &left);
-    bool right = dims && weft_shape_read("Buffer.reshape", dims, shape);
+    bool right = dims && pyweft_shape_read("Buffer.reshape", dims, shape);
     if (right && left >= 0) {
         shape->dims[left] = shape->nelems ? (int64_t)(nelems / shape->nelems) : 0;
         shape->nelems *= (size_t)shape->dims[left];
@@ -278,20 +282,20 @@ static bool read_shape(PyObject *args, size_t nelems, struct weft_shape *shape) 
 }
 
 static PyObject *reshape(PyObject *self, PyObject *args) {
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
-    struct weft_shape shape;
-    if (!weft_memory_check(buffer->memory, "Buffer.reshape", "this Buffer") ||
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
+    struct pyweft_shape shape;
+    if (!pyweft_memory_check(buffer->memory, "Buffer.reshape", "this Buffer") ||
         !check_contiguous(buffer, "Buffer.reshape") ||
         !read_shape(args, buffer->part.nelems, &shape))
         return NULL;
-    struct weft_part part = weft_part_whole(buffer->part.data, buffer->part.itemsize, &shape);
-    return weft_buffer_make_part(buffer, &part);
+    struct pyweft_part part = pyweft_part_whole(buffer->part.data, buffer->part.itemsize, &shape);
+    return pyweft_buffer_make_part(buffer, &part);
 }
 
 static PyObject *free_buffer(PyObject *self, PyObject *unused) {
-    struct weft_memory *memory = ((struct weft_buffer *)self)->memory;
+    struct pyweft_memory *memory = ((struct pyweft_buffer *)self)->memory;
     (void)unused;
-    if (!weft_memory_check(memory, "Buffer.free", "this Buffer"))
+    if (!pyweft_memory_check(memory, "Buffer.free", "this Buffer"))
         return NULL;
     if (!memory->symmetric)
         return PyErr_Format(PyExc_ValueError, "Buffer.free: this Buffer only shows memory that "
@@ -302,33 +306,33 @@ static PyObject *free_buffer(PyObject *self, PyObject *unused) {
 
 /* --- Attributes ------------------------------------------------------------------------------ */
 
-#define GETTER(NAME, EXPRESSION)                                       \
-    static PyObject *get_##NAME(PyObject *self, void *unused) {        \
-        const struct weft_buffer *buffer = (struct weft_buffer *)self; \
-        (void)unused;                                                  \
-        return EXPRESSION;                                             \
+#define GETTER(NAME, EXPRESSION)                                           \
+    static PyObject *get_##NAME(PyObject *self, void *unused) {            \
+        const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self; \
+        (void)unused;                                                      \
+        return EXPRESSION;                                                 \
     }
 
-static PyObject *address(struct weft_buffer *buffer) {
-    if (!weft_memory_check(buffer->memory, "Buffer.ptr", "this Buffer"))
+static PyObject *address(struct pyweft_buffer *buffer) {
+    if (!pyweft_memory_check(buffer->memory, "Buffer.ptr", "this Buffer"))
         return NULL;
     return PyLong_FromVoidPtr(buffer->part.data);
 }
 
-GETTER(ptr, address((struct weft_buffer *)buffer))
+GETTER(ptr, address((struct pyweft_buffer *)buffer))
 GETTER(nbytes, PyLong_FromSize_t(bytes_of(buffer)))
 GETTER(size, PyLong_FromSize_t(buffer->part.nelems))
 GETTER(ndim, PyLong_FromLong(buffer->part.ndim))
 GETTER(itemsize, PyLong_FromSize_t(buffer->dtype->bytes))
-GETTER(shape, weft_part_shape(&buffer->part))
+GETTER(shape, pyweft_part_shape(&buffer->part))
 GETTER(dtype, PyUnicode_FromString(buffer->dtype->name))
 GETTER(space,
        PyUnicode_FromString(buffer->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host"))
 GETTER(freed, PyBool_FromLong(atomic_load(&buffer->memory->freed)))
 
 static PyObject *repr(PyObject *self) {
-    const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    PyObject *shape = weft_part_shape(&buffer->part), *values = weft_buffer_text(buffer);
+    const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
+    PyObject *shape = pyweft_part_shape(&buffer->part), *values = pyweft_buffer_text(buffer);
     PyObject *text = NULL;
     if (shape && values)
         text = PyUnicode_FromFormat("<weft.Buffer of %s, shape %R, in memory of the %s%s%s%U>",
@@ -342,15 +346,15 @@ static PyObject *repr(PyObject *self) {
 }
 
 static Py_ssize_t length(PyObject *self) {
-    const struct weft_buffer *buffer = (struct weft_buffer *)self;
+    const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     if (buffer->part.ndim > 0)
         return (Py_ssize_t)buffer->part.shape[0];
     PyErr_SetString(PyExc_TypeError, "a Buffer without dimensions has no length");
     return -1;
 }
 
-WEFT_FUNCTION(leave) {
-    struct weft_memory *memory = ((struct weft_buffer *)self)->memory;
+PYWEFT_FUNCTION(leave) {
+    struct pyweft_memory *memory = ((struct pyweft_buffer *)self)->memory;
     (void)args;
     (void)nargs;
     (void)names;
@@ -362,45 +366,46 @@ WEFT_FUNCTION(leave) {
 /* --- The type -------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
-    WEFT_METHOD(peer,
-                "peer($self, /, pe)\n--\n\n"
-                "A Buffer that shows PE pe's copy of this one: by the processor in memory of\n"
-                "the host, by this PE's GPU in memory of a GPU.\n\n"
-                "ValueError: no symmetric Buffer, no such PE. RuntimeError: that PE's memory is\n"
-                "not mapped here, as on another host; before init(), after finalize()."),
-    WEFT_METHOD(view,
-                "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
-                "A Buffer over a part of this one, from byte `offset` on. A shape of None is\n"
-                "all that is left, in one dimension."),
+    PYWEFT_METHOD(peer,
+                  "peer($self, /, pe)\n--\n\n"
+                  "A Buffer that shows PE pe's copy of this one: by the processor in memory of\n"
+                  "the host, by this PE's GPU in memory of a GPU.\n\n"
+                  "ValueError: no symmetric Buffer, no such PE. RuntimeError: that PE's memory is\n"
+                  "not mapped here, as on another host; before init(), after finalize()."),
+    PYWEFT_METHOD(view,
+                  "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
+                  "A Buffer over a part of this one, from byte `offset` on. A shape of None is\n"
+                  "all that is left, in one dimension."),
     {"reshape", reshape, METH_VARARGS,
      "reshape($self, /, *shape)\n--\n\n"
      "A Buffer over the same elements in another shape, of which one dimension may be -1: as\n"
      "many as are left. ValueError unless the elements lie one behind the other."},
-    WEFT_METHOD_AS("fill", weft_buffer_fill,
-                   "fill($self, /, value)\n--\n\n"
-                   "Sets all elements to the number `value`, as self[...] = value does."),
-    {"tolist", weft_buffer_tolist, METH_NOARGS,
+    PYWEFT_METHOD_AS("fill", pyweft_buffer_fill,
+                     "fill($self, /, value)\n--\n\n"
+                     "Sets all elements to the number `value`, as self[...] = value does."),
+    {"tolist", pyweft_buffer_tolist, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as Python's numbers, in lists nested as the shape is."},
-    {"numpy", weft_buffer_numpy, METH_NOARGS,
+    {"numpy", pyweft_buffer_numpy, METH_NOARGS,
      "numpy($self, /)\n--\n\n"
      "A numpy array over this memory, without a copy. BufferError for memory of a GPU, and for\n"
      "types that numpy does not have; ImportError where numpy is not installed."},
-    WEFT_METHOD_AS("__array__", weft_buffer_array,
-                   "__array__($self, /, dtype=None, copy=None)\n--\n\nnumpy(), for numpy."),
+    PYWEFT_METHOD_AS("__array__", pyweft_buffer_array,
+                     "__array__($self, /, dtype=None, copy=None)\n--\n\nnumpy(), for numpy."),
     {"free", free_buffer, METH_NOARGS,
      "free($self, /)\n--\n\n"
      "Gives the memory up; this Buffer and its views raise ValueError from then on. Local. The\n"
      "memory is used anew once every PE has given it up, or has no Buffer of it any more, and\n"
      "no array shows it: then, the next weft.empty or weft.zeros takes it."},
-    WEFT_METHOD_AS(
-        "__dlpack__", weft_buffer_dlpack,
+    PYWEFT_METHOD_AS(
+        "__dlpack__", pyweft_buffer_dlpack,
         "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
         "DLPack's capsule. Nothing is waited for: order work on the memory by Weft's calls."),
-    {"__dlpack_device__", weft_buffer_dlpack_device, METH_NOARGS,
+    {"__dlpack_device__", pyweft_buffer_dlpack_device, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\n(1, 0) for the host, (2, number) for a CUDA GPU."},
-    WEFT_TYPE_ENTER,
-    WEFT_METHOD_AS("__exit__", leave,
-                   "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), if it has not been."),
+    PYWEFT_TYPE_ENTER,
+    PYWEFT_METHOD_AS(
+        "__exit__", leave,
+        "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), if it has not been."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -414,12 +419,12 @@ static PyGetSetDef attributes[] = {
     {"dtype", get_dtype, NULL, "Name of the elements' type, as \"float32\".", NULL},
     {"space", get_space, NULL, "\"host\" or \"device\".", NULL},
     {"freed", get_freed, NULL, "Whether free() was called.", NULL},
-    {"__cuda_array_interface__", weft_buffer_cuda_array_interface, NULL,
+    {"__cuda_array_interface__", pyweft_buffer_cuda_array_interface, NULL,
      "Version 3; of memory of a GPU only.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-WEFT_WEAK_MEMBERS(struct weft_buffer);
+PYWEFT_WEAK_MEMBERS(struct pyweft_buffer);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
@@ -434,25 +439,25 @@ static PyType_Slot slots[] = {
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
     {Py_mp_length, length},
-    {Py_mp_subscript, weft_buffer_subscript},
-    {Py_mp_ass_subscript, weft_buffer_assign},
+    {Py_mp_subscript, pyweft_buffer_subscript},
+    {Py_mp_ass_subscript, pyweft_buffer_assign},
     {Py_sq_length, length},
-    {Py_sq_item, weft_buffer_item},
-    {Py_tp_iter, weft_buffer_iterate},
-    {Py_bf_getbuffer, weft_buffer_get},
-    {Py_bf_releasebuffer, weft_buffer_release},
+    {Py_sq_item, pyweft_buffer_item},
+    {Py_tp_iter, pyweft_buffer_iterate},
+    {Py_bf_getbuffer, pyweft_buffer_get},
+    {Py_bf_releasebuffer, pyweft_buffer_release},
     {0, NULL},
 };
 
 static PyType_Spec spec = {
     .name = "weft.Buffer",
-    .basicsize = sizeof(struct weft_buffer),
+    .basicsize = sizeof(struct pyweft_buffer),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };
 
-bool weft_buffer_define(PyObject *module) {
-    buffer_type = weft_type_define(module, &spec);
+bool pyweft_buffer_define(PyObject *module) {
+    buffer_type = pyweft_type_define(module, &spec);
     return buffer_type != NULL;
 }
 
@@ -463,9 +468,9 @@ bool weft_buffer_define(PyObject *module) {
     "on all where they differ, or one cannot take part: that one has the reason, such as a\n"    \
     "RuntimeError without a GPU."
 
-PyMethodDef weft_buffer_methods[] = {
-    WEFT_METHOD(empty, "empty(shape, dtype='float32', space='host')\n--\n\n" WANTED),
-    WEFT_METHOD(zeros, "zeros(shape, dtype='float32', space='host')\n--\n\n" WANTED
-                       "\n\nThe elements are 0."),
+PyMethodDef pyweft_buffer_methods[] = {
+    PYWEFT_METHOD(empty, "empty(shape, dtype='float32', space='host')\n--\n\n" WANTED),
+    PYWEFT_METHOD(zeros, "zeros(shape, dtype='float32', space='host')\n--\n\n" WANTED
+                         "\n\nThe elements are 0."),
     {NULL, NULL, 0, NULL},
 };

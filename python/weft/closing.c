@@ -2,24 +2,25 @@
 #include "closing.h"
 #include <errno.h>
 
-struct words {
+struct closing_words {
     uint64_t even, gone, odd;
 };
 
-static struct words *of_pe; /* this PE's own copy, an entry a PE; NULL: no symmetric memory */
+static struct closing_words
+    *of_pe; /* this PE's own copy, an entry a PE; NULL: no symmetric memory */
 static uint64_t round_number;
 
-int weft_closing_prepare(void) {
+int pyweft_closing_prepare(void) {
     if (!of_pe)
         of_pe = shmem_calloc((size_t)shmem_n_pes(), sizeof *of_pe);
     return of_pe ? 0 : -ENOMEM;
 }
 
-bool weft_closing_prepared(void) {
+bool pyweft_closing_prepared(void) {
     return of_pe != NULL;
 }
 
-void weft_closing_forget(void) {
+void pyweft_closing_forget(void) {
     of_pe = NULL;
     round_number = 0;
 }
@@ -33,15 +34,15 @@ static void tell_all(uint64_t *word, uint64_t value) {
 
 /* Its word of this round; that is written before `gone`, which ends the wait, too. */
 static bool ask(int pe, bool odd) {
-    struct words *words = &of_pe[pe];
+    struct closing_words *words = &of_pe[pe];
     shmem_uint64_wait_until_any(odd ? &words->gone : &words->even, 2, NULL, SHMEM_CMP_GE,
                                 2 * round_number);
     uint64_t said = shmem_uint64_atomic_fetch(odd ? &words->odd : &words->even, shmem_my_pe());
     return said == 2 * round_number + 1;
 }
 
-int weft_closing_agree(bool needs, bool *needed) {
-    struct words *mine = &of_pe[shmem_my_pe()];
+int pyweft_closing_agree(bool needs, bool *needed) {
+    struct closing_words *mine = &of_pe[shmem_my_pe()];
     bool odd = ++round_number % 2;
     tell_all(odd ? &mine->odd : &mine->even, 2 * round_number + needs);
     *needed = false;
@@ -50,7 +51,7 @@ int weft_closing_agree(bool needs, bool *needed) {
     return 0;
 }
 
-void weft_closing_leave(void) {
+void pyweft_closing_leave(void) {
     int initialized;
     shmem_query_initialized(&initialized);
     if (of_pe && initialized)

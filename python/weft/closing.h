@@ -9,26 +9,26 @@
  *   odd     as even, where round is odd
  *
  * A PE's word of a round is written again two rounds later, when all have read it. */
-#ifndef WEFT_PYTHON_CLOSING_H
-#define WEFT_PYTHON_CLOSING_H
+#ifndef PYWEFT_CLOSING_H
+#define PYWEFT_CLOSING_H
 
 #include "module.h"
 
 /* Where symmetric memory is made; from the first time on PEs have the words. Collective over all
  * PEs. -ENOMEM on all. */
-int weft_closing_prepare(void);
+int pyweft_closing_prepare(void);
 
 /* Whether any symmetric memory was made, alike on all PEs. */
-bool weft_closing_prepared(void);
+bool pyweft_closing_prepared(void);
 
 /* Whether this PE or any other in finalize() `needs` the memory. All that they have put before is
  * there then. Without the GIL. */
-int weft_closing_agree(bool needs, bool *needed);
+int pyweft_closing_agree(bool needs, bool *needed);
 
 /* This process ends: peers in finalize() do not wait for it. Without the GIL and Python. */
-void weft_closing_leave(void);
+void pyweft_closing_leave(void);
 
 /* The words are gone. */
-void weft_closing_forget(void);
+void pyweft_closing_forget(void);
 
 #endif

@@ -8,27 +8,28 @@
 #include "session.h"
 #include "vectors.h"
 
-enum { SIZE = WEFT_FACTS_COMMON, ROOM, CARRIED }; /* of the facts of a member */
+enum { SIZE = PYWEFT_FACTS_COMMON, ROOM, CARRIED }; /* of the facts of a member */
 
-static struct weft_shown describe(const struct weft_vectors *v) {
-    struct weft_shown mine = {.facts = {[WEFT_FACT_CALL] = WEFT_SHOWN_COLLECT,
-                                        [WEFT_FACT_TYPE] = v->source.dtype->operand,
-                                        [SIZE] = (int64_t)v->source.nelems,
-                                        [ROOM] = (int64_t)v->dest.nelems}};
-    mine.facts[CARRIED] = weft_vectors_carry(v, &mine);
+static struct pyweft_proposal describe(const struct pyweft_vectors *v) {
+    struct pyweft_proposal mine = {.facts = {[PYWEFT_FACT_CALL] = PYWEFT_CALL_COLLECT,
+                                             [PYWEFT_FACT_TYPE] = v->source.dtype->operand,
+                                             [SIZE] = (int64_t)v->source.nelems,
+                                             [ROOM] = (int64_t)v->dest.nelems}};
+    mine.facts[CARRIED] = pyweft_vectors_carry(v, &mine);
     return mine;
 }
 
-/* --- What all conclude alike from what all have shown ---------------------------------------- */
+/* --- What all conclude alike from all proposals ------------------------------------------------
+ */
 
 /* Every dest has room for what all bring. */
-static bool check_room(const struct weft_vectors *v, const struct weft_shown *shown) {
+static bool check_room(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     int64_t all = 0;
     int narrow = -1, me = shmem_team_my_pe(v->on.team);
     for (int member = 0; member < v->on.size; member++)
-        all += shown[member].facts[SIZE];
+        all += proposals[member].facts[SIZE];
     for (int member = 0; member < v->on.size && narrow != me; member++)
-        if (shown[member].facts[ROOM] < all && (narrow < 0 || member == me))
+        if (proposals[member].facts[ROOM] < all && (narrow < 0 || member == me))
             narrow = member;
     if (narrow == me)
         PyErr_Format(PyExc_ValueError,
@@ -38,91 +39,93 @@ static bool check_room(const struct weft_vectors *v, const struct weft_shown *sh
         PyErr_Format(PyExc_ValueError,
                      "%s: argument dest of PE %d has %lld elements, and the members bring %lld",
                      v->on.call, shmem_team_translate_pe(v->on.team, narrow, SHMEM_TEAM_WORLD),
-                     (long long)shown[narrow].facts[ROOM], (long long)all);
+                     (long long)proposals[narrow].facts[ROOM], (long long)all);
     return narrow < 0;
 }
 
-static bool all_carried(const struct weft_vectors *v, const struct weft_shown *shown) {
+static bool all_carried(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     bool carried = true;
     for (int member = 0; member < v->on.size; member++)
-        carried = carried && shown[member].facts[CARRIED];
+        carried = carried && proposals[member].facts[CARRIED];
     return carried;
 }
 
 /* --- The way of the elements ----------------------------------------------------------------- */
 
-static void copy_carried(const struct weft_vectors *v, const struct weft_shown *shown) {
+static void copy_carried(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     char *to = v->dest.data;
     for (int member = 0; member < v->on.size; member++) {
-        size_t bytes = (size_t)shown[member].facts[SIZE] * v->dest.dtype->bytes;
+        size_t bytes = (size_t)proposals[member].facts[SIZE] * v->dest.dtype->bytes;
         if (bytes > 0)
-            memcpy(to, shown[member].source, bytes);
+            memcpy(to, proposals[member].source, bytes);
         to += bytes;
     }
 }
 
 /* Each sends all that it has to everyone. */
-static int exchange(const struct weft_vectors *v, const struct weft_shown *shown) {
+static int exchange(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     size_t members = (size_t)v->on.size;
     size_t *lists = PyMem_Calloc(3 * members, sizeof *lists);
     size_t *from_each = lists, *to_each = lists + members, *from_nowhere = to_each + members;
     int error;
     for (size_t member = 0; lists && member < members; member++) {
-        from_each[member] = (size_t)shown[member].facts[SIZE];
+        from_each[member] = (size_t)proposals[member].facts[SIZE];
         to_each[member] = v->source.nelems;
     }
     if (!lists)
         PyErr_NoMemory();
-    WEFT_UNLOCKED(error, weft_all_to_allv(v->on.team, v->dest.data, from_each, NULL, v->source.data,
-                                          to_each, from_nowhere, 1,
-                                          weft_vectors_type(v, lists != NULL), v->on.stream));
+    PYWEFT_WITHOUT_GIL(error,
+                       weft_all_to_allv(v->on.team, v->dest.data, from_each, NULL, v->source.data,
+                                        to_each, from_nowhere, 1,
+                                        pyweft_vectors_type(v, lists != NULL), v->on.stream));
     PyMem_Free(lists);
     return error;
 }
 
-static PyObject *tuple_of_sizes(const struct weft_vectors *v, const struct weft_shown *shown) {
+static PyObject *tuple_of_sizes(const struct pyweft_vectors *v,
+                                const struct pyweft_proposal *proposals) {
     PyObject *sizes = PyTuple_New(v->on.size);
     for (int member = 0; sizes && member < v->on.size; member++) {
-        PyObject *size = PyLong_FromLongLong(shown[member].facts[SIZE]);
+        PyObject *size = PyLong_FromLongLong(proposals[member].facts[SIZE]);
         if (!size || PyTuple_SetItem(sizes, member, size) < 0)
             Py_CLEAR(sizes);
     }
     return sizes;
 }
 
-static int move(const struct weft_vectors *v, const struct weft_shown *shown) {
-    if (!weft_vectors_check_same(v, shown, WEFT_FACTS_COMMON) || !check_room(v, shown))
+static int move(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
+    if (!pyweft_vectors_check_same(v, proposals, PYWEFT_FACTS_COMMON) || !check_room(v, proposals))
         return -EINVAL;
-    if (!all_carried(v, shown))
-        return exchange(v, shown);
-    copy_carried(v, shown);
+    if (!all_carried(v, proposals))
+        return exchange(v, proposals);
+    copy_carried(v, proposals);
     return 0;
 }
 
-WEFT_FUNCTION(collect) {
-    static const struct weft_signature signature = {"collect", 2, 2, {"dest", "source", "team"}};
-    struct weft_vectors v = {.on.call = signature.call};
-    struct weft_shown mine = {.facts = {0}};
+PYWEFT_FUNCTION(collect) {
+    static const struct pyweft_signature signature = {"collect", 2, 2, {"dest", "source", "team"}};
+    struct pyweft_vectors v = {.on.call = signature.call};
+    struct pyweft_proposal mine = {.facts = {0}};
     PyObject *in[3];
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[2], NULL))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[2], NULL))
         return NULL;
-    right = right && weft_vectors_take(&v, in[0], in[1]);
+    right = right && pyweft_vectors_take(&v, in[0], in[1]);
     if (right)
         mine = describe(&v);
-    struct weft_shown *shown = weft_vectors_show(&v, right, &mine);
-    if (!shown)
+    struct pyweft_proposal *proposals = pyweft_vectors_propose(&v, right, &mine);
+    if (!proposals)
         return NULL;
-    PyObject *result = weft_vectors_close(&v, move(&v, shown));
+    PyObject *result = pyweft_vectors_close(&v, move(&v, proposals));
     if (result)
-        Py_DECREF(result), result = tuple_of_sizes(&v, shown);
-    PyMem_Free(shown);
+        Py_DECREF(result), result = tuple_of_sizes(&v, proposals);
+    PyMem_Free(proposals);
     return result;
 }
 
-PyMethodDef weft_collect_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_collect_methods[] = {
+    PYWEFT_METHOD(
         collect,
         "collect(dest, source, *, team=None)\n--\n\n"
         "dest is the members' sources, one behind the other in order of rank. Each may bring\n"

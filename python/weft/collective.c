@@ -5,117 +5,118 @@
 #include "session.h"
 #include "vectors.h"
 
-static int all_reduce_of(const struct weft_vectors *v, weft_dtype dtype) {
+static int all_reduce_of(const struct pyweft_vectors *v, weft_dtype dtype) {
     return weft_all_reduce(v->on.team, v->dest.data, v->source.data, v->source.nelems, dtype,
                            v->on.op, v->on.stream);
 }
 
-WEFT_FUNCTION(all_reduce) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(all_reduce) {
+    static const struct pyweft_signature signature = {
         "all_reduce", 1, 3, {"dest", "source", "op", "team", "stream"}};
     static const char *const ops[] = {"sum", "avg", "max", "min", "prod", "and", "or", "xor", NULL};
-    enum { BITWISE = 5 }; /* the first by bits, in the order of weft_shown_call */
-    struct weft_vectors v = {.on.call = signature.call};
+    enum { BITWISE = 5 }; /* the first by bits, in the order of pyweft_proposed_call */
+    struct pyweft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     int op = 0;
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[3], in[4]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    right = right && weft_argument_choice(signature.call, "op", in[2], ops, &op);
+    right = right && pyweft_argument_choice(signature.call, "op", in[2], ops, &op);
     if (op >= BITWISE)
-        return weft_bitwise_reduce(&v, in[0], in[1], op - BITWISE);
+        return pyweft_bitwise_reduce(&v, in[0], in[1], op - BITWISE);
     v.on.op = (weft_op)(WEFT_SUM + op);
-    right = right && weft_vectors_take(&v, in[0], in[1]) &&
-            weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
-                                    "as many as source has");
-    return weft_vectors_run(&v, right, all_reduce_of);
+    right = right && pyweft_vectors_take(&v, in[0], in[1]) &&
+            pyweft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
+                                      "as many as source has");
+    return pyweft_vectors_run(&v, right, all_reduce_of);
 }
 
-static int reduce_scatter_of(const struct weft_vectors *v, weft_dtype dtype) {
+static int reduce_scatter_of(const struct pyweft_vectors *v, weft_dtype dtype) {
     return weft_reduce_scatter(v->on.team, v->dest.data, v->source.data, v->nelems, dtype, v->on.op,
                                v->on.stream);
 }
 
-WEFT_FUNCTION(reduce_scatter) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(reduce_scatter) {
+    static const struct pyweft_signature signature = {
         "reduce_scatter", 2, 3, {"dest", "source", "op", "team", "stream"}};
-    struct weft_vectors v = {.on.call = signature.call};
+    struct pyweft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[3], in[4]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    right = right && weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
-            weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
-    return weft_vectors_run(&v, right, reduce_scatter_of);
+    right = right && pyweft_operator_take_op(&v.on, in[2]) &&
+            pyweft_vectors_take(&v, in[0], in[1]) &&
+            pyweft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
+    return pyweft_vectors_run(&v, right, reduce_scatter_of);
 }
 
-static int all_gather_of(const struct weft_vectors *v, weft_dtype dtype) {
+static int all_gather_of(const struct pyweft_vectors *v, weft_dtype dtype) {
     return weft_all_gather(v->on.team, v->dest.data, v->source.data, v->nelems, dtype,
                            v->on.stream);
 }
 
-WEFT_FUNCTION(all_gather) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(all_gather) {
+    static const struct pyweft_signature signature = {
         "all_gather", 2, 2, {"dest", "source", "team", "stream"}};
-    struct weft_vectors v = {.on.call = signature.call};
+    struct pyweft_vectors v = {.on.call = signature.call};
     PyObject *in[4];
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[2], in[3]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[2], in[3]))
         return NULL;
-    right = right && weft_vectors_take(&v, in[0], in[1]) &&
-            weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
-    return weft_vectors_run(&v, right, all_gather_of);
+    right = right && pyweft_vectors_take(&v, in[0], in[1]) &&
+            pyweft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
+    return pyweft_vectors_run(&v, right, all_gather_of);
 }
 
 /* Who is not the root brings no source. */
-static bool take_broadcast(struct weft_vectors *v, PyObject *dest, PyObject *source) {
+static bool take_broadcast(struct pyweft_vectors *v, PyObject *dest, PyObject *source) {
     bool gives = shmem_team_my_pe(v->on.team) == v->root;
     if (v->root < 0 || v->root >= v->on.size) {
         PyErr_Format(PyExc_ValueError, "%s: argument root is %d: the team has ranks 0 to %d",
                      v->on.call, v->root, v->on.size - 1);
         return false;
     }
-    return weft_vectors_take(v, dest, gives ? source : NULL) &&
-           weft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
-                                   "as many as source has");
+    return pyweft_vectors_take(v, dest, gives ? source : NULL) &&
+           pyweft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
+                                     "as many as source has");
 }
 
-static int broadcast_of(const struct weft_vectors *v, weft_dtype dtype) {
+static int broadcast_of(const struct pyweft_vectors *v, weft_dtype dtype) {
     return weft_broadcast(v->on.team, v->dest.data, v->source.data, v->source.nelems, dtype,
                           v->root, v->on.stream);
 }
 
-WEFT_FUNCTION(broadcast) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(broadcast) {
+    static const struct pyweft_signature signature = {
         "broadcast", 1, 3, {"dest", "source", "root", "team", "stream"}};
-    struct weft_vectors v = {.on.call = signature.call};
+    struct pyweft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[3], in[4]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    right = right && weft_argument_int(signature.call, "root", in[2], &v.root) &&
+    right = right && pyweft_argument_int(signature.call, "root", in[2], &v.root) &&
             take_broadcast(&v, in[0], in[1]);
-    return weft_vectors_run(&v, right, broadcast_of);
+    return pyweft_vectors_run(&v, right, broadcast_of);
 }
 
 /* What was committed stays, so that a size that cannot be read asks for none. */
-WEFT_FUNCTION(reserve) {
-    static const struct weft_signature signature = {"reserve", 2, 2, {"team", "nbytes"}};
-    struct weft_operator on = {.call = signature.call};
+PYWEFT_FUNCTION(reserve) {
+    static const struct pyweft_signature signature = {"reserve", 2, 2, {"team", "nbytes"}};
+    struct pyweft_operator on = {.call = signature.call};
     PyObject *in[2];
     size_t bytes = 0;
     int error;
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&on, in[0], NULL))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&on, in[0], NULL))
         return NULL;
-    right = right && weft_argument_size(signature.call, "nbytes", in[1], &bytes);
-    WEFT_UNLOCKED(error, weft_reserve(on.team, right ? bytes : (size_t)PTRDIFF_MAX));
-    return weft_operator_close(&on, error);
+    right = right && pyweft_argument_size(signature.call, "nbytes", in[1], &bytes);
+    PYWEFT_WITHOUT_GIL(error, weft_reserve(on.team, right ? bytes : (size_t)PTRDIFF_MAX));
+    return pyweft_operator_close(&on, error);
 }
 
 #define COLLECTIVE                                                                                 \
@@ -126,30 +127,30 @@ WEFT_FUNCTION(reserve) {
     "written then. With a stream, dest is symmetric, and source too where it is reduced; memory\n" \
     "of GPUs is for streams alone; errors are this member's alone."
 
-PyMethodDef weft_collective_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_collective_methods[] = {
+    PYWEFT_METHOD(
         all_reduce,
         "all_reduce(dest, source=None, op='sum', *, team=None, stream=None)\n--\n\n"
         "dest[i] = op over the members' source[i]: 'sum', 'avg', 'max', 'min' or 'prod'.\n"
         "A source of None is dest. The same bits on all members and in every run. For whole\n"
         "numbers also 'and', 'or' and 'xor', by thread, where both arrays are symmetric, the\n"
         "same objects on all members." COLLECTIVE),
-    WEFT_METHOD(all_gather,
-                "all_gather(dest, source, *, team=None, stream=None)\n--\n\n"
-                "dest is the members' sources, one behind the other in order of rank: it has\n"
-                "team.size times as many elements." COLLECTIVE),
-    WEFT_METHOD(reduce_scatter,
-                "reduce_scatter(dest, source, op='sum', *, team=None, stream=None)\n--\n\n"
-                "source has a part for each member, one behind the other; dest = op over the\n"
-                "members of their part for this one." COLLECTIVE),
-    WEFT_METHOD(
+    PYWEFT_METHOD(all_gather,
+                  "all_gather(dest, source, *, team=None, stream=None)\n--\n\n"
+                  "dest is the members' sources, one behind the other in order of rank: it has\n"
+                  "team.size times as many elements." COLLECTIVE),
+    PYWEFT_METHOD(reduce_scatter,
+                  "reduce_scatter(dest, source, op='sum', *, team=None, stream=None)\n--\n\n"
+                  "source has a part for each member, one behind the other; dest = op over the\n"
+                  "members of their part for this one." COLLECTIVE),
+    PYWEFT_METHOD(
         broadcast,
         "broadcast(dest, source=None, root=0, *, team=None, stream=None)\n--\n\n"
         "dest = the source of the member of rank root. Only there source is looked at; None is\n"
         "dest." COLLECTIVE),
-    WEFT_METHOD(reserve,
-                "reserve(team, nbytes)\n--\n\n"
-                "Commits the team's workspace ahead of time, so that no later call has to.\n"
-                "Collective over the team."),
+    PYWEFT_METHOD(reserve,
+                  "reserve(team, nbytes)\n--\n\n"
+                  "Commits the team's workspace ahead of time, so that no later call has to.\n"
+                  "Collective over the team."),
     {NULL, NULL, 0, NULL},
 };

@@ -10,7 +10,7 @@
 #include "type.h"
 #include "team.h"
 
-struct ctx {
+struct ctx_object {
     PyObject_HEAD PyObject *weak, *team;
     shmem_ctx_t handle;
     unsigned session;
@@ -19,14 +19,14 @@ struct ctx {
 
 static PyTypeObject *ctx_type;
 
-static bool is_alive(const struct ctx *ctx, shmem_team_t *team) {
+static bool is_alive(const struct ctx_object *ctx, shmem_team_t *team) {
     return ctx->handle != SHMEM_CTX_INVALID && shmem_ctx_get_team(ctx->handle, team) == 0;
 }
 
-static bool check(const struct ctx *ctx, const char *call, shmem_team_t *team) {
-    if (!weft_session_check(call))
+static bool check(const struct ctx_object *ctx, const char *call, shmem_team_t *team) {
+    if (!pyweft_session_check(call))
         return false;
-    if (ctx->session != weft_session.number)
+    if (ctx->session != pyweft_session.number)
         PyErr_Format(PyExc_RuntimeError, "%s: this context is of before finalize()", call);
     else if (!is_alive(ctx, team))
         PyErr_Format(PyExc_ValueError, "%s: this context was destroyed, or its team was", call);
@@ -38,7 +38,7 @@ static bool check(const struct ctx *ctx, const char *call, shmem_team_t *team) {
     return !PyErr_Occurred();
 }
 
-static struct ctx *ctx_of(const char *call, PyObject *object, weft_stream stream) {
+static struct ctx_object *ctx_of(const char *call, PyObject *object, weft_stream stream) {
     if (!Py_IS_TYPE(object, ctx_type))
         PyErr_Format(PyExc_TypeError, "%s: argument ctx is %R: pass a weft.Ctx", call, object);
     else if (stream != WEFT_STREAM_HOST)
@@ -46,48 +46,48 @@ static struct ctx *ctx_of(const char *call, PyObject *object, weft_stream stream
                      "%s: arguments ctx and stream are both given: a stream has its own order, and "
                      "takes no context",
                      call);
-    return PyErr_Occurred() ? NULL : (struct ctx *)object;
+    return PyErr_Occurred() ? NULL : (struct ctx_object *)object;
 }
 
-bool weft_ctx_take(const char *call, PyObject *object, weft_stream stream, shmem_ctx_t *handle) {
+bool pyweft_ctx_take(const char *call, PyObject *object, weft_stream stream, shmem_ctx_t *handle) {
     shmem_team_t team;
     *handle = SHMEM_CTX_DEFAULT;
     if (!object || object == Py_None)
         return true;
-    struct ctx *ctx = ctx_of(call, object, stream);
+    struct ctx_object *ctx = ctx_of(call, object, stream);
     if (!ctx || !check(ctx, call, &team))
         return false;
     *handle = ctx->handle;
     return true;
 }
 
-static bool route_by(const struct ctx *ctx, const char *call, PyObject *pe,
-                     struct weft_route *route) {
+static bool target_by(const struct ctx_object *ctx, const char *call, PyObject *pe,
+                      struct pyweft_target *target) {
     shmem_team_t team;
-    if (!check(ctx, call, &team) || !weft_argument_int(call, "pe", pe, &route->pe))
+    if (!check(ctx, call, &team) || !pyweft_argument_int(call, "pe", pe, &target->pe))
         return false;
     int size = shmem_team_n_pes(team);
-    if (route->pe < 0 || route->pe >= size) {
+    if (target->pe < 0 || target->pe >= size) {
         PyErr_Format(PyExc_ValueError,
-                     "%s: argument pe is %d: the context's team has ranks 0 to %d", call, route->pe,
-                     size - 1);
+                     "%s: argument pe is %d: the context's team has ranks 0 to %d", call,
+                     target->pe, size - 1);
         return false;
     }
-    route->ctx = ctx->handle;
-    route->world_pe = shmem_team_translate_pe(team, route->pe, SHMEM_TEAM_WORLD);
+    target->ctx = ctx->handle;
+    target->world_pe = shmem_team_translate_pe(team, target->pe, SHMEM_TEAM_WORLD);
     return true;
 }
 
-bool weft_route_take(const char *call, PyObject *object, PyObject *pe, weft_stream stream,
-                     struct weft_route *route) {
+bool pyweft_target_take(const char *call, PyObject *object, PyObject *pe, weft_stream stream,
+                        struct pyweft_target *target) {
     if (object && object != Py_None) {
-        struct ctx *ctx = ctx_of(call, object, stream);
-        return ctx && route_by(ctx, call, pe, route);
+        struct ctx_object *ctx = ctx_of(call, object, stream);
+        return ctx && target_by(ctx, call, pe, target);
     }
-    route->ctx = SHMEM_CTX_DEFAULT;
-    if (!weft_argument_pe(call, pe, &route->pe))
+    target->ctx = SHMEM_CTX_DEFAULT;
+    if (!pyweft_argument_pe(call, pe, &target->pe))
         return false;
-    route->world_pe = route->pe;
+    target->world_pe = target->pe;
     return true;
 }
 
@@ -106,15 +106,15 @@ static bool take_options(PyObject *const *in, long *options) {
 }
 
 static PyObject *wrap(PyTypeObject *type, PyObject *team, shmem_ctx_t handle, long options) {
-    struct ctx *ctx = PyObject_New(struct ctx, type);
+    struct ctx_object *ctx = PyObject_New(struct ctx_object, type);
     if (!ctx) {
         shmem_ctx_destroy(handle);
         return NULL;
     }
     ctx->weak = NULL;
-    ctx->team = Py_NewRef(team && team != Py_None ? team : weft_team_world());
+    ctx->team = Py_NewRef(team && team != Py_None ? team : pyweft_team_world());
     ctx->handle = handle;
-    ctx->session = weft_session.number;
+    ctx->session = pyweft_session.number;
     ctx->thread = options & SHMEM_CTX_PRIVATE ? PyThread_get_thread_ident() : 0;
     return (PyObject *)ctx;
 }
@@ -128,7 +128,7 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *names) {
     int size;
     if (!PyArg_ParseTupleAndKeywords(args, names, "|O$OOO:Ctx", keywords, &in[0], &in[1], &in[2],
                                      &in[3]) ||
-        !weft_team_take("Ctx", in[0], &team, &size) || !take_options(in + 1, &options))
+        !pyweft_team_take("Ctx", in[0], &team, &size) || !take_options(in + 1, &options))
         return NULL;
     int error = shmem_team_create_ctx(team, options, &handle);
     if (error)
@@ -142,24 +142,24 @@ static int end_by_thread(shmem_ctx_t handle) {
     return 0;
 }
 
-static int end(struct ctx *ctx) {
+static int end(struct ctx_object *ctx) {
     shmem_ctx_t handle = ctx->handle;
-    uint64_t begun = weft_pending_count();
+    uint64_t begun = pyweft_pending_count();
     int error;
     ctx->handle = SHMEM_CTX_INVALID;
-    WEFT_UNLOCKED(error, end_by_thread(handle));
+    PYWEFT_WITHOUT_GIL(error, end_by_thread(handle));
     if (!error)
-        weft_pending_drop(handle, begun);
+        pyweft_pending_drop(handle, begun);
     return error;
 }
 
 static void dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    struct ctx *ctx = (struct ctx *)self;
+    struct ctx_object *ctx = (struct ctx_object *)self;
     PyObject *kind, *value, *traceback;
     shmem_team_t team;
     PyErr_Fetch(&kind, &value, &traceback);
-    if (weft_session.running && !weft_session.lost && ctx->session == weft_session.number &&
+    if (pyweft_session.running && !pyweft_session.lost && ctx->session == pyweft_session.number &&
         is_alive(ctx, &team))
         end(ctx);
     PyErr_Restore(kind, value, traceback);
@@ -173,11 +173,11 @@ static void dealloc(PyObject *self) {
 
 static PyObject *get_team(PyObject *self, void *unused) {
     (void)unused;
-    return Py_NewRef(((struct ctx *)self)->team);
+    return Py_NewRef(((struct ctx_object *)self)->team);
 }
 
 static PyObject *get_handle(PyObject *self, void *unused) {
-    struct ctx *ctx = (struct ctx *)self;
+    struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
     (void)unused;
     return check(ctx, "Ctx.handle", &team) ? PyLong_FromVoidPtr(ctx->handle) : NULL;
@@ -189,14 +189,14 @@ static int fence_by_thread(shmem_ctx_t handle) {
 }
 
 static PyObject *fence(PyObject *self, PyObject *unused) {
-    struct ctx *ctx = (struct ctx *)self;
+    struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
     int error;
     (void)unused;
     if (!check(ctx, "Ctx.fence", &team))
         return NULL;
-    WEFT_UNLOCKED(error, fence_by_thread(ctx->handle));
-    return weft_error_result("Ctx.fence", error);
+    PYWEFT_WITHOUT_GIL(error, fence_by_thread(ctx->handle));
+    return pyweft_error_result("Ctx.fence", error);
 }
 
 static int quiet_by_thread(shmem_ctx_t handle) {
@@ -205,42 +205,42 @@ static int quiet_by_thread(shmem_ctx_t handle) {
 }
 
 static PyObject *quiet(PyObject *self, PyObject *unused) {
-    struct ctx *ctx = (struct ctx *)self;
+    struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
     int error;
     (void)unused;
     if (!check(ctx, "Ctx.quiet", &team))
         return NULL;
-    uint64_t begun = weft_pending_count();
-    WEFT_UNLOCKED(error, quiet_by_thread(ctx->handle));
+    uint64_t begun = pyweft_pending_count();
+    PYWEFT_WITHOUT_GIL(error, quiet_by_thread(ctx->handle));
     if (!error)
-        weft_pending_drop(ctx->handle, begun);
-    return weft_error_result("Ctx.quiet", error);
+        pyweft_pending_drop(ctx->handle, begun);
+    return pyweft_error_result("Ctx.quiet", error);
 }
 
 static PyObject *destroy(PyObject *self, PyObject *unused) {
-    struct ctx *ctx = (struct ctx *)self;
+    struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
     (void)unused;
     if (!check(ctx, "Ctx.destroy", &team))
         return NULL;
-    return weft_error_result("Ctx.destroy", end(ctx));
+    return pyweft_error_result("Ctx.destroy", end(ctx));
 }
 
 /* Behind an exception, too, since nobody else takes part; one that went with its team is gone. */
-WEFT_FUNCTION(leave) {
-    struct ctx *ctx = (struct ctx *)self;
+PYWEFT_FUNCTION(leave) {
+    struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
     (void)args, (void)nargs, (void)names;
-    if (!weft_session.running || weft_session.lost || !is_alive(ctx, &team))
+    if (!pyweft_session.running || pyweft_session.lost || !is_alive(ctx, &team))
         Py_RETURN_NONE;
     return destroy(self, NULL);
 }
 
 static PyObject *repr(PyObject *self) {
-    struct ctx *ctx = (struct ctx *)self;
+    struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
-    if (!weft_session.running || ctx->session != weft_session.number || !is_alive(ctx, &team))
+    if (!pyweft_session.running || ctx->session != pyweft_session.number || !is_alive(ctx, &team))
         return PyUnicode_FromString("<weft.Ctx, gone>");
     return PyUnicode_FromFormat("<weft.Ctx of %R%s>", ctx->team, ctx->thread ? ", private" : "");
 }
@@ -253,9 +253,9 @@ static PyMethodDef methods[] = {
      "quiet($self, /)\n--\n\n"
      "What this PE has begun by this context is complete: puts are there, gets are here."},
     {"destroy", destroy, METH_NOARGS, "destroy($self, /)\n--\n\nquiet(), and the context ends."},
-    WEFT_TYPE_ENTER,
-    WEFT_METHOD_AS("__exit__", leave,
-                   "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy()."),
+    PYWEFT_TYPE_ENTER,
+    PYWEFT_METHOD_AS("__exit__", leave,
+                     "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy()."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -265,7 +265,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-WEFT_WEAK_MEMBERS(struct ctx);
+PYWEFT_WEAK_MEMBERS(struct ctx_object);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
@@ -288,12 +288,12 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "weft.Ctx",
-    .basicsize = sizeof(struct ctx),
+    .basicsize = sizeof(struct ctx_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };
 
-bool weft_ctx_define(PyObject *module) {
-    ctx_type = weft_type_define(module, &spec);
+bool pyweft_ctx_define(PyObject *module) {
+    ctx_type = pyweft_type_define(module, &spec);
     return ctx_type != NULL;
 }

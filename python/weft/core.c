@@ -3,12 +3,13 @@
 #include "module.h"
 
 static PyMethodDef *const tables[] = {
-    weft_session_methods, weft_buffer_methods,  weft_team_methods,     weft_rma_methods,
-    weft_single_methods,  weft_strided_methods, weft_atomic_methods,   weft_signal_methods,
-    weft_wait_methods,    weft_lock_methods,    weft_order_methods,    weft_collective_methods,
-    weft_collect_methods, weft_scan_methods,    weft_exchange_methods, weft_matmul_methods,
-    weft_block_methods,   weft_pad_methods,     weft_slice_methods,    weft_device_team_methods,
-    weft_info_methods};
+    pyweft_session_methods, pyweft_buffer_methods,      pyweft_team_methods,
+    pyweft_rma_methods,     pyweft_single_methods,      pyweft_strided_methods,
+    pyweft_atomic_methods,  pyweft_signal_methods,      pyweft_wait_methods,
+    pyweft_lock_methods,    pyweft_order_methods,       pyweft_collective_methods,
+    pyweft_collect_methods, pyweft_scan_methods,        pyweft_exchange_methods,
+    pyweft_matmul_methods,  pyweft_block_methods,       pyweft_pad_methods,
+    pyweft_slice_methods,   pyweft_device_team_methods, pyweft_info_methods};
 
 /* One job a process, so one module: what it knows lies in static variables. */
 static struct PyModuleDef definition = {
@@ -19,8 +20,9 @@ static struct PyModuleDef definition = {
 };
 
 static bool fill(PyObject *module) {
-    if (!weft_buffer_define(module) || !weft_team_define(module) || !weft_block_define(module) ||
-        !weft_share_define(module) || !weft_ctx_define(module) || !weft_device_team_define(module))
+    if (!pyweft_buffer_define(module) || !pyweft_team_define(module) ||
+        !pyweft_block_define(module) || !pyweft_share_define(module) ||
+        !pyweft_ctx_define(module) || !pyweft_device_team_define(module))
         return false;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)

@@ -8,7 +8,7 @@
 #include "team.h"
 #include "type.h"
 
-struct device_team {
+struct device_team_object {
     PyObject_HEAD PyObject *weak;
     weft_device_team handle; /* zero when it has been freed */
     const weft_device_team *address;
@@ -18,10 +18,10 @@ struct device_team {
 
 static PyTypeObject *device_team_type;
 
-static bool check(const struct device_team *team, const char *call) {
-    if (!weft_session_check(call))
+static bool check(const struct device_team_object *team, const char *call) {
+    if (!pyweft_session_check(call))
         return false;
-    if (team->session != weft_session.number)
+    if (team->session != pyweft_session.number)
         PyErr_Format(PyExc_RuntimeError, "%s: this DeviceTeam is of before finalize()", call);
     else if (team->handle.version == 0)
         PyErr_Format(PyExc_ValueError, "%s: this DeviceTeam was freed", call);
@@ -29,7 +29,7 @@ static bool check(const struct device_team *team, const char *call) {
 }
 
 static PyObject *make(const weft_device_team *handle, const weft_device_team *address) {
-    struct device_team *team = PyObject_New(struct device_team, device_team_type);
+    struct device_team_object *team = PyObject_New(struct device_team_object, device_team_type);
     if (!team)
         return NULL;
     team->weak = NULL;
@@ -37,20 +37,20 @@ static PyObject *make(const weft_device_team *handle, const weft_device_team *ad
     team->address = address;
     team->me = handle->me;
     team->n = handle->n;
-    team->session = weft_session.number;
+    team->session = pyweft_session.number;
     return (PyObject *)team;
 }
 
 /* --- Attributes ------------------------------------------------------------------------------ */
 
 static PyObject *get_address(PyObject *self, void *unused) {
-    struct device_team *team = (struct device_team *)self;
+    struct device_team_object *team = (struct device_team_object *)self;
     (void)unused;
     return check(team, "DeviceTeam.address") ? PyLong_FromVoidPtr((void *)team->address) : NULL;
 }
 
 static PyObject *get_bytes(PyObject *self, void *unused) {
-    struct device_team *team = (struct device_team *)self;
+    struct device_team_object *team = (struct device_team_object *)self;
     (void)unused;
     if (!check(team, "DeviceTeam.bytes"))
         return NULL;
@@ -59,32 +59,32 @@ static PyObject *get_bytes(PyObject *self, void *unused) {
 
 static PyObject *get_me(PyObject *self, void *unused) {
     (void)unused;
-    return PyLong_FromLong(((struct device_team *)self)->me);
+    return PyLong_FromLong(((struct device_team_object *)self)->me);
 }
 
 static PyObject *get_n(PyObject *self, void *unused) {
     (void)unused;
-    return PyLong_FromLong(((struct device_team *)self)->n);
+    return PyLong_FromLong(((struct device_team_object *)self)->n);
 }
 
 static PyObject *get_channels(PyObject *self, void *unused) {
-    struct device_team *team = (struct device_team *)self;
+    struct device_team_object *team = (struct device_team_object *)self;
     (void)unused;
     return check(team, "DeviceTeam.channels") ? PyLong_FromUnsignedLong(team->handle.channels)
                                               : NULL;
 }
 
 static PyObject *get_slot_bytes(PyObject *self, void *unused) {
-    struct device_team *team = (struct device_team *)self;
+    struct device_team_object *team = (struct device_team_object *)self;
     (void)unused;
     return check(team, "DeviceTeam.slot_bytes") ? PyLong_FromUnsignedLong(team->handle.slot_bytes)
                                                 : NULL;
 }
 
 static PyObject *repr(PyObject *self) {
-    const struct device_team *team = (struct device_team *)self;
-    bool live =
-        weft_session.running && team->session == weft_session.number && team->handle.version != 0;
+    const struct device_team_object *team = (struct device_team_object *)self;
+    bool live = pyweft_session.running && team->session == pyweft_session.number &&
+                team->handle.version != 0;
     return PyUnicode_FromFormat("<weft.DeviceTeam, rank %d of %d%s>", team->me, team->n,
                                 live ? "" : ", gone");
 }
@@ -92,19 +92,19 @@ static PyObject *repr(PyObject *self) {
 /* --- Methods --------------------------------------------------------------------------------- */
 
 static PyObject *free_team(PyObject *self, PyObject *unused) {
-    struct device_team *team = (struct device_team *)self;
+    struct device_team_object *team = (struct device_team_object *)self;
     (void)unused;
     if (!check(team, "DeviceTeam.free"))
         return NULL;
     weft_device_team handle = team->handle;
     team->handle.version = 0; /* for other threads, too */
     int error;
-    WEFT_UNLOCKED(error, shmemx_device_team_free(&handle));
-    return weft_error_result("DeviceTeam.free", error);
+    PYWEFT_WITHOUT_GIL(error, shmemx_device_team_free(&handle));
+    return pyweft_error_result("DeviceTeam.free", error);
 }
 
 /* Not behind an exception: the other members may be elsewhere. */
-WEFT_FUNCTION(leave) {
+PYWEFT_FUNCTION(leave) {
     (void)names;
     if (nargs > 0 && args[0] != Py_None)
         Py_RETURN_NONE;
@@ -116,8 +116,8 @@ static PyMethodDef methods[] = {
      "free($self, /)\n--\n\n"
      "Ends it, when no kernel of this PE works with it any more. Collective over the members;\n"
      "what is left ends with the job."},
-    WEFT_TYPE_ENTER,
-    WEFT_METHOD_AS(
+    PYWEFT_TYPE_ENTER,
+    PYWEFT_METHOD_AS(
         "__exit__", leave,
         "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), unless behind an exception."),
     {NULL, NULL, 0, NULL},
@@ -136,13 +136,13 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-WEFT_WEAK_MEMBERS(struct device_team);
+PYWEFT_WEAK_MEMBERS(struct device_team_object);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
      "What kernels work with a team by, the weft_device_team of <weft/device.cuh>, with words and\n"
      "packets of its own. weft.device_team() makes it."},
-    {Py_tp_dealloc, weft_type_dealloc},
+    {Py_tp_dealloc, pyweft_type_dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
@@ -152,7 +152,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "weft.DeviceTeam",
-    .basicsize = sizeof(struct device_team),
+    .basicsize = sizeof(struct device_team_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };
@@ -162,40 +162,42 @@ static uint32_t narrow(size_t number) {
 }
 
 /* A wrong argument goes to the library all the same, which tells the other members. */
-WEFT_FUNCTION(device_team) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(device_team) {
+    static const struct pyweft_signature signature = {
         "device_team", 0, 3, {"team", "channels", "slot_bytes"}};
     PyObject *in[3];
     shmem_team_t team;
     size_t channels = 64, slot_bytes = 4096;
     int size, error;
     (void)self;
-    bool sorted = weft_arguments_in_job(&signature, args, nargs, names, in);
-    if (!sorted || !weft_team_take(signature.call, in[0], &team, &size))
+    bool sorted = pyweft_arguments_in_job(&signature, args, nargs, names, in);
+    if (!sorted || !pyweft_team_take(signature.call, in[0], &team, &size))
         return NULL;
-    if (!weft_argument_size(signature.call, "channels", in[1], &channels) ||
-        !weft_argument_size(signature.call, "slot_bytes", in[2], &slot_bytes))
+    if (!pyweft_argument_size(signature.call, "channels", in[1], &channels) ||
+        !pyweft_argument_size(signature.call, "slot_bytes", in[2], &slot_bytes))
         channels = 0;
     weft_device_team handle;
     const weft_device_team *address = NULL;
-    WEFT_UNLOCKED(error, shmemx_device_team(team, narrow(channels), narrow(slot_bytes), &handle));
+    PYWEFT_WITHOUT_GIL(error,
+                       shmemx_device_team(team, narrow(channels), narrow(slot_bytes), &handle));
     if (error == 0)
         error = shmemx_device_team_address(&handle, &address);
     if (PyErr_Occurred())
         return NULL;
-    return error ? weft_error_raise(signature.call, error) : make(&handle, address);
+    return error ? pyweft_error_raise(signature.call, error) : make(&handle, address);
 }
 
-PyMethodDef weft_device_team_methods[] = {
-    WEFT_METHOD(device_team,
-                "device_team(team=None, channels=64, slot_bytes=4096)\n--\n\n"
-                "What kernels put, signal, wait and meet by, for the members of a team (None: all\n"
-                "PEs): `channels` of them, which blocks meet by, with slots of `slot_bytes` for\n"
-                "packets (a multiple of 16, or 0). Collective over the team."),
+PyMethodDef pyweft_device_team_methods[] = {
+    PYWEFT_METHOD(
+        device_team,
+        "device_team(team=None, channels=64, slot_bytes=4096)\n--\n\n"
+        "What kernels put, signal, wait and meet by, for the members of a team (None: all\n"
+        "PEs): `channels` of them, which blocks meet by, with slots of `slot_bytes` for\n"
+        "packets (a multiple of 16, or 0). Collective over the team."),
     {NULL, NULL, 0, NULL},
 };
 
-bool weft_device_team_define(PyObject *module) {
-    device_team_type = weft_type_define(module, &spec);
+bool pyweft_device_team_define(PyObject *module) {
+    device_team_type = pyweft_type_define(module, &spec);
     return device_team_type != NULL;
 }

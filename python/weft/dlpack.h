@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The layout in which array libraries show tensors to each other: DLPack, version 1. Only what is
  * read or written here; its specification is github.com/dmlc/dlpack. */
-#ifndef WEFT_PYTHON_DLPACK_H
-#define WEFT_PYTHON_DLPACK_H
+#ifndef PYWEFT_DLPACK_H
+#define PYWEFT_DLPACK_H
 
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #include "dlpack.h"
 
 /* clang-format off */
-static const struct weft_dtype_row rows[] = {
+static const struct pyweft_dtype_row rows[] = {
     {"float32",       4, DLPACK_FLOAT,   "f",  "<f4",  WEFT_F32},
     {"float64",       8, DLPACK_FLOAT,   "d",  "<f8",  WEFT_F64},
     {"float16",       2, DLPACK_FLOAT,   "e",  "<f2",  WEFT_F16},
@@ -27,10 +27,10 @@ static const struct weft_dtype_row rows[] = {
 };
 /* clang-format on */
 #define EACH(ROW) \
-    for (const struct weft_dtype_row *ROW = rows; ROW < rows + sizeof rows / sizeof *rows; ROW++)
+    for (const struct pyweft_dtype_row *ROW = rows; ROW < rows + sizeof rows / sizeof *rows; ROW++)
 
 /* "torch.float32" is float32; Python's own types are as wide as numpy takes them. */
-static const struct weft_dtype_row *find(const char *name) {
+static const struct pyweft_dtype_row *find(const char *name) {
     if (strncmp(name, "torch.", 6) == 0)
         name += 6;
     if (strcmp(name, "float") == 0)
@@ -60,10 +60,10 @@ static PyObject *name_of(PyObject *object) {
     return PyObject_Str(object);
 }
 
-const struct weft_dtype_row *weft_dtype_find(const char *call, PyObject *object) {
+const struct pyweft_dtype_row *pyweft_dtype_find(const char *call, PyObject *object) {
     PyObject *name = name_of(object);
     const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    const struct weft_dtype_row *row = text ? find(text) : NULL;
+    const struct pyweft_dtype_row *row = text ? find(text) : NULL;
     if (!row && !PyErr_Occurred()) {
         char known[320] = "";
         EACH(each)
@@ -75,7 +75,7 @@ const struct weft_dtype_row *weft_dtype_find(const char *call, PyObject *object)
     return row;
 }
 
-const struct weft_dtype_row *weft_dtype_of_dlpack(unsigned code, unsigned bits) {
+const struct pyweft_dtype_row *pyweft_dtype_of_dlpack(unsigned code, unsigned bits) {
     EACH(row)
     if (row->dlpack == code && row->bytes * 8 == bits)
         return row;
@@ -83,7 +83,7 @@ const struct weft_dtype_row *weft_dtype_of_dlpack(unsigned code, unsigned bits) 
 }
 
 /* 'l' and 'L' are as wide as the platform says; "c" and NULL are bytes. */
-const struct weft_dtype_row *weft_dtype_of_format(const char *format, size_t bytes) {
+const struct pyweft_dtype_row *pyweft_dtype_of_format(const char *format, size_t bytes) {
     const char *wide = bytes == 8 ? "qQ" : "iI";
     char plain[3] = {'B', '\0', '\0'};
     if (format && (*format == '@' || *format == '=' || *format == '<'))
@@ -102,7 +102,7 @@ const struct weft_dtype_row *weft_dtype_of_format(const char *format, size_t byt
     return NULL;
 }
 
-const struct weft_dtype_row *weft_dtype_of_typestr(const char *typestr) {
+const struct pyweft_dtype_row *pyweft_dtype_of_typestr(const char *typestr) {
     EACH(row)
     if (row->typestr && strcmp(row->typestr, typestr) == 0)
         return row;

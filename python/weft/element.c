@@ -6,9 +6,9 @@
 #include <string.h>
 #include "dlpack.h"
 
-enum kind { WHOLE, REAL, COMPLEX };
+enum number_kind { WHOLE, REAL, COMPLEX };
 
-static enum kind kind_of(const struct weft_dtype_row *dtype) {
+static enum number_kind kind_of(const struct pyweft_dtype_row *dtype) {
     switch (dtype->dlpack) {
     case DLPACK_INT:
     case DLPACK_UINT:
@@ -23,25 +23,25 @@ static enum kind kind_of(const struct weft_dtype_row *dtype) {
 
 /* --- Floats of 8 and 16 bits ----------------------------------------------------------------- */
 
-struct layout {
+struct float_layout {
     int exponent_bits, mantissa_bits;
     bool finite; /* no infinities, and a single NaN: all ones */
 };
 
-static struct layout layout_of(const struct weft_dtype_row *dtype) {
+static struct float_layout layout_of(const struct pyweft_dtype_row *dtype) {
     switch (dtype->dlpack) {
     case DLPACK_BFLOAT:
-        return (struct layout){8, 7, false};
+        return (struct float_layout){8, 7, false};
     case DLPACK_E4M3FN:
-        return (struct layout){4, 3, true};
+        return (struct float_layout){4, 3, true};
     case DLPACK_E5M2:
-        return (struct layout){5, 2, false};
+        return (struct float_layout){5, 2, false};
     default:
-        return (struct layout){5, 10, false};
+        return (struct float_layout){5, 10, false};
     }
 }
 
-static double unpack(struct layout layout, unsigned bits) {
+static double unpack(struct float_layout layout, unsigned bits) {
     unsigned ones = (1u << layout.exponent_bits) - 1, hidden = 1u << layout.mantissa_bits;
     unsigned exponent = bits >> layout.mantissa_bits & ones, mantissa = bits & (hidden - 1);
     bool negative = bits >> (layout.exponent_bits + layout.mantissa_bits) & 1;
@@ -64,7 +64,7 @@ static uint64_t round_to_even(double value) {
 
 /* Exponent and mantissa lie side by side: a mantissa that is rounded up to the next power of two
  * makes the exponent one greater by itself. */
-static unsigned pack(struct layout layout, double value) {
+static unsigned pack(struct float_layout layout, double value) {
     unsigned ones = (1u << layout.exponent_bits) - 1, hidden = 1u << layout.mantissa_bits;
     unsigned sign = (unsigned)(signbit(value) != 0)
                     << (layout.exponent_bits + layout.mantissa_bits);
@@ -90,13 +90,13 @@ static unsigned pack(struct layout layout, double value) {
 
 typedef __int128 whole; /* every whole number of 64 bits, with and without a sign */
 
-struct number {
-    enum kind kind;
+struct element_number {
+    enum number_kind kind;
     whole whole;
     double real, imaginary;
 };
 
-void weft_element_copy(char *to, const char *from, size_t bytes) {
+void pyweft_element_copy(char *to, const char *from, size_t bytes) {
 #define WHOLE_COPY(TYPE)                                                                \
     __atomic_store_n((TYPE *)to, __atomic_load_n((const TYPE *)from, __ATOMIC_RELAXED), \
                      __ATOMIC_RELAXED)
@@ -117,7 +117,7 @@ void weft_element_copy(char *to, const char *from, size_t bytes) {
 #undef WHOLE_COPY
 }
 
-static whole read_whole(const struct weft_dtype_row *dtype, const char *at) {
+static whole read_whole(const struct pyweft_dtype_row *dtype, const char *at) {
     uint64_t bits = 0;
     memcpy(&bits, at, dtype->bytes);
     if (dtype->dlpack == DLPACK_BOOL)
@@ -126,7 +126,7 @@ static whole read_whole(const struct weft_dtype_row *dtype, const char *at) {
     return dtype->dlpack == DLPACK_INT ? (whole)((int64_t)(bits << unused) >> unused) : (whole)bits;
 }
 
-static double read_real(const struct weft_dtype_row *dtype, size_t bytes, const char *at) {
+static double read_real(const struct pyweft_dtype_row *dtype, size_t bytes, const char *at) {
     float single;
     double value;
     unsigned bits = 0;
@@ -142,7 +142,7 @@ static double read_real(const struct weft_dtype_row *dtype, size_t bytes, const 
     return unpack(layout_of(dtype), bits);
 }
 
-static void write_real(const struct weft_dtype_row *dtype, size_t bytes, double value, char *to) {
+static void write_real(const struct pyweft_dtype_row *dtype, size_t bytes, double value, char *to) {
     float single = (float)value;
     if (bytes == sizeof value)
         memcpy(to, &value, sizeof value);
@@ -154,8 +154,8 @@ static void write_real(const struct weft_dtype_row *dtype, size_t bytes, double 
     }
 }
 
-static struct number read_number(const struct weft_dtype_row *dtype, const char *at) {
-    struct number number = {.kind = kind_of(dtype)};
+static struct element_number read_number(const struct pyweft_dtype_row *dtype, const char *at) {
+    struct element_number number = {.kind = kind_of(dtype)};
     size_t half = dtype->bytes / 2;
     if (number.kind == WHOLE) {
         number.whole = read_whole(dtype, at);
@@ -169,7 +169,7 @@ static struct number read_number(const struct weft_dtype_row *dtype, const char 
     return number;
 }
 
-static bool write_whole(const char *call, const struct weft_dtype_row *dtype, whole value,
+static bool write_whole(const char *call, const struct pyweft_dtype_row *dtype, whole value,
                         char *to) {
     int bits = dtype->dlpack == DLPACK_BOOL ? 1 : 8 * (int)dtype->bytes;
     whole end = (whole)1 << (dtype->dlpack == DLPACK_INT ? bits - 1 : bits);
@@ -187,8 +187,8 @@ static bool write_whole(const char *call, const struct weft_dtype_row *dtype, wh
 }
 
 /* The kinds fit. */
-static bool write_number(const char *call, const struct weft_dtype_row *dtype,
-                         const struct number *number, char *to) {
+static bool write_number(const char *call, const struct pyweft_dtype_row *dtype,
+                         const struct element_number *number, char *to) {
     size_t half = dtype->bytes / 2;
     switch (kind_of(dtype)) {
     case WHOLE:
@@ -203,7 +203,8 @@ static bool write_number(const char *call, const struct weft_dtype_row *dtype,
     }
 }
 
-bool weft_element_check_kinds(const struct weft_dtype_row *to, const struct weft_dtype_row *from) {
+bool pyweft_element_check_kinds(const struct pyweft_dtype_row *to,
+                                const struct pyweft_dtype_row *from) {
     if (kind_of(from) <= kind_of(to))
         return true;
     PyErr_Format(PyExc_TypeError,
@@ -213,18 +214,18 @@ bool weft_element_check_kinds(const struct weft_dtype_row *to, const struct weft
     return false;
 }
 
-bool weft_element_convert(const struct weft_dtype_row *to_dtype, char *to,
-                          const struct weft_dtype_row *from_dtype, const char *from) {
-    struct number number = read_number(from_dtype, from);
+bool pyweft_element_convert(const struct pyweft_dtype_row *to_dtype, char *to,
+                            const struct pyweft_dtype_row *from_dtype, const char *from) {
+    struct element_number number = read_number(from_dtype, from);
     return write_number("Buffer", to_dtype, &number, to);
 }
 
 /* --- Python's numbers ------------------------------------------------------------------------ */
 
-PyObject *weft_element_read(const struct weft_dtype_row *dtype, const char *at) {
-    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
-    weft_element_copy(element, at, dtype->bytes);
-    struct number number = read_number(dtype, element);
+PyObject *pyweft_element_read(const struct pyweft_dtype_row *dtype, const char *at) {
+    _Alignas(16) char element[PYWEFT_ELEMENT_BYTES_MAX];
+    pyweft_element_copy(element, at, dtype->bytes);
+    struct element_number number = read_number(dtype, element);
     if (dtype->dlpack == DLPACK_BOOL)
         return PyBool_FromLong(number.whole != 0);
     if (number.kind == WHOLE)
@@ -234,7 +235,7 @@ PyObject *weft_element_read(const struct weft_dtype_row *dtype, const char *at) 
                                : PyComplex_FromDoubles(number.real, number.imaginary);
 }
 
-static bool refuse(const char *call, const struct weft_dtype_row *dtype, PyObject *object) {
+static bool refuse(const char *call, const struct pyweft_dtype_row *dtype, PyObject *object) {
     static const char *const wanted[] = {"a whole number", "a real number", "a number"};
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
@@ -261,7 +262,7 @@ static bool take_whole(PyObject *object, whole *value) {
 }
 
 /* An object's own conversion to complex is asked by the type complex, which reads texts, too. */
-static bool take_complex(PyObject *object, struct number *number) {
+static bool take_complex(PyObject *object, struct element_number *number) {
     bool text = PyUnicode_Check(object);
     PyObject *found =
         text ? NULL : PyObject_CallFunctionObjArgs((PyObject *)&PyComplex_Type, object, NULL);
@@ -299,9 +300,9 @@ static bool take_real(PyObject *object, double *value) {
     return !PyErr_Occurred();
 }
 
-bool weft_element_make(const char *call, const struct weft_dtype_row *dtype, PyObject *object,
-                       char *to) {
-    struct number number = {.kind = kind_of(dtype)};
+bool pyweft_element_make(const char *call, const struct pyweft_dtype_row *dtype, PyObject *object,
+                         char *to) {
+    struct element_number number = {.kind = kind_of(dtype)};
     bool taken;
     if (number.kind == WHOLE)
         taken = take_whole(object, &number.whole);
@@ -316,7 +317,7 @@ bool weft_element_make(const char *call, const struct weft_dtype_row *dtype, PyO
 
 /* As a double that has the fewest digits of all that become this element; a whole number as it is,
  * lest 448 be shown as 450 where the next ones are 416 and nothing. */
-static double shorten(const struct weft_dtype_row *dtype, size_t bytes, const char *at) {
+static double shorten(const struct pyweft_dtype_row *dtype, size_t bytes, const char *at) {
     double value = read_real(dtype, bytes, at), shorter = value;
     if (fabs(value) < 0x1p53 && (double)(int64_t)value == value)
         return value;
@@ -334,19 +335,19 @@ static double shorten(const struct weft_dtype_row *dtype, size_t bytes, const ch
     return value;
 }
 
-static PyObject *real_text(const struct weft_dtype_row *dtype, size_t bytes, const char *at) {
+static PyObject *real_text(const struct pyweft_dtype_row *dtype, size_t bytes, const char *at) {
     char *text = PyOS_double_to_string(shorten(dtype, bytes, at), 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
     PyObject *found = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
     PyMem_Free(text);
     return found;
 }
 
-PyObject *weft_element_text(const struct weft_dtype_row *dtype, const char *at) {
+PyObject *pyweft_element_text(const struct pyweft_dtype_row *dtype, const char *at) {
     size_t half = dtype->bytes / 2;
     if (kind_of(dtype) == REAL)
         return real_text(dtype, dtype->bytes, at);
     if (kind_of(dtype) == WHOLE) {
-        PyObject *number = weft_element_read(dtype, at),
+        PyObject *number = pyweft_element_read(dtype, at),
                  *text = number ? PyObject_Str(number) : NULL;
         Py_XDECREF(number);
         return text;

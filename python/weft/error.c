@@ -33,8 +33,8 @@ static PyObject *kind(int error, const char *text) {
     }
 }
 
-const char *weft_error_text(int error) {
-    const char *text = error == WEFT_JOB_LOST ? weft_session_loss() : weft_last_error();
+const char *pyweft_error_text(int error) {
+    const char *text = error == PYWEFT_JOB_LOST ? pyweft_session_loss() : weft_last_error();
     return *text ? text : strerror(-error);
 }
 
@@ -47,44 +47,45 @@ static const char *without_name(const char *text, const char *call) {
     return text;
 }
 
-PyObject *weft_error_raise(const char *call, int error) {
-    const char *text = weft_error_text(error);
+PyObject *pyweft_error_raise(const char *call, int error) {
+    const char *text = pyweft_error_text(error);
     return PyErr_Format(kind(error, text), "%s: %s", call, without_name(text, call));
 }
 
 /* --- Lines of the library -------------------------------------------------------------------- */
 
-static _Thread_local struct weft_told *listener;
+static _Thread_local struct pyweft_capture *capturing;
 
 static int keep(const char *line) {
-    if (!listener)
+    if (!capturing)
         return false;
-    size_t length = strlen(listener->text);
-    snprintf(listener->text + length, sizeof listener->text - length, "%s%s", length ? "; " : "",
+    size_t length = strlen(capturing->text);
+    snprintf(capturing->text + length, sizeof capturing->text - length, "%s%s", length ? "; " : "",
              line);
     return true;
 }
 
-void weft_told_begin(struct weft_told *told) {
-    told->text[0] = '\0';
+void pyweft_capture_begin(struct pyweft_capture *captured) {
+    captured->text[0] = '\0';
     shmemx_set_log_handler(keep);
-    listener = told;
+    capturing = captured;
 }
 
-void weft_told_end(struct weft_told *told, int error) {
-    listener = NULL;
-    if (!error && *told->text)
-        fprintf(stderr, "weft: %s\n", told->text);
+void pyweft_capture_end(struct pyweft_capture *captured, int error) {
+    capturing = NULL;
+    if (!error && *captured->text)
+        fprintf(stderr, "weft: %s\n", captured->text);
 }
 
-PyObject *weft_error_raise_told(const char *call, int error, const struct weft_told *told) {
-    if (!*told->text || error == WEFT_JOB_LOST)
-        return weft_error_raise(call, error);
-    return PyErr_Format(kind(error, told->text), "%s: %s", call, told->text);
+PyObject *pyweft_error_raise_captured(const char *call, int error,
+                                      const struct pyweft_capture *captured) {
+    if (!*captured->text || error == PYWEFT_JOB_LOST)
+        return pyweft_error_raise(call, error);
+    return PyErr_Format(kind(error, captured->text), "%s: %s", call, captured->text);
 }
 
-PyObject *weft_error_result(const char *call, int error) {
+PyObject *pyweft_error_result(const char *call, int error) {
     if (error)
-        return weft_error_raise(call, error);
+        return pyweft_error_raise(call, error);
     Py_RETURN_NONE;
 }

@@ -5,43 +5,43 @@
 #include "session.h"
 #include "vectors.h"
 
-static bool check_shares(const struct weft_vectors *v) {
+static bool check_shares(const struct pyweft_vectors *v) {
     if (v->source.nelems % (size_t)v->on.size == 0)
-        return weft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
-                                       "as many as source has");
+        return pyweft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
+                                         "as many as source has");
     PyErr_Format(PyExc_ValueError,
                  "%s: argument source has %zu elements, which %d members cannot share alike",
                  v->on.call, v->source.nelems, v->on.size);
     return false;
 }
 
-static int all_to_all_of(const struct weft_vectors *v, weft_dtype dtype) {
+static int all_to_all_of(const struct pyweft_vectors *v, weft_dtype dtype) {
     return weft_all_to_all(v->on.team, v->dest.data, v->source.data,
                            v->source.nelems / (size_t)v->on.size, dtype, v->on.stream);
 }
 
-WEFT_FUNCTION(all_to_all) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(all_to_all) {
+    static const struct pyweft_signature signature = {
         "all_to_all", 2, 2, {"dest", "source", "team", "stream"}};
-    struct weft_vectors v = {.on.call = signature.call};
+    struct pyweft_vectors v = {.on.call = signature.call};
     PyObject *in[4];
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[2], in[3]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[2], in[3]))
         return NULL;
-    right = right && weft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
-    return weft_vectors_run(&v, right, all_to_all_of);
+    right = right && pyweft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
+    return pyweft_vectors_run(&v, right, all_to_all_of);
 }
 
 /* --- all_to_alls ----------------------------------------------------------------------------- */
 
 /* Elements of each part, `dst` elements apart in dest and `sst` in source. */
-struct strided {
+struct part_strides {
     size_t nelems, dst, sst;
 };
 
 /* By the size of an element alone. */
-static int move_strided(const struct weft_vectors *v, const struct strided *strided) {
+static int move_strided(const struct pyweft_vectors *v, const struct part_strides *strided) {
 #define MOVE(BYTES, NAME)                                                                         \
     case BYTES:                                                                                   \
         return shmem_##NAME##_alltoalls(v->on.team, (void *)v->dest.data, (void *)v->source.data, \
@@ -56,17 +56,18 @@ static int move_strided(const struct weft_vectors *v, const struct strided *stri
 }
 
 /* How many elements a part may have, `stride` apart, where all parts lie in the array. */
-static size_t elements_in(const struct weft_array *array, size_t stride, int parts) {
+static size_t elements_in(const struct pyweft_array *array, size_t stride, int parts) {
     return array->nelems == 0 ? 0 : ((array->nelems - 1) / stride + 1) / (size_t)parts;
 }
 
 /* From the first element to the last. */
-static size_t extent(const struct weft_vectors *v, size_t nelems, size_t stride) {
+static size_t extent(const struct pyweft_vectors *v, size_t nelems, size_t stride) {
     size_t all = nelems * (size_t)v->on.size;
     return all == 0 ? 0 : ((all - 1) * stride + 1) * v->dest.dtype->bytes;
 }
 
-static bool check_strided(const struct weft_vectors *v, struct strided *strided, PyObject *nelems) {
+static bool check_strided(const struct pyweft_vectors *v, struct part_strides *strided,
+                          PyObject *nelems) {
     const char *call = v->on.call;
     if (strided->dst == 0 || strided->sst == 0) {
         PyErr_Format(PyExc_ValueError, "%s: argument %s is 0: pass 1 or more", call,
@@ -79,7 +80,7 @@ static bool check_strided(const struct weft_vectors *v, struct strided *strided,
     strided->nelems = most;
     if (!nelems || nelems == Py_None)
         return true;
-    if (!weft_argument_size(call, "nelems", nelems, &strided->nelems))
+    if (!pyweft_argument_size(call, "nelems", nelems, &strided->nelems))
         return false;
     if (strided->nelems <= most)
         return true;
@@ -90,35 +91,36 @@ static bool check_strided(const struct weft_vectors *v, struct strided *strided,
     return false;
 }
 
-static bool take_strided(struct weft_vectors *v, struct strided *strided, PyObject *const *in) {
-    return weft_vectors_take(v, in[0], in[1]) &&
-           weft_argument_size(v->on.call, "dst", in[2], &strided->dst) &&
-           weft_argument_size(v->on.call, "sst", in[3], &strided->sst) &&
+static bool take_strided(struct pyweft_vectors *v, struct part_strides *strided,
+                         PyObject *const *in) {
+    return pyweft_vectors_take(v, in[0], in[1]) &&
+           pyweft_argument_size(v->on.call, "dst", in[2], &strided->dst) &&
+           pyweft_argument_size(v->on.call, "sst", in[3], &strided->sst) &&
            check_strided(v, strided, in[4]) &&
-           weft_vectors_check_symmetric(v, extent(v, strided->nelems, strided->dst),
-                                        extent(v, strided->nelems, strided->sst), false);
+           pyweft_vectors_check_symmetric(v, extent(v, strided->nelems, strided->dst),
+                                          extent(v, strided->nelems, strided->sst), false);
 }
 
-WEFT_FUNCTION(all_to_alls) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(all_to_alls) {
+    static const struct pyweft_signature signature = {
         "all_to_alls", 2, 5, {"dest", "source", "dst", "sst", "nelems", "team"}};
-    struct weft_vectors v = {.on.call = signature.call};
-    struct strided strided = {.dst = 1, .sst = 1};
+    struct pyweft_vectors v = {.on.call = signature.call};
+    struct part_strides strided = {.dst = 1, .sst = 1};
     PyObject *in[6];
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[5], NULL))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[5], NULL))
         return NULL;
     right = right && take_strided(&v, &strided, in);
     const int64_t numbers[] = {(int64_t)strided.nelems, (int64_t)strided.dst, (int64_t)strided.sst};
-    struct weft_shown *shown =
-        weft_vectors_agree(&v, right, WEFT_SHOWN_ALL_TO_ALLS, numbers, 3, NULL);
+    struct pyweft_proposal *proposals =
+        pyweft_vectors_agree(&v, right, PYWEFT_CALL_ALL_TO_ALLS, numbers, 3, NULL);
     int error = 0;
-    if (!shown)
+    if (!proposals)
         return NULL;
-    PyMem_Free(shown);
-    WEFT_UNLOCKED(error, move_strided(&v, &strided));
-    return weft_vectors_close(&v, error);
+    PyMem_Free(proposals);
+    PYWEFT_WITHOUT_GIL(error, move_strided(&v, &strided));
+    return pyweft_vectors_close(&v, error);
 }
 
 /* --- all_to_allv ----------------------------------------------------------------------------- */
@@ -131,17 +133,17 @@ struct parts {
 
 static bool take_parts(struct parts *parts, const char *call, const char *const *names,
                        PyObject *nelems, PyObject *offsets, size_t count) {
-    parts->nelems = weft_argument_sizes(call, names[0], nelems, count);
+    parts->nelems = pyweft_argument_sizes(call, names[0], nelems, count);
     if (!parts->nelems)
         return false;
     if (!offsets || offsets == Py_None)
         return true;
-    parts->offsets = weft_argument_sizes(call, names[1], offsets, count);
+    parts->offsets = pyweft_argument_sizes(call, names[1], offsets, count);
     return parts->offsets != NULL;
 }
 
 static bool check_parts(const struct parts *parts, const char *call, const char *name,
-                        const struct weft_array *array, size_t count) {
+                        const struct pyweft_array *array, size_t count) {
     size_t next = 0;
     for (size_t i = 0; i < count; i++) {
         size_t begin = parts->offsets ? parts->offsets[i] : next;
@@ -163,18 +165,18 @@ static void drop_parts(struct parts *parts) {
     PyMem_Free(parts->offsets);
 }
 
-struct exchange {
-    struct weft_vectors v;
+struct exchange_parts {
+    struct pyweft_vectors v;
     struct parts dest, source;
     size_t nparts;
 };
 
-static bool take_exchange(struct exchange *exchange, PyObject *const *in) {
+static bool take_exchange(struct exchange_parts *exchange, PyObject *const *in) {
     static const char *const dest[] = {"dest_nelems", "dest_offsets"};
     static const char *const source[] = {"source_nelems", "source_offsets"};
     const char *call = exchange->v.on.call;
-    if (!weft_vectors_take(&exchange->v, in[0], in[1]) ||
-        !weft_argument_size(call, "nparts", in[6], &exchange->nparts))
+    if (!pyweft_vectors_take(&exchange->v, in[0], in[1]) ||
+        !pyweft_argument_size(call, "nparts", in[6], &exchange->nparts))
         return false;
     if (exchange->nparts < 1 || exchange->nparts > 1 << 20) {
         PyErr_Format(PyExc_ValueError, "%s: argument nparts is %zu: pass 1 or more", call,
@@ -188,33 +190,34 @@ static bool take_exchange(struct exchange *exchange, PyObject *const *in) {
            check_parts(&exchange->source, call, "source", &exchange->v.source, count);
 }
 
-WEFT_FUNCTION(all_to_allv) {
-    static const struct weft_signature signature = {"all_to_allv",
-                                                    4,
-                                                    4,
-                                                    {"dest", "source", "dest_nelems",
-                                                     "source_nelems", "dest_offsets",
-                                                     "source_offsets", "nparts", "team", "stream"}};
-    struct exchange exchange = {.v.on.call = signature.call, .nparts = 1};
-    struct weft_vectors *v = &exchange.v;
+PYWEFT_FUNCTION(all_to_allv) {
+    static const struct pyweft_signature signature = {
+        "all_to_allv",
+        4,
+        4,
+        {"dest", "source", "dest_nelems", "source_nelems", "dest_offsets", "source_offsets",
+         "nparts", "team", "stream"}};
+    struct exchange_parts exchange = {.v.on.call = signature.call, .nparts = 1};
+    struct pyweft_vectors *v = &exchange.v;
     PyObject *in[9];
     int error;
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&v->on, in[7], in[8]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v->on, in[7], in[8]))
         return NULL;
     right = right && take_exchange(&exchange, in);
-    WEFT_UNLOCKED(error, weft_all_to_allv(
-                             v->on.team, v->dest.data, exchange.dest.nelems, exchange.dest.offsets,
-                             v->source.data, exchange.source.nelems, exchange.source.offsets,
-                             exchange.nparts, weft_vectors_type(v, right), v->on.stream));
+    PYWEFT_WITHOUT_GIL(error, weft_all_to_allv(v->on.team, v->dest.data, exchange.dest.nelems,
+                                               exchange.dest.offsets, v->source.data,
+                                               exchange.source.nelems, exchange.source.offsets,
+                                               exchange.nparts, pyweft_vectors_type(v, right),
+                                               v->on.stream));
     drop_parts(&exchange.dest);
     drop_parts(&exchange.source);
-    return weft_vectors_close(v, error);
+    return pyweft_vectors_close(v, error);
 }
 
-PyMethodDef weft_exchange_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_exchange_methods[] = {
+    PYWEFT_METHOD(
         all_to_alls,
         "all_to_alls(dest, source, dst=1, sst=1, nelems=None, *, team=None)\n--\n\n"
         "dest[(r * nelems + i) * dst] is source[(rank * nelems + i) * sst] of the member of rank\n"
@@ -224,13 +227,13 @@ PyMethodDef weft_exchange_methods[] = {
         "objects on all members and apart. A wrong argument on one member is a ValueError on\n"
         "all, and nothing has been written then. RuntimeError: before init(), after finalize(),\n"
         "a peer that failed."),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         all_to_all,
         "all_to_all(dest, source, *, team=None, stream=None)\n--\n\n"
         "Both have a part for each member, one behind the other, all of one size: part r of\n"
         "dest is this member's part of rank r's source. They may not overlap.\n\n"
         "Collective over the team; a wrong argument on one member is a ValueError on all."),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         all_to_allv,
         "all_to_allv(dest, source, dest_nelems, source_nelems, *, dest_offsets=None,\n"
         "            source_offsets=None, nparts=1, team=None, stream=None)\n--\n\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a Buffer shows to other libraries: the buffer protocol, DLPack, __cuda_array_interface__.
- * Whoever is shown the memory keeps it, also when the Buffer is freed or the job is over. */
+ * Whoever is exported the memory keeps it, also when the Buffer is freed or the job is over. */
 #include <stdlib.h>
 #include "argument.h"
 #include "buffer.h"
@@ -8,27 +8,28 @@
 
 /* --- The buffer protocol --------------------------------------------------------------------- */
 
-struct shown {
-    struct weft_memory *memory;
-    Py_ssize_t shape[WEFT_DIMS_MAX], strides[WEFT_DIMS_MAX];
+struct exported_view {
+    struct pyweft_memory *memory;
+    Py_ssize_t shape[PYWEFT_DIMS_MAX], strides[PYWEFT_DIMS_MAX];
 };
 
 /* Of the orders that a taker may ask for, elements that lie as in C are in all but Fortran's. */
-static bool fits_layout(const struct weft_part *part, int flags) {
+static bool fits_layout(const struct pyweft_part *part, int flags) {
     const int fortran = PyBUF_F_CONTIGUOUS & ~PyBUF_STRIDES;
     const int any = (PyBUF_C_CONTIGUOUS | PyBUF_ANY_CONTIGUOUS) & ~PyBUF_STRIDES;
     bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     if (strided && (flags & fortran))
-        return part->ndim <= 1 && weft_part_contiguous(part);
-    return (strided && !(flags & any)) || weft_part_contiguous(part);
+        return part->ndim <= 1 && pyweft_part_contiguous(part);
+    return (strided && !(flags & any)) || pyweft_part_contiguous(part);
 }
 
-static bool check_shown(const struct weft_buffer *buffer, int flags) {
-    if (!weft_memory_check(buffer->memory, "Buffer", "this Buffer"))
+static bool check_shown(const struct pyweft_buffer *buffer, int flags) {
+    if (!pyweft_memory_check(buffer->memory, "Buffer", "this Buffer"))
         return false;
     if (buffer->memory->space == SHMEMX_SPACE_DEVICE)
-        PyErr_SetString(PyExc_BufferError, "Buffer: memory of a GPU cannot be shown to processors: "
-                                           "use DLPack or __cuda_array_interface__");
+        PyErr_SetString(PyExc_BufferError,
+                        "Buffer: memory of a GPU cannot be exported to processors: "
+                        "use DLPack or __cuda_array_interface__");
     else if (!buffer->dtype->format && (flags & PyBUF_FORMAT))
         PyErr_Format(PyExc_BufferError,
                      "Buffer: the buffer protocol has no format for %s: use DLPack, or "
@@ -42,21 +43,22 @@ static bool check_shown(const struct weft_buffer *buffer, int flags) {
     return !PyErr_Occurred();
 }
 
-int weft_buffer_get(PyObject *self, Py_buffer *view, int flags) {
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
+int pyweft_buffer_get(PyObject *self, Py_buffer *view, int flags) {
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     view->obj = NULL;
-    struct shown *shown = check_shown(buffer, flags) ? malloc(sizeof *shown) : NULL;
-    if (!shown) {
+    struct exported_view *exported = check_shown(buffer, flags) ? malloc(sizeof *exported) : NULL;
+    if (!exported) {
         if (!PyErr_Occurred())
             PyErr_NoMemory();
         return -1;
     }
-    shown->memory = buffer->memory;
+    exported->memory = buffer->memory;
     for (int i = 0; i < buffer->part.ndim; i++) {
-        shown->shape[i] = (Py_ssize_t)buffer->part.shape[i];
-        shown->strides[i] = (Py_ssize_t)(buffer->part.strides[i] * (int64_t)buffer->dtype->bytes);
+        exported->shape[i] = (Py_ssize_t)buffer->part.shape[i];
+        exported->strides[i] =
+            (Py_ssize_t)(buffer->part.strides[i] * (int64_t)buffer->dtype->bytes);
     }
-    weft_memory_view(buffer->memory);
+    pyweft_memory_view(buffer->memory);
     *view = (Py_buffer){
         .buf = buffer->part.data,
         .obj = Py_NewRef(self),
@@ -65,18 +67,18 @@ int weft_buffer_get(PyObject *self, Py_buffer *view, int flags) {
         .readonly = buffer->memory->readonly,
         .ndim = buffer->part.ndim,
         .format = flags & PyBUF_FORMAT ? (char *)buffer->dtype->format : NULL,
-        .shape = flags & PyBUF_ND ? shown->shape : NULL,
-        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shown->strides : NULL,
-        .internal = shown,
+        .shape = flags & PyBUF_ND ? exported->shape : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? exported->strides : NULL,
+        .internal = exported,
     };
     return 0;
 }
 
-void weft_buffer_release(PyObject *self, Py_buffer *view) {
-    struct shown *shown = view->internal;
+void pyweft_buffer_release(PyObject *self, Py_buffer *view) {
+    struct exported_view *exported = view->internal;
     (void)self;
-    weft_memory_unview(shown->memory);
-    free(shown);
+    pyweft_memory_unview(exported->memory);
+    free(exported);
 }
 
 /* --- numpy ----------------------------------------------------------------------------------- */
@@ -93,8 +95,8 @@ static PyObject *import_numpy(void) {
     return numpy;
 }
 
-/* By way of a memoryview, whose exception says what cannot be shown. */
-PyObject *weft_buffer_numpy(PyObject *self, PyObject *unused) {
+/* By way of a memoryview, whose exception says what cannot be exported. */
+PyObject *pyweft_buffer_numpy(PyObject *self, PyObject *unused) {
     (void)unused;
     PyObject *view = PyMemoryView_FromObject(self), *numpy = view ? import_numpy() : NULL;
     PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", view) : NULL;
@@ -104,28 +106,28 @@ PyObject *weft_buffer_numpy(PyObject *self, PyObject *unused) {
 }
 
 /* numpy asks so for what the buffer protocol does not show, and hears why. */
-PyObject *weft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                            PyObject *names) {
+PyObject *pyweft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                              PyObject *names) {
     (void)args;
     (void)nargs;
     (void)names;
-    return weft_buffer_numpy(self, NULL);
+    return pyweft_buffer_numpy(self, NULL);
 }
 
 /* --- DLPack ---------------------------------------------------------------------------------- */
 
-/* Both forms, of which one is shown. It outlives the Buffer, and goes without the GIL. */
+/* Both forms, of which one is exported. It outlives the Buffer, and goes without the GIL. */
 struct export {
     union {
         struct dlpack_managed managed;
         struct dlpack_versioned versioned;
     };
-    struct weft_memory *memory;
-    int64_t shape[WEFT_DIMS_MAX], strides[WEFT_DIMS_MAX];
+    struct pyweft_memory *memory;
+    int64_t shape[PYWEFT_DIMS_MAX], strides[PYWEFT_DIMS_MAX];
 };
 
 static void drop_export(struct export *export) {
-    weft_memory_unview(export->memory);
+    pyweft_memory_unview(export->memory);
     free(export);
 }
 
@@ -148,21 +150,21 @@ static void end_versioned(PyObject *capsule) {
         delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
 }
 
-static struct dlpack_device device_of(const struct weft_buffer *buffer) {
+static struct dlpack_device device_of(const struct pyweft_buffer *buffer) {
     int gpu = buffer->memory->gpu;
     return (struct dlpack_device){gpu < 0 ? DLPACK_CPU : DLPACK_CUDA, gpu < 0 ? 0 : gpu};
 }
 
 /* The first dimension that goes backwards, or -1: takers of DLPack and __cuda_array_interface__,
  * torch among them, count on strides that are not negative, and some do not look. */
-static int find_reversed(const struct weft_part *part) {
+static int find_reversed(const struct pyweft_part *part) {
     for (int i = 0; i < part->ndim; i++)
         if (part->nelems > 1 && part->shape[i] > 1 && part->strides[i] < 0)
             return i;
     return -1;
 }
 
-static bool check_strides(const struct weft_part *part) {
+static bool check_strides(const struct pyweft_part *part) {
     int dim = find_reversed(part);
     if (dim >= 0)
         PyErr_Format(PyExc_BufferError,
@@ -174,7 +176,7 @@ static bool check_strides(const struct weft_part *part) {
 }
 
 static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
-                        const struct weft_buffer *buffer) {
+                        const struct pyweft_buffer *buffer) {
     if (!check_strides(&buffer->part))
         return false;
     for (int i = 0; i < buffer->part.ndim; i++) {
@@ -192,7 +194,7 @@ static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
     return true;
 }
 
-static PyObject *make_capsule(struct weft_buffer *buffer, bool versioned) {
+static PyObject *make_capsule(struct pyweft_buffer *buffer, bool versioned) {
     struct export *export = calloc(1, sizeof *export);
     if (!export)
         return PyErr_NoMemory();
@@ -211,7 +213,7 @@ static PyObject *make_capsule(struct weft_buffer *buffer, bool versioned) {
         export->managed.deleter = delete_managed;
     }
     export->memory = buffer->memory;
-    weft_memory_view(buffer->memory);
+    pyweft_memory_view(buffer->memory);
     PyObject *capsule = PyCapsule_New(export, versioned ? "dltensor_versioned" : "dltensor",
                                       versioned ? end_versioned : end_managed);
     if (!capsule)
@@ -222,8 +224,8 @@ static PyObject *make_capsule(struct weft_buffer *buffer, bool versioned) {
 /* Two numbers in a tuple. */
 static bool read_pair(const char *name, PyObject *object, int *first, int *second) {
     if (PyTuple_Check(object) && PyTuple_Size(object) == 2)
-        return weft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 0), first) &&
-               weft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 1), second);
+        return pyweft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 0), first) &&
+               pyweft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 1), second);
     PyErr_Format(PyExc_TypeError,
                  "Buffer.__dlpack__: argument %s is %R: pass None or a tuple of two numbers", name,
                  object);
@@ -239,7 +241,7 @@ static bool read_version(PyObject *object, bool *versioned) {
     return true;
 }
 
-static bool check_wanted(const struct weft_buffer *buffer, PyObject *device, PyObject *copy) {
+static bool check_wanted(const struct pyweft_buffer *buffer, PyObject *device, PyObject *copy) {
     struct dlpack_device lies = device_of(buffer);
     int wanted_type, wanted_id;
     if (copy == Py_True) {
@@ -259,15 +261,15 @@ static bool check_wanted(const struct weft_buffer *buffer, PyObject *device, PyO
     return false;
 }
 
-PyObject *weft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                             PyObject *names) {
-    static const struct weft_signature signature = {
+PyObject *pyweft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *names) {
+    static const struct pyweft_signature signature = {
         "Buffer.__dlpack__", 0, 1, {"stream", "max_version", "dl_device", "copy"}};
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     PyObject *in[4];
     bool versioned;
-    if (!weft_memory_check(buffer->memory, "Buffer.__dlpack__", "this Buffer") ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!pyweft_memory_check(buffer->memory, "Buffer.__dlpack__", "this Buffer") ||
+        !pyweft_arguments_sort(&signature, args, nargs, names, in) ||
         !read_version(in[1], &versioned) || !check_wanted(buffer, in[2], in[3]))
         return NULL;
     if (!versioned && buffer->memory->readonly)
@@ -276,8 +278,8 @@ PyObject *weft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n
     return make_capsule(buffer, versioned);
 }
 
-PyObject *weft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
-    struct dlpack_device lies = device_of((struct weft_buffer *)self);
+PyObject *pyweft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
+    struct dlpack_device lies = device_of((struct pyweft_buffer *)self);
     (void)unused;
     return Py_BuildValue("(ii)", lies.type, lies.id);
 }
@@ -285,9 +287,9 @@ PyObject *weft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
 /* --- __cuda_array_interface__ ---------------------------------------------------------------- */
 
 /* None: as in C. */
-static PyObject *byte_strides(const struct weft_buffer *buffer) {
-    const struct weft_part *part = &buffer->part;
-    if (weft_part_contiguous(part))
+static PyObject *byte_strides(const struct pyweft_buffer *buffer) {
+    const struct pyweft_part *part = &buffer->part;
+    if (pyweft_part_contiguous(part))
         return Py_NewRef(Py_None);
     PyObject *strides = PyTuple_New(part->ndim);
     for (int i = 0; strides && i < part->ndim; i++) {
@@ -299,15 +301,15 @@ static PyObject *byte_strides(const struct weft_buffer *buffer) {
 }
 
 /* Takers say nothing when they are done, but most keep the Buffer: it alone decides then. */
-PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
+PyObject *pyweft_buffer_cuda_array_interface(PyObject *self, void *unused) {
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     (void)unused;
     if (buffer->memory->space != SHMEMX_SPACE_DEVICE || !buffer->dtype->typestr)
         return PyErr_Format(PyExc_AttributeError,
                             "__cuda_array_interface__: this Buffer is of %s in memory of the %s",
                             buffer->dtype->name,
                             buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host");
-    if (!weft_memory_check(buffer->memory, "Buffer.__cuda_array_interface__", "this Buffer"))
+    if (!pyweft_memory_check(buffer->memory, "Buffer.__cuda_array_interface__", "this Buffer"))
         return NULL;
     int dim = find_reversed(&buffer->part);
     if (dim >= 0)
@@ -316,7 +318,7 @@ PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
                             "and takers do not go backwards: pass the Buffer in its own order",
                             dim);
     void *begin = buffer->part.nelems ? buffer->part.data : NULL; /* the protocol's rule */
-    PyObject *shape = weft_part_shape(&buffer->part), *strides = byte_strides(buffer);
+    PyObject *shape = pyweft_part_shape(&buffer->part), *strides = byte_strides(buffer);
     if (!shape || !strides) {
         Py_XDECREF(shape);
         Py_XDECREF(strides);

@@ -6,41 +6,42 @@
 #include "session.h"
 #include "team.h"
 
-WEFT_FUNCTION(pe_accessible) {
-    static const struct weft_signature signature = {"pe_accessible", 1, 1, {"pe"}};
+PYWEFT_FUNCTION(pe_accessible) {
+    static const struct pyweft_signature signature = {"pe_accessible", 1, 1, {"pe"}};
     PyObject *in[1];
     int pe;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_int(signature.call, "pe", in[0], &pe))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_int(signature.call, "pe", in[0], &pe))
         return NULL;
     return PyBool_FromLong(shmem_pe_accessible(pe));
 }
 
-static bool is_accessible(const struct weft_array *array, int pe) {
+static bool is_accessible(const struct pyweft_array *array, int pe) {
     return array->bytes == 0 || (shmem_addr_accessible(array->data, pe) &&
                                  shmem_addr_accessible(array->data + array->bytes - 1, pe));
 }
 
-WEFT_FUNCTION(addr_accessible) {
-    static const struct weft_signature signature = {"addr_accessible", 2, 2, {"array", "pe"}};
-    struct weft_array array = {0};
+PYWEFT_FUNCTION(addr_accessible) {
+    static const struct pyweft_signature signature = {"addr_accessible", 2, 2, {"array", "pe"}};
+    struct pyweft_array array = {0};
     PyObject *in[2], *result = NULL;
     int pe;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
-    if (weft_argument_int(signature.call, "pe", in[1], &pe) &&
-        weft_array_take(&array, signature.call, "array", in[0], WEFT_ARRAY_READ, WEFT_STREAM_HOST))
+    if (pyweft_argument_int(signature.call, "pe", in[1], &pe) &&
+        pyweft_array_take(&array, signature.call, "array", in[0], PYWEFT_ARRAY_READ,
+                          WEFT_STREAM_HOST))
         result = PyBool_FromLong(shmem_pe_accessible(pe) && is_accessible(&array, pe));
-    weft_array_drop(&array);
+    pyweft_array_drop(&array);
     return result;
 }
 
 /* The PE of a team's rank, or -1 with ValueError. */
 static int world_pe(const char *call, shmem_team_t team, int size, PyObject *object) {
     int pe;
-    if (!weft_argument_int(call, "pe", object, &pe))
+    if (!pyweft_argument_int(call, "pe", object, &pe))
         return -1;
     if (pe >= 0 && pe < size)
         return shmem_team_translate_pe(team, pe, SHMEM_TEAM_WORLD);
@@ -49,32 +50,32 @@ static int world_pe(const char *call, shmem_team_t team, int size, PyObject *obj
     return -1;
 }
 
-WEFT_FUNCTION(ptr) {
-    static const struct weft_signature signature = {"ptr", 2, 2, {"array", "pe", "team"}};
-    struct weft_array array = {0};
+PYWEFT_FUNCTION(ptr) {
+    static const struct pyweft_signature signature = {"ptr", 2, 2, {"array", "pe", "team"}};
+    struct pyweft_array array = {0};
     shmem_team_t team;
     PyObject *in[3], *result = NULL;
     int size, pe;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_team_take(signature.call, in[2], &team, &size) ||
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_team_take(signature.call, in[2], &team, &size) ||
         (pe = world_pe(signature.call, team, size, in[1])) < 0)
         return NULL;
-    if (weft_array_take(&array, signature.call, "array", in[0], WEFT_ARRAY_READ,
-                        WEFT_STREAM_HOST) &&
-        weft_array_check_symmetric(signature.call, "array", &array, pe)) {
+    if (pyweft_array_take(&array, signature.call, "array", in[0], PYWEFT_ARRAY_READ,
+                          WEFT_STREAM_HOST) &&
+        pyweft_array_check_symmetric(signature.call, "array", &array, pe)) {
         void *there =
             shmemx_ptr(array.device < 0 ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE, array.data, pe);
         result = there ? PyLong_FromVoidPtr(there) : Py_NewRef(Py_None);
     }
-    weft_array_drop(&array);
+    pyweft_array_drop(&array);
     return result;
 }
 
 static PyObject *network(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    if (!weft_session_check("network"))
+    if (!pyweft_session_check("network"))
         return NULL;
     const char *interface = shmemx_network();
     return interface ? PyUnicode_DecodeFSDefault(interface) : Py_NewRef(Py_None);
@@ -96,17 +97,17 @@ static PyObject *info_get_name(PyObject *self, PyObject *unused) {
     return PyUnicode_FromString(name);
 }
 
-PyMethodDef weft_info_methods[] = {
-    WEFT_METHOD(pe_accessible,
-                "pe_accessible(pe)\n--\n\n"
-                "Whether there is a PE of this number, whose memory can be reached.\n\n"
-                "TypeError: no number. RuntimeError: before init(), after finalize()."),
-    WEFT_METHOD(
+PyMethodDef pyweft_info_methods[] = {
+    PYWEFT_METHOD(pe_accessible,
+                  "pe_accessible(pe)\n--\n\n"
+                  "Whether there is a PE of this number, whose memory can be reached.\n\n"
+                  "TypeError: no number. RuntimeError: before init(), after finalize()."),
+    PYWEFT_METHOD(
         addr_accessible,
         "addr_accessible(array, pe)\n--\n\n"
         "Whether the array is symmetric memory, of which PE pe has a copy that calls reach.\n\n"
         "TypeError: no array. RuntimeError: before init(), after finalize()."),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         ptr, "ptr(array, pe, *, team=None)\n--\n\n"
              "The address, as a number, by which this PE (its GPU, for memory of GPUs) loads\n"
              "and stores PE pe's copy of the symmetric array; None where it cannot. With a\n"

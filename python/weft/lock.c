@@ -13,7 +13,7 @@
 struct held {
     struct held *next;
     long *lock;
-    struct weft_memory *memory; /* NULL: C's own */
+    struct pyweft_memory *memory; /* NULL: C's own */
     unsigned long thread;
     unsigned session;
 };
@@ -22,12 +22,12 @@ static struct held *all; /* changed with the GIL */
 
 static void drop(struct held *held) {
     if (held->memory)
-        weft_memory_drop(held->memory);
+        pyweft_memory_drop(held->memory);
     PyMem_Free(held);
 }
 
 static bool is_over(const struct held *held) {
-    return held->session != weft_session.number || (held->memory && held->memory->gone);
+    return held->session != pyweft_session.number || (held->memory && held->memory->gone);
 }
 
 /* Where the lock's entry is, or would be. Takes out those whose lock is gone. */
@@ -49,19 +49,19 @@ static struct held *enter(long *lock) {
         PyErr_NoMemory();
         return NULL;
     }
-    *held = (struct held){NULL, lock, weft_memory_find(lock), PyThread_get_thread_ident(),
-                          weft_session.number};
+    *held = (struct held){NULL, lock, pyweft_memory_find(lock), PyThread_get_thread_ident(),
+                          pyweft_session.number};
     if (held->memory)
-        weft_memory_hold(held->memory);
+        pyweft_memory_hold(held->memory);
     return held;
 }
 
-static bool take(struct weft_array *array, const char *call, PyObject *object) {
-    if (!weft_array_take(array, call, "lock", object, WEFT_ARRAY_WRITTEN, WEFT_STREAM_HOST))
+static bool take(struct pyweft_array *array, const char *call, PyObject *object) {
+    if (!pyweft_array_take(array, call, "lock", object, PYWEFT_ARRAY_WRITTEN, WEFT_STREAM_HOST))
         return false;
     if (strcmp(array->dtype->name, "int64") == 0 && array->nelems == 1 && array->device < 0 &&
         (uintptr_t)array->data % sizeof(long) == 0)
-        return weft_array_check_symmetric(call, "lock", array, weft_session.pe);
+        return pyweft_array_check_symmetric(call, "lock", array, pyweft_session.pe);
     PyErr_Format(PyExc_ValueError,
                  "%s: argument lock has %zu elements of %s%s: pass one element of int64 in memory "
                  "of the host, such as weft.zeros(1, 'int64')",
@@ -79,13 +79,13 @@ static int set_now(long *lock) {
 
 static int set_unlocked(long *lock) {
     int error;
-    WEFT_UNLOCKED(error, set_now(lock));
+    PYWEFT_WITHOUT_GIL(error, set_now(lock));
     return error;
 }
 
 static int test_held(long *lock, bool *set) {
     int error;
-    WEFT_HELD(error, (*set = shmem_test_lock(lock) == 0, 0));
+    PYWEFT_WITH_GIL(error, (*set = shmem_test_lock(lock) == 0, 0));
     return error;
 }
 
@@ -96,7 +96,7 @@ static int clear_now(long *lock) {
 
 static int clear_unlocked(long *lock) {
     int error;
-    WEFT_UNLOCKED(error, clear_now(lock));
+    PYWEFT_WITHOUT_GIL(error, clear_now(lock));
     return error;
 }
 
@@ -116,7 +116,7 @@ static PyObject *set_or_test(const char *call, long *lock, bool waits) {
     int error = waits ? set_unlocked(lock) : test_held(lock, &set);
     if (error || !set) {
         drop(held);
-        return error ? weft_error_raise(call, error) : Py_NewRef(Py_True);
+        return error ? pyweft_error_raise(call, error) : Py_NewRef(Py_True);
     }
     held->next = all;
     all = held;
@@ -132,7 +132,7 @@ static PyObject *clear(const char *call, long *lock) {
                             call);
     *link = held->next; /* before: another thread may have it next */
     drop(held);
-    return weft_error_result(call, clear_unlocked(lock));
+    return pyweft_error_result(call, clear_unlocked(lock));
 }
 
 static PyObject *set(const char *call, long *lock) {
@@ -143,24 +143,24 @@ static PyObject *test(const char *call, long *lock) {
     return set_or_test(call, lock, false);
 }
 
-static PyObject *run(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *run(const struct pyweft_signature *signature, PyObject *const *args,
                      Py_ssize_t nargs, PyObject *names,
                      PyObject *act(const char *call, long *lock)) {
-    struct weft_array lock = {0};
+    struct pyweft_array lock = {0};
     PyObject *in[1], *result = NULL;
-    if (!weft_arguments_in_job(signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     if (take(&lock, signature->call, in[0]))
         result = act(signature->call, (long *)lock.data);
-    weft_array_drop(&lock);
+    pyweft_array_drop(&lock);
     return result;
 }
 
-#define ON_LOCK(NAME, ACT)                                                      \
-    WEFT_FUNCTION(NAME) {                                                       \
-        static const struct weft_signature signature = {#NAME, 1, 1, {"lock"}}; \
-        (void)self;                                                             \
-        return run(&signature, args, nargs, names, ACT);                        \
+#define ON_LOCK(NAME, ACT)                                                        \
+    PYWEFT_FUNCTION(NAME) {                                                       \
+        static const struct pyweft_signature signature = {#NAME, 1, 1, {"lock"}}; \
+        (void)self;                                                               \
+        return run(&signature, args, nargs, names, ACT);                          \
     }
 ON_LOCK(set_lock, set)
 ON_LOCK(test_lock, test)
@@ -172,17 +172,17 @@ ON_LOCK(clear_lock, clear)
     "on all PEs; weft.Lock() has one. ValueError: an array that is none. RuntimeError: before\n"  \
     "init(), after finalize(), a peer that failed"
 
-PyMethodDef weft_lock_methods[] = {
-    WEFT_METHOD(set_lock,
-                "set_lock(lock)\n--\n\n"
-                "Waits for the lock, which one PE holds at a time: first come, first\n"
-                "served, among PEs and threads." LOCK ", a thread that holds it already."),
-    WEFT_METHOD(test_lock,
-                "test_lock(lock)\n--\n\n"
-                "Whether somebody holds the lock or waits for it. False: nobody did, and\n"
-                "it is this PE's now." LOCK "."),
-    WEFT_METHOD(clear_lock, "clear_lock(lock)\n--\n\n"
-                            "Lets the next one have the lock, behind a quiet()." LOCK
-                            ", a PE that does not hold it."),
+PyMethodDef pyweft_lock_methods[] = {
+    PYWEFT_METHOD(set_lock,
+                  "set_lock(lock)\n--\n\n"
+                  "Waits for the lock, which one PE holds at a time: first come, first\n"
+                  "served, among PEs and threads." LOCK ", a thread that holds it already."),
+    PYWEFT_METHOD(test_lock,
+                  "test_lock(lock)\n--\n\n"
+                  "Whether somebody holds the lock or waits for it. False: nobody did, and\n"
+                  "it is this PE's now." LOCK "."),
+    PYWEFT_METHOD(clear_lock, "clear_lock(lock)\n--\n\n"
+                              "Lets the next one have the lock, behind a quiet()." LOCK
+                              ", a PE that does not hold it."),
     {NULL, NULL, 0, NULL},
 };

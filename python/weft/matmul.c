@@ -7,53 +7,53 @@
 /* --- Products that are reduced --------------------------------------------------------------- */
 
 struct reduced {
-    struct weft_operator on;
-    struct weft_matrices c, a, b, a_scale, b_scale, bias;
+    struct pyweft_operator on;
+    struct pyweft_matrices c, a, b, a_scale, b_scale, bias;
 };
 
 static bool take_factors(struct reduced *r, const char *c_name, PyObject *const *in,
-                         enum weft_matrix_kind kind) {
-    return weft_matrices_take_one(&r->c, &r->on, c_name, in[0], WEFT_ARRAY_WRITTEN,
-                                  WEFT_MATRIX_PLAIN) &&
-           weft_matrices_take_one(&r->a, &r->on, "a", in[1], WEFT_ARRAY_READ, kind) &&
-           weft_matrices_take_one(&r->b, &r->on, "b", in[2], WEFT_ARRAY_READ, kind);
+                         enum pyweft_matrix_kind kind) {
+    return pyweft_matrices_take_one(&r->c, &r->on, c_name, in[0], PYWEFT_ARRAY_WRITTEN,
+                                    PYWEFT_MATRIX_PLAIN) &&
+           pyweft_matrices_take_one(&r->a, &r->on, "a", in[1], PYWEFT_ARRAY_READ, kind) &&
+           pyweft_matrices_take_one(&r->b, &r->on, "b", in[2], PYWEFT_ARRAY_READ, kind);
 }
 
 static PyObject *close_reduced(struct reduced *r, int error) {
-    struct weft_matrices *all[] = {&r->c, &r->a, &r->b, &r->a_scale, &r->b_scale, &r->bias};
+    struct pyweft_matrices *all[] = {&r->c, &r->a, &r->b, &r->a_scale, &r->b_scale, &r->bias};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        weft_matrices_drop(all[i]);
-    return weft_operator_close(&r->on, error);
+        pyweft_matrices_drop(all[i]);
+    return pyweft_operator_close(&r->on, error);
 }
 
 typedef int reduced_product(shmem_team_t, const weft_matrix *, const weft_matrix *, weft_op,
                             weft_matrix *, weft_stream);
 
-static PyObject *multiply(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *multiply(const struct pyweft_signature *signature, PyObject *const *args,
                           Py_ssize_t nargs, PyObject *names, reduced_product *product) {
     struct reduced r = {.on.call = signature->call};
     PyObject *in[6];
     int error;
-    bool right = weft_arguments_sort(signature, args, nargs, names, in);
-    if (!weft_operator_open(&r.on, in[4], in[5]))
+    bool right = pyweft_arguments_sort(signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&r.on, in[4], in[5]))
         return NULL;
-    right = right && weft_operator_take_op(&r.on, in[3]) &&
-            take_factors(&r, signature->names[0], in, WEFT_MATRIX_PLAIN);
-    WEFT_UNLOCKED(error,
-                  product(r.on.team, right ? weft_matrices_one(&r.a) : NULL,
-                          weft_matrices_one(&r.b), r.on.op, weft_matrices_one(&r.c), r.on.stream));
+    right = right && pyweft_operator_take_op(&r.on, in[3]) &&
+            take_factors(&r, signature->names[0], in, PYWEFT_MATRIX_PLAIN);
+    PYWEFT_WITHOUT_GIL(error, product(r.on.team, right ? pyweft_matrices_one(&r.a) : NULL,
+                                      pyweft_matrices_one(&r.b), r.on.op, pyweft_matrices_one(&r.c),
+                                      r.on.stream));
     return close_reduced(&r, error);
 }
 
-WEFT_FUNCTION(matmul_reduce_scatter) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(matmul_reduce_scatter) {
+    static const struct pyweft_signature signature = {
         "matmul_reduce_scatter", 3, 4, {"c_shard", "a", "b", "op", "team", "stream"}};
     (void)self;
     return multiply(&signature, args, nargs, names, weft_matmul_reduce_scatter);
 }
 
-WEFT_FUNCTION(matmul_all_reduce) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(matmul_all_reduce) {
+    static const struct pyweft_signature signature = {
         "matmul_all_reduce", 3, 4, {"c", "a", "b", "op", "team", "stream"}};
     (void)self;
     return multiply(&signature, args, nargs, names, weft_matmul_all_reduce);
@@ -61,18 +61,18 @@ WEFT_FUNCTION(matmul_all_reduce) {
 
 /* in: c_shard, a, b, a_scale, b_scale, bias, op. */
 static bool take_scaled(struct reduced *r, PyObject *const *in) {
-    return weft_operator_take_op(&r->on, in[6]) &&
-           take_factors(r, "c_shard", in, WEFT_MATRIX_EIGHT_BITS) &&
-           weft_matrices_take_one(&r->a_scale, &r->on, "a_scale", in[3], WEFT_ARRAY_READ,
-                                  WEFT_MATRIX_ROW_SCALES) &&
-           weft_matrices_take_one(&r->b_scale, &r->on, "b_scale", in[4], WEFT_ARRAY_READ,
-                                  WEFT_MATRIX_COL_SCALES) &&
-           weft_matrices_take_one(&r->bias, &r->on, "bias", in[5], WEFT_ARRAY_READ,
-                                  WEFT_MATRIX_BIAS);
+    return pyweft_operator_take_op(&r->on, in[6]) &&
+           take_factors(r, "c_shard", in, PYWEFT_MATRIX_EIGHT_BITS) &&
+           pyweft_matrices_take_one(&r->a_scale, &r->on, "a_scale", in[3], PYWEFT_ARRAY_READ,
+                                    PYWEFT_MATRIX_ROW_SCALES) &&
+           pyweft_matrices_take_one(&r->b_scale, &r->on, "b_scale", in[4], PYWEFT_ARRAY_READ,
+                                    PYWEFT_MATRIX_COL_SCALES) &&
+           pyweft_matrices_take_one(&r->bias, &r->on, "bias", in[5], PYWEFT_ARRAY_READ,
+                                    PYWEFT_MATRIX_BIAS);
 }
 
-WEFT_FUNCTION(scaled_matmul_reduce_scatter) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(scaled_matmul_reduce_scatter) {
+    static const struct pyweft_signature signature = {
         "scaled_matmul_reduce_scatter",
         5,
         7,
@@ -81,23 +81,23 @@ WEFT_FUNCTION(scaled_matmul_reduce_scatter) {
     PyObject *in[9];
     int error;
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&r.on, in[7], in[8]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&r.on, in[7], in[8]))
         return NULL;
     right = right && take_scaled(&r, in);
-    WEFT_UNLOCKED(error, weft_scaled_matmul_reduce_scatter(
-                             r.on.team, right ? weft_matrices_one(&r.a) : NULL,
-                             weft_matrices_one(&r.a_scale), weft_matrices_one(&r.b),
-                             weft_matrices_one(&r.b_scale), weft_matrices_one(&r.bias), r.on.op,
-                             weft_matrices_one(&r.c), r.on.stream));
+    PYWEFT_WITHOUT_GIL(error, weft_scaled_matmul_reduce_scatter(
+                                  r.on.team, right ? pyweft_matrices_one(&r.a) : NULL,
+                                  pyweft_matrices_one(&r.a_scale), pyweft_matrices_one(&r.b),
+                                  pyweft_matrices_one(&r.b_scale), pyweft_matrices_one(&r.bias),
+                                  r.on.op, pyweft_matrices_one(&r.c), r.on.stream));
     return close_reduced(&r, error);
 }
 
 /* --- Products of what is gathered ------------------------------------------------------------ */
 
 struct gathered {
-    struct weft_operator on;
-    struct weft_matrices c, shard, b, full, a_scale, b_scale, bias;
+    struct pyweft_operator on;
+    struct pyweft_matrices c, shard, b, full, a_scale, b_scale, bias;
 };
 
 static bool check_count(const struct gathered *g, const char *name, size_t count) {
@@ -109,56 +109,57 @@ static bool check_count(const struct gathered *g, const char *name, size_t count
 }
 
 static bool take_gathered(struct gathered *g, PyObject *const *in, PyObject *full,
-                          enum weft_matrix_kind kind) {
-    return weft_matrices_take(&g->c, &g->on, "c", in[0], WEFT_ARRAY_WRITTEN, WEFT_MATRIX_PLAIN) &&
-           weft_matrices_take_one(&g->shard, &g->on, "a_shard", in[1], WEFT_ARRAY_READ, kind) &&
-           weft_matrices_take(&g->b, &g->on, "b", in[2], WEFT_ARRAY_READ, kind) &&
-           weft_matrices_take_one(&g->full, &g->on, "a_full", full, WEFT_ARRAY_WRITTEN, kind) &&
+                          enum pyweft_matrix_kind kind) {
+    return pyweft_matrices_take(&g->c, &g->on, "c", in[0], PYWEFT_ARRAY_WRITTEN,
+                                PYWEFT_MATRIX_PLAIN) &&
+           pyweft_matrices_take_one(&g->shard, &g->on, "a_shard", in[1], PYWEFT_ARRAY_READ, kind) &&
+           pyweft_matrices_take(&g->b, &g->on, "b", in[2], PYWEFT_ARRAY_READ, kind) &&
+           pyweft_matrices_take_one(&g->full, &g->on, "a_full", full, PYWEFT_ARRAY_WRITTEN, kind) &&
            check_count(g, "c", g->c.count);
 }
 
 static PyObject *close_gathered(struct gathered *g, int error) {
-    struct weft_matrices *all[] = {&g->c,       &g->shard,   &g->b,   &g->full,
-                                   &g->a_scale, &g->b_scale, &g->bias};
+    struct pyweft_matrices *all[] = {&g->c,       &g->shard,   &g->b,   &g->full,
+                                     &g->a_scale, &g->b_scale, &g->bias};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        weft_matrices_drop(all[i]);
-    return weft_operator_close(&g->on, error);
+        pyweft_matrices_drop(all[i]);
+    return pyweft_operator_close(&g->on, error);
 }
 
-WEFT_FUNCTION(all_gather_matmul) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(all_gather_matmul) {
+    static const struct pyweft_signature signature = {
         "all_gather_matmul", 3, 4, {"c", "a_shard", "b", "a_full", "team", "stream"}};
     struct gathered g = {.on.call = signature.call};
     PyObject *in[6];
     int error;
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&g.on, in[4], in[5]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&g.on, in[4], in[5]))
         return NULL;
-    right = right && take_gathered(&g, in, in[3], WEFT_MATRIX_PLAIN);
-    WEFT_UNLOCKED(error,
-                  weft_all_gather_matmul(g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
-                                         g.b.matrices, right ? g.b.count : 0, g.c.matrices,
-                                         weft_matrices_one(&g.full), g.on.stream));
+    right = right && take_gathered(&g, in, in[3], PYWEFT_MATRIX_PLAIN);
+    PYWEFT_WITHOUT_GIL(
+        error, weft_all_gather_matmul(g.on.team, right ? pyweft_matrices_one(&g.shard) : NULL,
+                                      g.b.matrices, right ? g.b.count : 0, g.c.matrices,
+                                      pyweft_matrices_one(&g.full), g.on.stream));
     return close_gathered(&g, error);
 }
 
 /* in: c, a_shard, b, a_scale, b_scale, bias, a_full. */
 static bool take_gathered_scaled(struct gathered *g, PyObject *const *in) {
     bool biased = in[5] && in[5] != Py_None;
-    return take_gathered(g, in, in[6], WEFT_MATRIX_EIGHT_BITS) &&
-           weft_matrices_take_one(&g->a_scale, &g->on, "a_scale", in[3], WEFT_ARRAY_READ,
-                                  WEFT_MATRIX_ROW_SCALES) &&
-           weft_matrices_take(&g->b_scale, &g->on, "b_scale", in[4], WEFT_ARRAY_READ,
-                              WEFT_MATRIX_COL_SCALES) &&
+    return take_gathered(g, in, in[6], PYWEFT_MATRIX_EIGHT_BITS) &&
+           pyweft_matrices_take_one(&g->a_scale, &g->on, "a_scale", in[3], PYWEFT_ARRAY_READ,
+                                    PYWEFT_MATRIX_ROW_SCALES) &&
+           pyweft_matrices_take(&g->b_scale, &g->on, "b_scale", in[4], PYWEFT_ARRAY_READ,
+                                PYWEFT_MATRIX_COL_SCALES) &&
            check_count(g, "b_scale", g->b_scale.count) &&
-           (!biased || (weft_matrices_take(&g->bias, &g->on, "bias", in[5], WEFT_ARRAY_READ,
-                                           WEFT_MATRIX_BIAS) &&
+           (!biased || (pyweft_matrices_take(&g->bias, &g->on, "bias", in[5], PYWEFT_ARRAY_READ,
+                                             PYWEFT_MATRIX_BIAS) &&
                         check_count(g, "bias", g->bias.count)));
 }
 
-WEFT_FUNCTION(all_gather_scaled_matmul) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(all_gather_scaled_matmul) {
+    static const struct pyweft_signature signature = {
         "all_gather_scaled_matmul",
         5,
         7,
@@ -167,15 +168,15 @@ WEFT_FUNCTION(all_gather_scaled_matmul) {
     PyObject *in[9];
     int error;
     (void)self;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&g.on, in[7], in[8]))
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&g.on, in[7], in[8]))
         return NULL;
     right = right && take_gathered_scaled(&g, in);
-    WEFT_UNLOCKED(error, weft_all_gather_scaled_matmul(
-                             g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
-                             weft_matrices_one(&g.a_scale), g.b.matrices, g.b_scale.matrices,
-                             right ? g.b.count : 0, g.bias.matrices, g.c.matrices,
-                             weft_matrices_one(&g.full), g.on.stream));
+    PYWEFT_WITHOUT_GIL(error, weft_all_gather_scaled_matmul(
+                                  g.on.team, right ? pyweft_matrices_one(&g.shard) : NULL,
+                                  pyweft_matrices_one(&g.a_scale), g.b.matrices, g.b_scale.matrices,
+                                  right ? g.b.count : 0, g.bias.matrices, g.c.matrices,
+                                  pyweft_matrices_one(&g.full), g.on.stream));
     return close_gathered(&g, error);
 }
 
@@ -188,32 +189,33 @@ WEFT_FUNCTION(all_gather_scaled_matmul) {
     "are numbers, or float32 arrays: one, or one for each row of a and column of b. A bias has\n"  \
     "a number for each column. All else as without scales."
 
-PyMethodDef weft_matmul_methods[] = {
-    WEFT_METHOD(all_gather_matmul,
-                "all_gather_matmul(c, a_shard, b, a_full=None, *, team=None, stream=None)\n--\n\n"
-                "c = A @ b, where A is the members' a_shard (rows x K), stacked in order of rank.\n"
-                "b (K x N) and c (all rows x N) may be lists of matrices of any N. a_full, if\n"
-                "given, receives A." PRODUCT),
-    WEFT_METHOD(
+PyMethodDef pyweft_matmul_methods[] = {
+    PYWEFT_METHOD(
+        all_gather_matmul,
+        "all_gather_matmul(c, a_shard, b, a_full=None, *, team=None, stream=None)\n--\n\n"
+        "c = A @ b, where A is the members' a_shard (rows x K), stacked in order of rank.\n"
+        "b (K x N) and c (all rows x N) may be lists of matrices of any N. a_full, if\n"
+        "given, receives A." PRODUCT),
+    PYWEFT_METHOD(
         all_gather_scaled_matmul,
         "all_gather_scaled_matmul(c, a_shard, b, a_scale, b_scale, bias=None, a_full=None, *,\n"
         "                         team=None, stream=None)\n--\n\n"
         "c = (A @ b) * a_scale * b_scale + bias. a_scale is about this member's shard; b,\n"
         "b_scale, bias and c may be lists." SCALED),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         matmul_reduce_scatter,
         "matmul_reduce_scatter(c_shard, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
         "c_shard = this member's rows of the sum (op 'avg': mean) over members of a @ b.\n"
         "a is M x K, b K x N with any K; the rows of the members' c_shard add up to M." PRODUCT),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         scaled_matmul_reduce_scatter,
         "scaled_matmul_reduce_scatter(c_shard, a, b, a_scale, b_scale, bias=None, op='sum', *,\n"
         "                             team=None, stream=None)\n--\n\n"
         "c_shard = this member's rows of the sum (op 'avg': mean) over members of\n"
         "(a @ b) * a_scale * b_scale + bias. Biases are summed like all else: for one in all,\n"
         "one member brings it and the others None." SCALED),
-    WEFT_METHOD(matmul_all_reduce,
-                "matmul_all_reduce(c, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
-                "c = the sum (op 'avg': mean) over members of a @ b, on every member." PRODUCT),
+    PYWEFT_METHOD(matmul_all_reduce,
+                  "matmul_all_reduce(c, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
+                  "c = the sum (op 'avg': mean) over members of a @ b, on every member." PRODUCT),
     {NULL, NULL, 0, NULL},
 };

@@ -8,30 +8,30 @@ enum { MATRICES_MAX = 64 };
 /* --- Types ----------------------------------------------------------------------------------- */
 
 static const char *const expected[] = {
-    [WEFT_MATRIX_PLAIN] = "float32, float64, bfloat16 or float16",
-    [WEFT_MATRIX_EIGHT_BITS] = "float8_e4m3fn or float8_e5m2",
-    [WEFT_MATRIX_ROW_SCALES] = "float32",
-    [WEFT_MATRIX_COL_SCALES] = "float32",
-    [WEFT_MATRIX_BIAS] = "float32, bfloat16 or float16",
+    [PYWEFT_MATRIX_PLAIN] = "float32, float64, bfloat16 or float16",
+    [PYWEFT_MATRIX_EIGHT_BITS] = "float8_e4m3fn or float8_e5m2",
+    [PYWEFT_MATRIX_ROW_SCALES] = "float32",
+    [PYWEFT_MATRIX_COL_SCALES] = "float32",
+    [PYWEFT_MATRIX_BIAS] = "float32, bfloat16 or float16",
 };
 
-static bool fits(weft_dtype dtype, enum weft_matrix_kind kind) {
+static bool fits(weft_dtype dtype, enum pyweft_matrix_kind kind) {
     switch (kind) {
-    case WEFT_MATRIX_PLAIN:
+    case PYWEFT_MATRIX_PLAIN:
         return dtype == WEFT_F32 || dtype == WEFT_F64 || dtype == WEFT_BF16 || dtype == WEFT_F16;
-    case WEFT_MATRIX_EIGHT_BITS:
+    case PYWEFT_MATRIX_EIGHT_BITS:
         return dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
-    case WEFT_MATRIX_ROW_SCALES:
-    case WEFT_MATRIX_COL_SCALES:
+    case PYWEFT_MATRIX_ROW_SCALES:
+    case PYWEFT_MATRIX_COL_SCALES:
         return dtype == WEFT_F32;
-    case WEFT_MATRIX_BIAS:
+    case PYWEFT_MATRIX_BIAS:
         return dtype == WEFT_F32 || dtype == WEFT_BF16 || dtype == WEFT_F16;
     }
     return false;
 }
 
-static bool check_type(const struct weft_operator *on, const char *name,
-                       const struct weft_array *array, enum weft_matrix_kind kind) {
+static bool check_type(const struct pyweft_operator *on, const char *name,
+                       const struct pyweft_array *array, enum pyweft_matrix_kind kind) {
     if (fits(array->dtype->operand, kind))
         return true;
     PyErr_Format(PyExc_ValueError, "%s: argument %s is of %s: pass %s", on->call, name,
@@ -43,17 +43,17 @@ static bool check_type(const struct weft_operator *on, const char *name,
 
 /* Where one argument of several goes. */
 struct slot {
-    struct weft_array *array;
+    struct pyweft_array *array;
     weft_matrix *matrix;
     float *number;
 };
 
-static struct slot slot_of(const struct weft_matrices *all, size_t i) {
+static struct slot slot_of(const struct pyweft_matrices *all, size_t i) {
     return (struct slot){&all->arrays[i], &all->matrices[i], &all->numbers[i]};
 }
 
-static bool is_scale(enum weft_matrix_kind kind) {
-    return kind == WEFT_MATRIX_ROW_SCALES || kind == WEFT_MATRIX_COL_SCALES;
+static bool is_scale(enum pyweft_matrix_kind kind) {
+    return kind == PYWEFT_MATRIX_ROW_SCALES || kind == PYWEFT_MATRIX_COL_SCALES;
 }
 
 static bool take_number(const struct slot *slot, PyObject *object) {
@@ -63,13 +63,13 @@ static bool take_number(const struct slot *slot, PyObject *object) {
 }
 
 /* As many numbers as there are, in whichever shape. */
-static bool take_vector(const struct slot *slot, const struct weft_operator *on, const char *name,
-                        PyObject *object, enum weft_matrix_kind kind) {
-    struct weft_array *array = slot->array;
-    if (!weft_array_take(array, on->call, name, object, WEFT_ARRAY_READ, on->stream) ||
+static bool take_vector(const struct slot *slot, const struct pyweft_operator *on, const char *name,
+                        PyObject *object, enum pyweft_matrix_kind kind) {
+    struct pyweft_array *array = slot->array;
+    if (!pyweft_array_take(array, on->call, name, object, PYWEFT_ARRAY_READ, on->stream) ||
         !check_type(on, name, array, kind))
         return false;
-    bool by_rows = kind == WEFT_MATRIX_ROW_SCALES;
+    bool by_rows = kind == PYWEFT_MATRIX_ROW_SCALES;
     *slot->matrix = (weft_matrix){.data = array->data,
                                   .rows = by_rows ? array->nelems : 1,
                                   .cols = by_rows ? 1 : array->nelems,
@@ -78,10 +78,10 @@ static bool take_vector(const struct slot *slot, const struct weft_operator *on,
     return true;
 }
 
-static bool take_matrix(const struct slot *slot, const struct weft_operator *on, const char *name,
-                        PyObject *object, enum weft_array_use use, enum weft_matrix_kind kind) {
-    struct weft_array *array = slot->array;
-    if (!weft_array_take_matrix(array, on->call, name, object, use, on->stream) ||
+static bool take_matrix(const struct slot *slot, const struct pyweft_operator *on, const char *name,
+                        PyObject *object, enum pyweft_array_use use, enum pyweft_matrix_kind kind) {
+    struct pyweft_array *array = slot->array;
+    if (!pyweft_array_take_matrix(array, on->call, name, object, use, on->stream) ||
         !check_type(on, name, array, kind))
         return false;
     *slot->matrix = (weft_matrix){.data = array->data,
@@ -92,22 +92,22 @@ static bool take_matrix(const struct slot *slot, const struct weft_operator *on,
     return true;
 }
 
-static bool take(const struct slot *slot, const struct weft_operator *on, const char *name,
-                 PyObject *object, enum weft_array_use use, enum weft_matrix_kind kind) {
-    if (kind == WEFT_MATRIX_BIAS && object == Py_None) {
+static bool take(const struct slot *slot, const struct pyweft_operator *on, const char *name,
+                 PyObject *object, enum pyweft_array_use use, enum pyweft_matrix_kind kind) {
+    if (kind == PYWEFT_MATRIX_BIAS && object == Py_None) {
         *slot->matrix = (weft_matrix){.rows = 1, .dtype = WEFT_F32};
         return true;
     }
     if (is_scale(kind) && (PyFloat_Check(object) || PyLong_Check(object)))
         return take_number(slot, object);
-    if (is_scale(kind) || kind == WEFT_MATRIX_BIAS)
+    if (is_scale(kind) || kind == PYWEFT_MATRIX_BIAS)
         return take_vector(slot, on, name, object, kind);
     return take_matrix(slot, on, name, object, use, kind);
 }
 
 /* --- One or several -------------------------------------------------------------------------- */
 
-static bool make_room(struct weft_matrices *all, size_t count) {
+static bool make_room(struct pyweft_matrices *all, size_t count) {
     all->count = count;
     all->arrays = calloc(count + 1, sizeof *all->arrays);
     all->matrices = calloc(count + 1, sizeof *all->matrices);
@@ -118,9 +118,9 @@ static bool make_room(struct weft_matrices *all, size_t count) {
     return false;
 }
 
-bool weft_matrices_take_one(struct weft_matrices *all, const struct weft_operator *on,
-                            const char *name, PyObject *object, enum weft_array_use use,
-                            enum weft_matrix_kind kind) {
+bool pyweft_matrices_take_one(struct pyweft_matrices *all, const struct pyweft_operator *on,
+                              const char *name, PyObject *object, enum pyweft_array_use use,
+                              enum pyweft_matrix_kind kind) {
     if (!object || object == Py_None)
         return true;
     if (!make_room(all, 1))
@@ -129,8 +129,9 @@ bool weft_matrices_take_one(struct weft_matrices *all, const struct weft_operato
     return take(&slot, on, name, object, use, kind);
 }
 
-static bool take_each(struct weft_matrices *all, const struct weft_operator *on, const char *name,
-                      PyObject *list, enum weft_array_use use, enum weft_matrix_kind kind) {
+static bool take_each(struct pyweft_matrices *all, const struct pyweft_operator *on,
+                      const char *name, PyObject *list, enum pyweft_array_use use,
+                      enum pyweft_matrix_kind kind) {
     char text[32];
     for (size_t i = 0; i < all->count; i++) {
         struct slot slot = slot_of(all, i);
@@ -144,10 +145,11 @@ static bool take_each(struct weft_matrices *all, const struct weft_operator *on,
     return true;
 }
 
-bool weft_matrices_take(struct weft_matrices *all, const struct weft_operator *on, const char *name,
-                        PyObject *object, enum weft_array_use use, enum weft_matrix_kind kind) {
+bool pyweft_matrices_take(struct pyweft_matrices *all, const struct pyweft_operator *on,
+                          const char *name, PyObject *object, enum pyweft_array_use use,
+                          enum pyweft_matrix_kind kind) {
     if (!PyList_Check(object) && !PyTuple_Check(object))
-        return weft_matrices_take_one(all, on, name, object, use, kind);
+        return pyweft_matrices_take_one(all, on, name, object, use, kind);
     Py_ssize_t count = PySequence_Size(object);
     if (count > MATRICES_MAX) {
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd matrices: pass at most %d",
@@ -157,13 +159,13 @@ bool weft_matrices_take(struct weft_matrices *all, const struct weft_operator *o
     return make_room(all, (size_t)count) && take_each(all, on, name, object, use, kind);
 }
 
-weft_matrix *weft_matrices_one(const struct weft_matrices *all) {
+weft_matrix *pyweft_matrices_one(const struct pyweft_matrices *all) {
     return all->count ? all->matrices : NULL;
 }
 
-void weft_matrices_drop(struct weft_matrices *all) {
+void pyweft_matrices_drop(struct pyweft_matrices *all) {
     for (size_t i = 0; all->arrays && i < all->count; i++)
-        weft_array_drop(&all->arrays[i]);
+        pyweft_array_drop(&all->arrays[i]);
     free(all->arrays);
     free(all->matrices);
     free(all->numbers);

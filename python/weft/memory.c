@@ -7,16 +7,16 @@
 #include "error.h"
 #include "session.h"
 
-static struct weft_memory *books; /* symmetric memory, the oldest first; changed with the GIL */
+static struct pyweft_memory *books; /* symmetric memory, the oldest first; changed with the GIL */
 static size_t nbooks;
 
 /* --- Holders and views ----------------------------------------------------------------------- */
 
-void weft_memory_hold(struct weft_memory *memory) {
+void pyweft_memory_hold(struct pyweft_memory *memory) {
     atomic_fetch_add(&memory->holders, 1);
 }
 
-void weft_memory_drop(struct weft_memory *memory) {
+void pyweft_memory_drop(struct pyweft_memory *memory) {
     if (atomic_fetch_sub(&memory->holders, 1) != 1)
         return;
     if (memory->release)
@@ -24,7 +24,7 @@ void weft_memory_drop(struct weft_memory *memory) {
     free(memory);
 }
 
-bool weft_memory_hold_live(struct weft_memory *memory) {
+bool pyweft_memory_hold_live(struct pyweft_memory *memory) {
     int holders = atomic_load(&memory->holders);
     while (holders > 0)
         if (atomic_compare_exchange_weak(&memory->holders, &holders, holders + 1))
@@ -32,21 +32,22 @@ bool weft_memory_hold_live(struct weft_memory *memory) {
     return false;
 }
 
-void weft_memory_view(struct weft_memory *memory) {
-    weft_memory_hold(memory);
+void pyweft_memory_view(struct pyweft_memory *memory) {
+    pyweft_memory_hold(memory);
     atomic_fetch_add(&memory->views, 1);
 }
 
-void weft_memory_unview(struct weft_memory *memory) {
+void pyweft_memory_unview(struct pyweft_memory *memory) {
     atomic_fetch_sub(&memory->views, 1);
-    weft_memory_drop(memory);
+    pyweft_memory_drop(memory);
 }
 
-bool weft_memory_check(const struct weft_memory *memory, const char *call, const char *name) {
-    if (weft_session.forked)
-        return weft_session_check(call);
-    if (memory->symmetric && (memory->session != weft_session.number || !weft_session.running)) {
-        if (weft_session_check(call))
+bool pyweft_memory_check(const struct pyweft_memory *memory, const char *call, const char *name) {
+    if (pyweft_session.forked)
+        return pyweft_session_check(call);
+    if (memory->symmetric &&
+        (memory->session != pyweft_session.number || !pyweft_session.running)) {
+        if (pyweft_session_check(call))
             PyErr_Format(PyExc_RuntimeError, "%s: %s is of before finalize()", call, name);
         return false;
     }
@@ -55,8 +56,8 @@ bool weft_memory_check(const struct weft_memory *memory, const char *call, const
     return !atomic_load(&memory->freed);
 }
 
-static struct weft_memory *make(void *begin, size_t bytes, int gpu) {
-    struct weft_memory *memory = calloc(1, sizeof *memory);
+static struct pyweft_memory *make(void *begin, size_t bytes, int gpu) {
+    struct pyweft_memory *memory = calloc(1, sizeof *memory);
     if (!memory) {
         PyErr_NoMemory();
         return NULL;
@@ -65,14 +66,14 @@ static struct weft_memory *make(void *begin, size_t bytes, int gpu) {
     memory->bytes = bytes;
     memory->gpu = gpu;
     memory->space = gpu < 0 ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE;
-    memory->session = weft_session.number;
+    memory->session = pyweft_session.number;
     atomic_store(&memory->holders, 1);
     return memory;
 }
 
-struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, int gpu, void (*release)(void *),
-                                     void *owner) {
-    struct weft_memory *memory = make(begin, bytes, gpu);
+struct pyweft_memory *pyweft_memory_wrap(void *begin, size_t bytes, int gpu,
+                                         void (*release)(void *), void *owner) {
+    struct pyweft_memory *memory = make(begin, bytes, gpu);
     if (memory) {
         memory->release = release;
         memory->owner = owner;
@@ -80,17 +81,17 @@ struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, int gpu, void (*
     return memory;
 }
 
-struct weft_memory *weft_memory_find(const void *p) {
-    struct weft_memory *memory = books;
+struct pyweft_memory *pyweft_memory_find(const void *p) {
+    struct pyweft_memory *memory = books;
     while (memory && (uintptr_t)p - (uintptr_t)memory->begin >= memory->bytes)
         memory = memory->next;
     return memory;
 }
 
-void weft_memory_place(const void *p, int64_t *number, int64_t *offset) {
+void pyweft_memory_place(const void *p, int64_t *number, int64_t *offset) {
     int64_t place = 0;
     *number = *offset = -1;
-    for (const struct weft_memory *memory = books; memory; memory = memory->next, place++)
+    for (const struct pyweft_memory *memory = books; memory; memory = memory->next, place++)
         if ((uintptr_t)p - (uintptr_t)memory->begin < memory->bytes) {
             *number = place;
             *offset = (int64_t)((uintptr_t)p - (uintptr_t)memory->begin);
@@ -103,12 +104,12 @@ void weft_memory_place(const void *p, int64_t *number, int64_t *offset) {
 /* numbers[i] becomes the smallest numbers[i] of all PEs. */
 static int reduce_to_minima(double *numbers, size_t count) {
     int error;
-    WEFT_UNLOCKED(error, weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64,
-                                         WEFT_MIN, WEFT_STREAM_HOST));
+    PYWEFT_WITHOUT_GIL(error, weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64,
+                                              WEFT_MIN, WEFT_STREAM_HOST));
     return error;
 }
 
-static bool is_let_go(const struct weft_memory *memory) {
+static bool is_let_go(const struct pyweft_memory *memory) {
     bool holds = atomic_load(&memory->holders) > 1;
     bool refuses = atomic_load(&memory->freed) && !atomic_load(&memory->exposed);
     return atomic_load(&memory->views) == 0 && (refuses || !holds);
@@ -116,13 +117,13 @@ static bool is_let_go(const struct weft_memory *memory) {
 
 static int free_unlocked(void *begin) {
     int error;
-    WEFT_UNLOCKED(error, (shmem_free(begin), 0));
+    PYWEFT_WITHOUT_GIL(error, (shmem_free(begin), 0));
     return error;
 }
 
 /* Gives back what every PE has let go of: gone[i] is 1 for it. */
 static void give_back(const double *gone) {
-    struct weft_memory **link = &books, *memory;
+    struct pyweft_memory **link = &books, *memory;
     for (size_t i = 0; (memory = *link); i++) {
         if (gone[i] < 1) {
             link = &memory->next;
@@ -132,7 +133,7 @@ static void give_back(const double *gone) {
         nbooks--;
         memory->gone = true;
         free_unlocked(memory->begin);
-        weft_memory_drop(memory);
+        pyweft_memory_drop(memory);
     }
 }
 
@@ -169,7 +170,7 @@ static bool meet(const char *call, shmemx_space_t space, size_t bytes) {
     }
     for (int i = 0; i < ASKED; i++)
         *to++ = asked[i];
-    for (const struct weft_memory *memory = books; memory; memory = memory->next)
+    for (const struct pyweft_memory *memory = books; memory; memory = memory->next)
         *to++ = is_let_go(memory);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -177,7 +178,7 @@ static bool meet(const char *call, shmemx_space_t space, size_t bytes) {
     PyErr_Restore(type, value, traceback);
     bool same = false;
     if (error && !PyErr_Occurred())
-        weft_error_raise(call, error);
+        pyweft_error_raise(call, error);
     else if (!error)
         same = compare(call, asked, numbers);
     if (!error)
@@ -186,8 +187,8 @@ static bool meet(const char *call, shmemx_space_t space, size_t bytes) {
     return same;
 }
 
-static void enter(struct weft_memory *memory) {
-    struct weft_memory **link = &books;
+static void enter(struct pyweft_memory *memory) {
+    struct pyweft_memory **link = &books;
     while (*link)
         link = &(*link)->next;
     *link = memory;
@@ -195,16 +196,16 @@ static void enter(struct weft_memory *memory) {
 }
 
 /* Made before the PEs meet, because it is what can fail on this one alone. */
-static struct weft_memory *prepare(shmemx_space_t space, size_t bytes) {
-    int gpu = space == SHMEMX_SPACE_DEVICE ? weft_session.device : -1;
-    struct weft_memory *memory = bytes == SIZE_MAX ? NULL : make(NULL, bytes, gpu);
+static struct pyweft_memory *prepare(shmemx_space_t space, size_t bytes) {
+    int gpu = space == SHMEMX_SPACE_DEVICE ? pyweft_session.device : -1;
+    struct pyweft_memory *memory = bytes == SIZE_MAX ? NULL : make(NULL, bytes, gpu);
     if (memory)
         memory->symmetric = true;
     return memory;
 }
 
 static int make_symmetric(shmemx_space_t space, size_t bytes, bool zero, void **begin) {
-    int error = weft_closing_prepare();
+    int error = pyweft_closing_prepare();
     if (!error)
         *begin = zero ? shmemx_calloc(space, bytes, 1) : shmemx_malloc(space, bytes);
     return error || *begin ? error : -ENOMEM;
@@ -212,49 +213,49 @@ static int make_symmetric(shmemx_space_t space, size_t bytes, bool zero, void **
 
 static int allocate_unlocked(shmemx_space_t space, size_t bytes, bool zero, void **begin) {
     int error;
-    WEFT_UNLOCKED(error, make_symmetric(space, bytes, zero, begin));
+    PYWEFT_WITHOUT_GIL(error, make_symmetric(space, bytes, zero, begin));
     return error;
 }
 
-struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,
-                                         bool zero) {
-    struct weft_memory *memory = prepare(space, bytes);
+struct pyweft_memory *pyweft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,
+                                             bool zero) {
+    struct pyweft_memory *memory = prepare(space, bytes);
     void *begin;
     if (!meet(call, space, memory ? bytes : SIZE_MAX)) {
         free(memory);
         return NULL;
     }
-    struct weft_told told;
-    weft_told_begin(&told);
+    struct pyweft_capture captured;
+    pyweft_capture_begin(&captured);
     int error = allocate_unlocked(space, bytes ? bytes : 1, zero, &begin);
-    weft_told_end(&told, error);
+    pyweft_capture_end(&captured, error);
     if (error) {
-        weft_error_raise_told(call, error, &told);
+        pyweft_error_raise_captured(call, error, &captured);
         free(memory);
         return NULL;
     }
     memory->begin = begin;
-    weft_memory_hold(memory);
+    pyweft_memory_hold(memory);
     enter(memory);
     return memory;
 }
 
-bool weft_memory_needed(void) {
-    for (const struct weft_memory *memory = books; memory; memory = memory->next)
+bool pyweft_memory_needed(void) {
+    for (const struct pyweft_memory *memory = books; memory; memory = memory->next)
         if (atomic_load(&memory->views) > 0 ||
             (atomic_load(&memory->exposed) && atomic_load(&memory->holders) > 1))
             return true;
     return false;
 }
 
-void weft_memory_close(bool keep) {
+void pyweft_memory_close(bool keep) {
     if (keep)
         return;
-    weft_closing_forget();
+    pyweft_closing_forget();
     while (books) {
-        struct weft_memory *memory = books;
+        struct pyweft_memory *memory = books;
         books = memory->next;
-        weft_memory_drop(memory);
+        pyweft_memory_drop(memory);
     }
     nbooks = 0;
 }

@@ -5,8 +5,8 @@
  *
  * Functions that fail set an exception and return NULL or false. All are called with the GIL unless
  * their contract says otherwise. */
-#ifndef WEFT_PYTHON_MODULE_H
-#define WEFT_PYTHON_MODULE_H
+#ifndef PYWEFT_MODULE_H
+#define PYWEFT_MODULE_H
 
 #include <patchlevel.h>
 #if PY_VERSION_HEX >= 0x030B0000
@@ -22,29 +22,30 @@
 #include <weft.h>
 
 /* What C++ calls of the extension: weft.torch hands it on. */
-#define WEFT_EXPORT __attribute__((visibility("default")))
+#define PYWEFT_EXPORT __attribute__((visibility("default")))
 
 /* Arguments as CPython hands them over (METH_FASTCALL | METH_KEYWORDS). */
-#define WEFT_FUNCTION(NAME) \
+#define PYWEFT_FUNCTION(NAME) \
     static PyObject *NAME(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 
-#define WEFT_METHOD_AS(TEXT, NAME, DOC) \
+#define PYWEFT_METHOD_AS(TEXT, NAME, DOC) \
     { TEXT, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL | METH_KEYWORDS, DOC }
-#define WEFT_METHOD(NAME, DOC) WEFT_METHOD_AS(#NAME, NAME, DOC)
+#define PYWEFT_METHOD(NAME, DOC) PYWEFT_METHOD_AS(#NAME, NAME, DOC)
 
 /* What the files add to the module; called once, in this order. */
-bool weft_buffer_define(PyObject *module);
-bool weft_team_define(PyObject *module);
-bool weft_block_define(PyObject *module);
-bool weft_share_define(PyObject *module);
-bool weft_ctx_define(PyObject *module);
-bool weft_device_team_define(PyObject *module);
+bool pyweft_buffer_define(PyObject *module);
+bool pyweft_team_define(PyObject *module);
+bool pyweft_block_define(PyObject *module);
+bool pyweft_share_define(PyObject *module);
+bool pyweft_ctx_define(PyObject *module);
+bool pyweft_device_team_define(PyObject *module);
 
-extern PyMethodDef weft_session_methods[], weft_buffer_methods[], weft_team_methods[],
-    weft_rma_methods[], weft_single_methods[], weft_strided_methods[], weft_atomic_methods[],
-    weft_signal_methods[], weft_wait_methods[], weft_lock_methods[], weft_order_methods[],
-    weft_collective_methods[], weft_collect_methods[], weft_scan_methods[], weft_exchange_methods[],
-    weft_matmul_methods[], weft_block_methods[], weft_pad_methods[], weft_slice_methods[],
-    weft_device_team_methods[], weft_info_methods[];
+extern PyMethodDef pyweft_session_methods[], pyweft_buffer_methods[], pyweft_team_methods[],
+    pyweft_rma_methods[], pyweft_single_methods[], pyweft_strided_methods[],
+    pyweft_atomic_methods[], pyweft_signal_methods[], pyweft_wait_methods[], pyweft_lock_methods[],
+    pyweft_order_methods[], pyweft_collective_methods[], pyweft_collect_methods[],
+    pyweft_scan_methods[], pyweft_exchange_methods[], pyweft_matmul_methods[],
+    pyweft_block_methods[], pyweft_pad_methods[], pyweft_slice_methods[],
+    pyweft_device_team_methods[], pyweft_info_methods[];
 
 #endif

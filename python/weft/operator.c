@@ -9,21 +9,21 @@
 #include "session.h"
 #include "team.h"
 
-bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stream) {
+bool pyweft_operator_open(struct pyweft_operator *on, PyObject *team, PyObject *stream) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     on->op = WEFT_SUM;
-    bool found = weft_team_take(on->call, team, &on->team, &on->size) &&
-                 weft_argument_stream(on->call, stream, &on->stream);
+    bool found = pyweft_team_take(on->call, team, &on->team, &on->size) &&
+                 pyweft_argument_stream(on->call, stream, &on->stream);
     if (type)
         PyErr_Restore(type, value, traceback);
     return found;
 }
 
-bool weft_operator_take_op(struct weft_operator *on, PyObject *object) {
+bool pyweft_operator_take_op(struct pyweft_operator *on, PyObject *object) {
     static const char *const ops[] = {"sum", "avg", "max", "min", "prod", NULL};
     int choice = 0;
-    if (!weft_argument_choice(on->call, "op", object, ops, &choice))
+    if (!pyweft_argument_choice(on->call, "op", object, ops, &choice))
         return false;
     on->op = (weft_op)(WEFT_SUM + choice);
     return true;
@@ -42,14 +42,14 @@ static int find_refusing(const char *text) {
     return -1;
 }
 
-PyObject *weft_operator_close(const struct weft_operator *on, int error) {
+PyObject *pyweft_operator_close(const struct pyweft_operator *on, int error) {
     if (PyErr_Occurred())
         return NULL;
-    int refusing = error == -EINVAL ? find_refusing(weft_error_text(error)) : -1;
-    if (refusing >= 0 && refusing != weft_session.pe)
+    int refusing = error == -EINVAL ? find_refusing(pyweft_error_text(error)) : -1;
+    if (refusing >= 0 && refusing != pyweft_session.pe)
         return PyErr_Format(PyExc_ValueError,
                             "%s: PE %d cannot take part: its arguments are wrong, and it has the "
                             "reason",
                             on->call, refusing);
-    return weft_error_result(on->call, error);
+    return pyweft_error_result(on->call, error);
 }

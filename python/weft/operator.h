@@ -2,13 +2,13 @@
 /* What all operators share. A member whose arguments are wrong calls the library all the same, with
  * arguments that it refuses: so the call fails on every member, and nobody waits for one who has
  * raised an exception. */
-#ifndef WEFT_PYTHON_OPERATOR_H
-#define WEFT_PYTHON_OPERATOR_H
+#ifndef PYWEFT_OPERATOR_H
+#define PYWEFT_OPERATOR_H
 
 #include "argument.h"
 #include "array.h"
 
-struct weft_operator {
+struct pyweft_operator {
     const char *call;
     shmem_team_t team;
     int size; /* of the team */
@@ -19,15 +19,15 @@ struct weft_operator {
 /* Finds whom the call is about; behind it there are others to tell of what is wrong. Keeps an
  * exception that is set, of arguments that could not be sorted: without a team that has its name
  * those were for the world. */
-bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stream);
+bool pyweft_operator_open(struct pyweft_operator *on, PyObject *team, PyObject *stream);
 
 /* "sum", "avg", "max", "min", "prod". */
-bool weft_operator_take_op(struct weft_operator *on, PyObject *object);
+bool pyweft_operator_take_op(struct pyweft_operator *on, PyObject *object);
 
 /* The type by which a member with wrong arguments refuses, and what the library makes of it. */
-enum { WEFT_OPERATOR_REFUSES = -1 };
+enum { PYWEFT_OPERATOR_REFUSES = -1 };
 
 /* The result of a call: keeps the exception of this member, if it has one. */
-PyObject *weft_operator_close(const struct weft_operator *on, int error);
+PyObject *pyweft_operator_close(const struct pyweft_operator *on, int error);
 
 #endif

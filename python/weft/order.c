@@ -18,71 +18,72 @@ static int put_in_order(shmem_ctx_t ctx, weft_stream stream, void (*by_thread)(s
 }
 
 /* Behind a quiet, what it has completed needs its arrays no more. */
-static PyObject *order(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *order(const struct pyweft_signature *signature, PyObject *const *args,
                        Py_ssize_t nargs, PyObject *names, void (*by_thread)(shmem_ctx_t),
                        int (*by_stream)(shmemx_stream_t)) {
     PyObject *in[2];
     weft_stream stream;
     shmem_ctx_t ctx;
     int error;
-    if (!weft_arguments_in_job(signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature->call, in[1], &stream) ||
-        !weft_ctx_take(signature->call, in[0], stream, &ctx))
+    if (!pyweft_arguments_in_job(signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature->call, in[1], &stream) ||
+        !pyweft_ctx_take(signature->call, in[0], stream, &ctx))
         return NULL;
-    uint64_t begun = weft_pending_count();
-    WEFT_UNLOCKED(error, put_in_order(ctx, stream, by_thread, by_stream));
+    uint64_t begun = pyweft_pending_count();
+    PYWEFT_WITHOUT_GIL(error, put_in_order(ctx, stream, by_thread, by_stream));
     if (!error && by_thread == shmem_ctx_quiet && stream == WEFT_STREAM_HOST)
-        weft_pending_drop(ctx, begun);
-    return weft_error_result(signature->call, error);
+        pyweft_pending_drop(ctx, begun);
+    return pyweft_error_result(signature->call, error);
 }
 
-WEFT_FUNCTION(fence) {
-    static const struct weft_signature signature = {"fence", 0, 0, {"ctx", "stream"}};
+PYWEFT_FUNCTION(fence) {
+    static const struct pyweft_signature signature = {"fence", 0, 0, {"ctx", "stream"}};
     (void)self;
     return order(&signature, args, nargs, names, shmem_ctx_fence, shmemx_fence_on_stream);
 }
 
-WEFT_FUNCTION(quiet) {
-    static const struct weft_signature signature = {"quiet", 0, 0, {"ctx", "stream"}};
+PYWEFT_FUNCTION(quiet) {
+    static const struct pyweft_signature signature = {"quiet", 0, 0, {"ctx", "stream"}};
     (void)self;
     return order(&signature, args, nargs, names, shmem_ctx_quiet, shmemx_quiet_on_stream);
 }
 
 /* --- Sessions --------------------------------------------------------------------------------- */
 
-WEFT_FUNCTION(session_start) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(session_start) {
+    static const struct pyweft_signature signature = {
         "session_start", 0, 0, {"ctx", "batch", "total_ops"}};
     shmem_ctx_session_config_t config = {.total_ops = 0};
     PyObject *in[3];
     shmem_ctx_t ctx;
     int error = 0;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
         return NULL;
     int batch = in[1] ? PyObject_IsTrue(in[1]) : 0;
     bool counted = in[2] && in[2] != Py_None;
     if (batch < 0 ||
-        (counted && !weft_argument_size(signature.call, "total_ops", in[2], &config.total_ops)))
+        (counted && !pyweft_argument_size(signature.call, "total_ops", in[2], &config.total_ops)))
         return NULL;
-    WEFT_HELD(error, (shmem_ctx_session_start(ctx, batch ? SHMEM_CTX_SESSION_BATCH : 0, &config,
-                                              counted ? SHMEM_CTX_SESSION_TOTAL_OPS : 0),
-                      0));
-    return weft_error_result(signature.call, error);
+    PYWEFT_WITH_GIL(error,
+                    (shmem_ctx_session_start(ctx, batch ? SHMEM_CTX_SESSION_BATCH : 0, &config,
+                                             counted ? SHMEM_CTX_SESSION_TOTAL_OPS : 0),
+                     0));
+    return pyweft_error_result(signature.call, error);
 }
 
-WEFT_FUNCTION(session_stop) {
-    static const struct weft_signature signature = {"session_stop", 0, 0, {"ctx"}};
+PYWEFT_FUNCTION(session_stop) {
+    static const struct pyweft_signature signature = {"session_stop", 0, 0, {"ctx"}};
     PyObject *in[1];
     shmem_ctx_t ctx;
     int error = 0;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
         return NULL;
-    WEFT_HELD(error, (shmem_ctx_session_stop(ctx), 0));
-    return weft_error_result(signature.call, error);
+    PYWEFT_WITH_GIL(error, (shmem_ctx_session_stop(ctx), 0));
+    return pyweft_error_result(signature.call, error);
 }
 
 /* --- sync, barrier --------------------------------------------------------------------------- */
@@ -99,31 +100,31 @@ static int meet_by_stream(shmem_team_t team, bool complete, shmemx_stream_t stre
 
 /* Nobody can refuse to meet. A member whose arguments cannot be sorted meets the others, and says
  * so then: with an exception before, it would be one meeting behind. */
-static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *meet(const struct pyweft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, bool complete) {
     PyObject *in[2];
-    struct weft_operator on = {.call = signature->call};
+    struct pyweft_operator on = {.call = signature->call};
     int error;
-    (void)weft_arguments_sort(signature, args, nargs, names, in);
-    if (!weft_operator_open(&on, in[0], in[1]))
+    (void)pyweft_arguments_sort(signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&on, in[0], in[1]))
         return NULL;
-    uint64_t begun = weft_pending_count();
-    WEFT_UNLOCKED(error, on.stream == WEFT_STREAM_HOST
-                             ? meet_by_thread(on.team, complete)
-                             : meet_by_stream(on.team, complete, (shmemx_stream_t)on.stream));
+    uint64_t begun = pyweft_pending_count();
+    PYWEFT_WITHOUT_GIL(error, on.stream == WEFT_STREAM_HOST
+                                  ? meet_by_thread(on.team, complete)
+                                  : meet_by_stream(on.team, complete, (shmemx_stream_t)on.stream));
     if (!error && complete && on.stream == WEFT_STREAM_HOST)
-        weft_pending_drop(SHMEM_CTX_DEFAULT, begun);
-    return weft_operator_close(&on, error);
+        pyweft_pending_drop(SHMEM_CTX_DEFAULT, begun);
+    return pyweft_operator_close(&on, error);
 }
 
-WEFT_FUNCTION(sync_team) {
-    static const struct weft_signature signature = {"sync", 0, 1, {"team", "stream"}};
+PYWEFT_FUNCTION(sync_team) {
+    static const struct pyweft_signature signature = {"sync", 0, 1, {"team", "stream"}};
     (void)self;
     return meet(&signature, args, nargs, names, false);
 }
 
-WEFT_FUNCTION(barrier) {
-    static const struct weft_signature signature = {"barrier", 0, 1, {"team", "stream"}};
+PYWEFT_FUNCTION(barrier) {
+    static const struct pyweft_signature signature = {"barrier", 0, 1, {"team", "stream"}};
     (void)self;
     return meet(&signature, args, nargs, names, true);
 }
@@ -137,29 +138,32 @@ WEFT_FUNCTION(barrier) {
     "many, the call meets them, and raises TypeError then; a wrong team is an exception at\n" \
     "once, and they wait."
 
-PyMethodDef weft_order_methods[] = {
-    WEFT_METHOD(fence, "fence(*, ctx=None, stream=None)\n--\n\n"
-                       "What this PE puts and signals to a PE before is there before what it puts\n"
-                       "and signals to it after; of a context, with ctx." STATE),
-    WEFT_METHOD(quiet, "quiet(*, ctx=None, stream=None)\n--\n\n"
-                       "What this PE has put and signalled is there, on all PEs, and what it has\n"
-                       "begun to get is here; of a context, with ctx." STATE),
-    WEFT_METHOD(session_start,
-                "session_start(*, ctx=None, batch=False, total_ops=None)\n--\n\n"
-                "Promises what this PE is going to do by the context (None: the default one):\n"
-                "batch, many calls that may be joined; total_ops, about how many. Completes and\n"
-                "orders nothing: quiet() and fence() do. Between PEs that share memory a call is\n"
-                "done at once, and the promise is checked and forgotten.\n\n"
-                "TypeError: no Ctx. ValueError: a context that was destroyed, a number below 0.\n"
-                "RuntimeError: before init(), after finalize()."),
-    WEFT_METHOD(session_stop, "session_stop(*, ctx=None)\n--\n\n"
-                              "The promise of session_start() is over.\n\n"
-                              "Errors of session_start()."),
-    WEFT_METHOD_AS("sync", sync_team,
-                   "sync(team=None, *, stream=None)\n--\n\n"
-                   "No member goes on before all have come. Collective over the team." MEETING),
-    WEFT_METHOD(barrier, "barrier(team=None, *, stream=None)\n--\n\n"
-                         "sync(), and what the members have put is there. Collective over the "
-                         "team." MEETING),
+PyMethodDef pyweft_order_methods[] = {
+    PYWEFT_METHOD(fence,
+                  "fence(*, ctx=None, stream=None)\n--\n\n"
+                  "What this PE puts and signals to a PE before is there before what it puts\n"
+                  "and signals to it after; of a context, with ctx." STATE),
+    PYWEFT_METHOD(quiet,
+                  "quiet(*, ctx=None, stream=None)\n--\n\n"
+                  "What this PE has put and signalled is there, on all PEs, and what it has\n"
+                  "begun to get is here; of a context, with ctx." STATE),
+    PYWEFT_METHOD(
+        session_start,
+        "session_start(*, ctx=None, batch=False, total_ops=None)\n--\n\n"
+        "Promises what this PE is going to do by the context (None: the default one):\n"
+        "batch, many calls that may be joined; total_ops, about how many. Completes and\n"
+        "orders nothing: quiet() and fence() do. Between PEs that share memory a call is\n"
+        "done at once, and the promise is checked and forgotten.\n\n"
+        "TypeError: no Ctx. ValueError: a context that was destroyed, a number below 0.\n"
+        "RuntimeError: before init(), after finalize()."),
+    PYWEFT_METHOD(session_stop, "session_stop(*, ctx=None)\n--\n\n"
+                                "The promise of session_start() is over.\n\n"
+                                "Errors of session_start()."),
+    PYWEFT_METHOD_AS("sync", sync_team,
+                     "sync(team=None, *, stream=None)\n--\n\n"
+                     "No member goes on before all have come. Collective over the team." MEETING),
+    PYWEFT_METHOD(barrier, "barrier(team=None, *, stream=None)\n--\n\n"
+                           "sync(), and what the members have put is there. Collective over the "
+                           "team." MEETING),
     {NULL, NULL, 0, NULL},
 };

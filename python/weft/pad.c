@@ -9,7 +9,7 @@
 
 struct pad {
     const char *call;
-    struct weft_array array; /* that has the addresses, where it is given as one */
+    struct pyweft_array array; /* that has the addresses, where it is given as one */
     uint32_t *const *pads;
     int rank, n, peer, channel;
     uint64_t timeout_ms;
@@ -22,7 +22,7 @@ static bool take_pads(struct pad *pad, PyObject *object) {
         pad->pads = PyLong_AsVoidPtr(object);
         return !PyErr_Occurred();
     }
-    if (!weft_array_take(&pad->array, pad->call, "pads", object, WEFT_ARRAY_READ, pad->stream))
+    if (!pyweft_array_take(&pad->array, pad->call, "pads", object, PYWEFT_ARRAY_READ, pad->stream))
         return false;
     pad->pads = (uint32_t *const *)pad->array.data;
     if (pad->array.dtype->bytes == sizeof(void *) && pad->array.nelems == (size_t)pad->n)
@@ -37,12 +37,12 @@ static bool take_pads(struct pad *pad, PyObject *object) {
 /* in: pads, rank, n, then peer if the call has one, channel, timeout_ms, stream. */
 static bool take(struct pad *pad, PyObject *const *in, bool peer) {
     PyObject *const *rest = in + (peer ? 4 : 3);
-    return weft_argument_stream(pad->call, rest[2], &pad->stream) &&
-           weft_argument_int(pad->call, "rank", in[1], &pad->rank) &&
-           weft_argument_int(pad->call, "n", in[2], &pad->n) &&
-           (!peer || weft_argument_int(pad->call, "peer", in[3], &pad->peer)) &&
-           weft_argument_int(pad->call, "channel", rest[0], &pad->channel) &&
-           weft_argument_uint64(pad->call, "timeout_ms", rest[1], &pad->timeout_ms) &&
+    return pyweft_argument_stream(pad->call, rest[2], &pad->stream) &&
+           pyweft_argument_int(pad->call, "rank", in[1], &pad->rank) &&
+           pyweft_argument_int(pad->call, "n", in[2], &pad->n) &&
+           (!peer || pyweft_argument_int(pad->call, "peer", in[3], &pad->peer)) &&
+           pyweft_argument_int(pad->call, "channel", rest[0], &pad->channel) &&
+           pyweft_argument_uint64(pad->call, "timeout_ms", rest[1], &pad->timeout_ms) &&
            take_pads(pad, in[0]);
 }
 
@@ -57,45 +57,45 @@ static int act_on(const struct pad *pad, to_peer *act) {
                                         stream);
 }
 
-/* A wait with a limit is made when the job is lost, too: see weft_session_guard_limited. */
+/* A wait with a limit is made when the job is lost, too: see pyweft_session_guard_limited. */
 static bool may_wait(const struct pad *pad) {
-    return (weft_session.lost && weft_session.running && pad->timeout_ms != 0) ||
-           weft_session_check(pad->call);
+    return (pyweft_session.lost && pyweft_session.running && pad->timeout_ms != 0) ||
+           pyweft_session_check(pad->call);
 }
 
-static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *meet(const struct pyweft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, to_peer *act) {
     struct pad pad = {.call = signature->call};
     PyObject *in[7];
     int error;
-    if ((!weft_session.lost && !weft_session_check(signature->call)) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    if ((!pyweft_session.lost && !pyweft_session_check(signature->call)) ||
+        !pyweft_arguments_sort(signature, args, nargs, names, in))
         return NULL;
     if (!take(&pad, in, act != NULL) || !may_wait(&pad)) {
-        weft_array_drop(&pad.array);
+        pyweft_array_drop(&pad.array);
         return NULL;
     }
-    WEFT_UNLOCKED(error, act_on(&pad, act));
-    weft_array_drop(&pad.array);
-    return weft_error_result(signature->call, error);
+    PYWEFT_WITHOUT_GIL(error, act_on(&pad, act));
+    pyweft_array_drop(&pad.array);
+    return pyweft_error_result(signature->call, error);
 }
 
-WEFT_FUNCTION(pad_put) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(pad_put) {
+    static const struct pyweft_signature signature = {
         "pad_put", 5, 5, {"pads", "rank", "n", "peer", "channel", "timeout_ms", "stream"}};
     (void)self;
     return meet(&signature, args, nargs, names, shmemx_pad_put_on_stream);
 }
 
-WEFT_FUNCTION(pad_wait) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(pad_wait) {
+    static const struct pyweft_signature signature = {
         "pad_wait", 5, 5, {"pads", "rank", "n", "peer", "channel", "timeout_ms", "stream"}};
     (void)self;
     return meet(&signature, args, nargs, names, shmemx_pad_wait_on_stream);
 }
 
-WEFT_FUNCTION(pad_barrier) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(pad_barrier) {
+    static const struct pyweft_signature signature = {
         "pad_barrier", 4, 4, {"pads", "rank", "n", "channel", "timeout_ms", "stream"}};
     (void)self;
     return meet(&signature, args, nargs, names, NULL);
@@ -108,16 +108,17 @@ WEFT_FUNCTION(pad_barrier) {
     "first; that of (channel, source) is word n * channel + source. TimeoutError after\n"       \
     "timeout_ms (0: never) by this thread; a kernel that waits longer traps."
 
-PyMethodDef weft_pad_methods[] = {
-    WEFT_METHOD(pad_put,
-                "pad_put(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
-                "Waits until the peer's word for this rank is 0, and sets it to 1." PADS),
-    WEFT_METHOD(pad_wait,
-                "pad_wait(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
-                "Waits until this rank's word for the peer is 1, and sets it to 0." PADS),
-    WEFT_METHOD(pad_barrier,
-                "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
-                "pad_put to every other rank, and pad_wait for every other rank: no rank goes on\n"
-                "before all have come." PADS),
+PyMethodDef pyweft_pad_methods[] = {
+    PYWEFT_METHOD(pad_put,
+                  "pad_put(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+                  "Waits until the peer's word for this rank is 0, and sets it to 1." PADS),
+    PYWEFT_METHOD(pad_wait,
+                  "pad_wait(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+                  "Waits until this rank's word for the peer is 1, and sets it to 0." PADS),
+    PYWEFT_METHOD(
+        pad_barrier,
+        "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+        "pad_put to every other rank, and pad_wait for every other rank: no rank goes on\n"
+        "before all have come." PADS),
     {NULL, NULL, 0, NULL},
 };

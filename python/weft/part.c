@@ -3,8 +3,9 @@
 #include "part.h"
 #include <string.h>
 
-struct weft_part weft_part_whole(char *data, size_t itemsize, const struct weft_shape *shape) {
-    struct weft_part part = {
+struct pyweft_part pyweft_part_whole(char *data, size_t itemsize,
+                                     const struct pyweft_shape *shape) {
+    struct pyweft_part part = {
         .data = data, .ndim = shape->ndim, .nelems = shape->nelems, .itemsize = itemsize};
     int64_t stride = 1;
     for (int i = shape->ndim - 1; i >= 0; i--) {
@@ -15,7 +16,7 @@ struct weft_part weft_part_whole(char *data, size_t itemsize, const struct weft_
     return part;
 }
 
-bool weft_part_contiguous(const struct weft_part *part) {
+bool pyweft_part_contiguous(const struct pyweft_part *part) {
     int64_t next = 1;
     for (int i = part->ndim - 1; i >= 0; i--) {
         if (part->shape[i] != 1 && part->strides[i] != next)
@@ -25,7 +26,7 @@ bool weft_part_contiguous(const struct weft_part *part) {
     return true;
 }
 
-static void find_extent(const struct weft_part *part, uintptr_t *begin, uintptr_t *end) {
+static void find_extent(const struct pyweft_part *part, uintptr_t *begin, uintptr_t *end) {
     *begin = (uintptr_t)part->data;
     *end = *begin + part->itemsize;
     for (int i = 0; i < part->ndim; i++) {
@@ -37,7 +38,7 @@ static void find_extent(const struct weft_part *part, uintptr_t *begin, uintptr_
     }
 }
 
-bool weft_part_overlap(const struct weft_part *part, const struct weft_part *other) {
+bool pyweft_part_overlap(const struct pyweft_part *part, const struct pyweft_part *other) {
     uintptr_t begin, end, other_begin, other_end;
     if (part->nelems == 0 || other->nelems == 0)
         return false;
@@ -46,7 +47,7 @@ bool weft_part_overlap(const struct weft_part *part, const struct weft_part *oth
     return begin < other_end && other_begin < end;
 }
 
-PyObject *weft_part_shape(const struct weft_part *part) {
+PyObject *pyweft_part_shape(const struct pyweft_part *part) {
     PyObject *shape = PyTuple_New(part->ndim);
     for (int i = 0; shape && i < part->ndim; i++) {
         PyObject *dim = PyLong_FromLongLong(part->shape[i]);
@@ -60,16 +61,16 @@ PyObject *weft_part_shape(const struct weft_part *part) {
 
 /* A walk over the dimensions of `of`, which have become those of `part` up to `dim`. */
 struct walk {
-    const struct weft_part *of;
-    struct weft_part *part;
+    const struct pyweft_part *of;
+    struct pyweft_part *part;
     int dim;
 };
 
 static bool add_dim(struct walk *walk, int64_t dim, int64_t stride) {
-    struct weft_part *part = walk->part;
-    if (part->ndim == WEFT_DIMS_MAX) {
+    struct pyweft_part *part = walk->part;
+    if (part->ndim == PYWEFT_DIMS_MAX) {
         PyErr_Format(PyExc_IndexError, "Buffer: this key makes more than %d dimensions",
-                     WEFT_DIMS_MAX);
+                     PYWEFT_DIMS_MAX);
         return false;
     }
     part->shape[part->ndim] = dim;
@@ -155,12 +156,13 @@ static bool count_items(PyObject *const *items, Py_ssize_t count, int ndim, int 
     return !PyErr_Occurred();
 }
 
-bool weft_part_find(const struct weft_part *of, PyObject *key, struct weft_part *part, bool *one) {
-    PyObject *items[2 * WEFT_DIMS_MAX];
+bool pyweft_part_find(const struct pyweft_part *of, PyObject *key, struct pyweft_part *part,
+                      bool *one) {
+    PyObject *items[2 * PYWEFT_DIMS_MAX];
     Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
     int ellipses, left;
     items[0] = key;
-    if (count > 2 * WEFT_DIMS_MAX) {
+    if (count > 2 * PYWEFT_DIMS_MAX) {
         PyErr_Format(PyExc_IndexError, "Buffer: %zd indices for %d dimensions", count, of->ndim);
         return false;
     }
@@ -180,7 +182,7 @@ bool weft_part_find(const struct weft_part *of, PyObject *key, struct weft_part 
     return keep_dims(&walk, of->ndim - walk.dim);
 }
 
-bool weft_part_entry(const struct weft_part *of, Py_ssize_t at, struct weft_part *part) {
+bool pyweft_part_entry(const struct pyweft_part *of, Py_ssize_t at, struct pyweft_part *part) {
     struct walk walk = {of, part, 0};
     part->data = of->data;
     part->itemsize = of->itemsize;
@@ -191,8 +193,8 @@ bool weft_part_entry(const struct weft_part *of, Py_ssize_t at, struct weft_part
 
 /* --- Stretching ------------------------------------------------------------------------------ */
 
-static bool refuse(const struct weft_part *part, const struct weft_part *to) {
-    PyObject *has = weft_part_shape(part), *wants = weft_part_shape(to);
+static bool refuse(const struct pyweft_part *part, const struct pyweft_part *to) {
+    PyObject *has = pyweft_part_shape(part), *wants = pyweft_part_shape(to);
     if (has && wants)
         PyErr_Format(PyExc_ValueError,
                      "Buffer: elements in the shape %R cannot be put into the shape %R", has,
@@ -202,8 +204,8 @@ static bool refuse(const struct weft_part *part, const struct weft_part *to) {
     return false;
 }
 
-bool weft_part_stretch(struct weft_part *part, const struct weft_part *to) {
-    struct weft_part found = {
+bool pyweft_part_stretch(struct pyweft_part *part, const struct pyweft_part *to) {
+    struct pyweft_part found = {
         .data = part->data, .ndim = to->ndim, .nelems = to->nelems, .itemsize = part->itemsize};
     for (int i = 0; i < part->ndim - to->ndim; i++)
         if (part->shape[i] != 1 || to->ndim == 0)

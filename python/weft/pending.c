@@ -8,25 +8,25 @@ struct pending {
     struct pending *next;
     uint64_t number;
     shmem_ctx_t ctx;
-    struct weft_array array;
+    struct pyweft_array array;
 };
 
 static struct pending *all;
 static uint64_t count;
 
-bool weft_pending_hold(shmem_ctx_t ctx, struct weft_array *array) {
+bool pyweft_pending_hold(shmem_ctx_t ctx, struct pyweft_array *array) {
     struct pending *pending = PyMem_Malloc(sizeof *pending);
     if (!pending) {
         PyErr_NoMemory();
         return false;
     }
     *pending = (struct pending){all, count++, ctx, *array};
-    array->holder = WEFT_HELD_BY_NONE;
+    array->holder = PYWEFT_HELD_BY_NONE;
     all = pending;
     return true;
 }
 
-uint64_t weft_pending_count(void) {
+uint64_t pyweft_pending_count(void) {
     return count;
 }
 
@@ -39,9 +39,9 @@ static struct pending *take_out(shmem_ctx_t ctx, uint64_t begun) {
     return NULL;
 }
 
-void weft_pending_drop(shmem_ctx_t ctx, uint64_t begun) {
+void pyweft_pending_drop(shmem_ctx_t ctx, uint64_t begun) {
     for (struct pending *one; all && (one = take_out(ctx, begun)); PyMem_Free(one))
-        weft_array_drop(&one->array);
+        pyweft_array_drop(&one->array);
 }
 
 static int quiet(void) {
@@ -49,12 +49,12 @@ static int quiet(void) {
     return 0;
 }
 
-void weft_pending_finish(void) {
+void pyweft_pending_finish(void) {
     uint64_t begun = count;
     int error;
     if (!all)
         return;
-    WEFT_UNLOCKED(error, quiet());
+    PYWEFT_WITHOUT_GIL(error, quiet());
     if (!error)
-        weft_pending_drop(SHMEM_CTX_INVALID, begun);
+        pyweft_pending_drop(SHMEM_CTX_INVALID, begun);
 }

@@ -11,8 +11,8 @@
 /* --- Arguments ------------------------------------------------------------------------------- */
 
 /* Bytes go with any type: one side of uint8 says so. */
-static bool check_types(const struct weft_transfer *transfer) {
-    const struct weft_array *dest = &transfer->dest, *source = &transfer->source;
+static bool check_types(const struct pyweft_transfer *transfer) {
+    const struct pyweft_array *dest = &transfer->dest, *source = &transfer->source;
     if (dest->bytes != source->bytes) {
         PyErr_Format(PyExc_ValueError,
                      "%s: argument dest has %zu elements of %s, %zu bytes, and source %zu of %s, "
@@ -23,149 +23,149 @@ static bool check_types(const struct weft_transfer *transfer) {
     }
     if (strcmp(dest->dtype->name, "uint8") == 0 || strcmp(source->dtype->name, "uint8") == 0)
         return true;
-    return weft_array_check_dtype(transfer->call, "dest", dest, "source", source);
+    return pyweft_array_check_dtype(transfer->call, "dest", dest, "source", source);
 }
 
-bool weft_transfer_take(struct weft_transfer *transfer, PyObject *dest, PyObject *source,
-                        PyObject *pe, PyObject *ctx) {
+bool pyweft_transfer_take(struct pyweft_transfer *transfer, PyObject *dest, PyObject *source,
+                          PyObject *pe, PyObject *ctx) {
     const char *call = transfer->call;
-    return weft_route_take(call, ctx, pe, transfer->stream, &transfer->route) &&
-           weft_array_take(&transfer->dest, call, "dest", dest, WEFT_ARRAY_WRITTEN,
-                           transfer->stream) &&
-           weft_array_take(&transfer->source, call, "source", source, WEFT_ARRAY_READ,
-                           transfer->stream) &&
+    return pyweft_target_take(call, ctx, pe, transfer->stream, &transfer->target) &&
+           pyweft_array_take(&transfer->dest, call, "dest", dest, PYWEFT_ARRAY_WRITTEN,
+                             transfer->stream) &&
+           pyweft_array_take(&transfer->source, call, "source", source, PYWEFT_ARRAY_READ,
+                             transfer->stream) &&
            check_types(transfer);
 }
 
-void weft_transfer_drop(struct weft_transfer *transfer) {
-    weft_array_drop(&transfer->dest);
-    weft_array_drop(&transfer->source);
+void pyweft_transfer_drop(struct pyweft_transfer *transfer) {
+    pyweft_array_drop(&transfer->dest);
+    pyweft_array_drop(&transfer->source);
 }
 
-static bool is_device(const struct weft_transfer *transfer) {
+static bool is_device(const struct pyweft_transfer *transfer) {
     return transfer->dest.device >= 0 || transfer->source.device >= 0;
 }
 
-bool weft_transfer_is_short(const struct weft_transfer *transfer) {
-    return transfer->stream == WEFT_STREAM_HOST && transfer->dest.bytes <= WEFT_SHORT_BYTES &&
+bool pyweft_transfer_is_short(const struct pyweft_transfer *transfer) {
+    return transfer->stream == WEFT_STREAM_HOST && transfer->dest.bytes <= PYWEFT_SHORT_BYTES &&
            !is_device(transfer);
 }
 
-bool weft_transfer_hold(struct weft_transfer *transfer) {
-    return !is_device(transfer) || (weft_pending_hold(transfer->route.ctx, &transfer->dest) &&
-                                    weft_pending_hold(transfer->route.ctx, &transfer->source));
+bool pyweft_transfer_hold(struct pyweft_transfer *transfer) {
+    return !is_device(transfer) || (pyweft_pending_hold(transfer->target.ctx, &transfer->dest) &&
+                                    pyweft_pending_hold(transfer->target.ctx, &transfer->source));
 }
 
 /* --- put, get -------------------------------------------------------------------------------- */
 
-typedef int move(const struct weft_transfer *transfer);
+typedef int move(const struct pyweft_transfer *transfer);
 
-void weft_put_whole(const struct weft_array *array, void *dest, const void *source, size_t bytes,
-                    shmem_ctx_t ctx, int pe) {
+void pyweft_put_whole(const struct pyweft_array *array, void *dest, const void *source,
+                      size_t bytes, shmem_ctx_t ctx, int pe) {
     shmem_ctx_putmem(ctx, dest, source, bytes, pe);
     if (array->device >= 0)
         shmem_ctx_quiet(ctx);
 }
 
-static int put_now(const struct weft_transfer *transfer) {
-    const struct weft_array *dest = &transfer->dest, *source = &transfer->source;
+static int put_now(const struct pyweft_transfer *transfer) {
+    const struct pyweft_array *dest = &transfer->dest, *source = &transfer->source;
     if (transfer->stream != WEFT_STREAM_HOST)
-        return shmemx_putmem_on_stream(dest->data, source->data, dest->bytes, transfer->route.pe,
+        return shmemx_putmem_on_stream(dest->data, source->data, dest->bytes, transfer->target.pe,
                                        (shmemx_stream_t)transfer->stream);
-    weft_put_whole(dest, dest->data, source->data, dest->bytes, transfer->route.ctx,
-                   transfer->route.pe);
+    pyweft_put_whole(dest, dest->data, source->data, dest->bytes, transfer->target.ctx,
+                     transfer->target.pe);
     return 0;
 }
 
-static int get_now(const struct weft_transfer *transfer) {
-    const struct weft_array *dest = &transfer->dest, *source = &transfer->source;
+static int get_now(const struct pyweft_transfer *transfer) {
+    const struct pyweft_array *dest = &transfer->dest, *source = &transfer->source;
     if (transfer->stream != WEFT_STREAM_HOST)
-        return shmemx_getmem_on_stream(dest->data, source->data, dest->bytes, transfer->route.pe,
+        return shmemx_getmem_on_stream(dest->data, source->data, dest->bytes, transfer->target.pe,
                                        (shmemx_stream_t)transfer->stream);
-    shmem_ctx_getmem(transfer->route.ctx, dest->data, source->data, dest->bytes,
-                     transfer->route.pe);
+    shmem_ctx_getmem(transfer->target.ctx, dest->data, source->data, dest->bytes,
+                     transfer->target.pe);
     return 0;
 }
 
-static int begin_put(const struct weft_transfer *transfer) {
-    shmem_ctx_putmem_nbi(transfer->route.ctx, transfer->dest.data, transfer->source.data,
-                         transfer->dest.bytes, transfer->route.pe);
+static int begin_put(const struct pyweft_transfer *transfer) {
+    shmem_ctx_putmem_nbi(transfer->target.ctx, transfer->dest.data, transfer->source.data,
+                         transfer->dest.bytes, transfer->target.pe);
     return 0;
 }
 
-static int begin_get(const struct weft_transfer *transfer) {
-    shmem_ctx_getmem_nbi(transfer->route.ctx, transfer->dest.data, transfer->source.data,
-                         transfer->dest.bytes, transfer->route.pe);
+static int begin_get(const struct pyweft_transfer *transfer) {
+    shmem_ctx_getmem_nbi(transfer->target.ctx, transfer->dest.data, transfer->source.data,
+                         transfer->dest.bytes, transfer->target.pe);
     return 0;
 }
 
-static int move_by(const struct weft_transfer *transfer, move *by) {
+static int move_by(const struct pyweft_transfer *transfer, move *by) {
     int error;
-    if (weft_transfer_is_short(transfer))
-        WEFT_BARE(error, by(transfer));
+    if (pyweft_transfer_is_short(transfer))
+        PYWEFT_WITH_GIL_BRIEF(error, by(transfer));
     else
-        WEFT_UNLOCKED(error, by(transfer));
+        PYWEFT_WITHOUT_GIL(error, by(transfer));
     return error;
 }
 
 /* in: dest, source, pe, ctx, and, where there is one, the stream. */
-static PyObject *copy(struct weft_transfer *transfer, PyObject *const *in, bool put, move *by) {
+static PyObject *copy(struct pyweft_transfer *transfer, PyObject *const *in, bool put, move *by) {
     PyObject *result = NULL;
-    if (weft_transfer_take(transfer, in[0], in[1], in[2], in[3]) &&
-        weft_array_check_symmetric(transfer->call, put ? "dest" : "source",
-                                   put ? &transfer->dest : &transfer->source,
-                                   transfer->route.world_pe)) {
+    if (pyweft_transfer_take(transfer, in[0], in[1], in[2], in[3]) &&
+        pyweft_array_check_symmetric(transfer->call, put ? "dest" : "source",
+                                     put ? &transfer->dest : &transfer->source,
+                                     transfer->target.world_pe)) {
         int error = move_by(transfer, by);
         bool begun = !error && (by == begin_put || by == begin_get);
-        if (!begun || weft_transfer_hold(transfer))
-            result = weft_error_result(transfer->call, error);
+        if (!begun || pyweft_transfer_hold(transfer))
+            result = pyweft_error_result(transfer->call, error);
     }
-    weft_transfer_drop(transfer);
+    pyweft_transfer_drop(transfer);
     return result;
 }
 
-WEFT_FUNCTION(put) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(put) {
+    static const struct pyweft_signature signature = {
         "put", 3, 3, {"dest", "source", "pe", "ctx", "stream"}};
-    struct weft_transfer transfer = {.call = signature.call};
+    struct pyweft_transfer transfer = {.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[4], &transfer.stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[4], &transfer.stream))
         return NULL;
     return copy(&transfer, in, true, put_now);
 }
 
-WEFT_FUNCTION(get) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(get) {
+    static const struct pyweft_signature signature = {
         "get", 3, 3, {"dest", "source", "pe", "ctx", "stream"}};
-    struct weft_transfer transfer = {.call = signature.call};
+    struct pyweft_transfer transfer = {.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[4], &transfer.stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[4], &transfer.stream))
         return NULL;
     return copy(&transfer, in, false, get_now);
 }
 
-static PyObject *begin(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *begin(const struct pyweft_signature *signature, PyObject *const *args,
                        Py_ssize_t nargs, PyObject *names, bool put) {
-    struct weft_transfer transfer = {.call = signature->call, .stream = WEFT_STREAM_HOST};
+    struct pyweft_transfer transfer = {.call = signature->call, .stream = WEFT_STREAM_HOST};
     PyObject *in[4];
-    if (!weft_arguments_in_job(signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     return copy(&transfer, in, put, put ? begin_put : begin_get);
 }
 
-WEFT_FUNCTION(put_nbi) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(put_nbi) {
+    static const struct pyweft_signature signature = {
         "put_nbi", 3, 3, {"dest", "source", "pe", "ctx"}};
     (void)self;
     return begin(&signature, args, nargs, names, true);
 }
 
-WEFT_FUNCTION(get_nbi) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(get_nbi) {
+    static const struct pyweft_signature signature = {
         "get_nbi", 3, 3, {"dest", "source", "pe", "ctx"}};
     (void)self;
     return begin(&signature, args, nargs, names, false);
@@ -180,37 +180,37 @@ WEFT_FUNCTION(get_nbi) {
 
 /* --- set_engine ------------------------------------------------------------------------------ */
 
-WEFT_FUNCTION(set_engine) {
-    static const struct weft_signature signature = {"set_engine", 1, 1, {"engine"}};
+PYWEFT_FUNCTION(set_engine) {
+    static const struct pyweft_signature signature = {"set_engine", 1, 1, {"engine"}};
     static const char *const engines[] = {"auto", "sm", "copy", NULL};
     PyObject *in[1];
     int choice = 0;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_choice(signature.call, "engine", in[0], engines, &choice))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_choice(signature.call, "engine", in[0], engines, &choice))
         return NULL;
     PyObject *before = PyUnicode_FromString(engines[shmemx_get_engine()]);
     int error = before ? shmemx_set_engine((shmemx_engine_t)choice) : 0;
     if (error)
         Py_CLEAR(before);
-    return error ? weft_error_raise(signature.call, error) : before;
+    return error ? pyweft_error_raise(signature.call, error) : before;
 }
 
-PyMethodDef weft_rma_methods[] = {
-    WEFT_METHOD(put,
-                "put(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
-                "Copies source, an array of this PE's, into PE pe's copy of the symmetric dest.\n"
-                "Both have as many bytes, of one type; uint8 goes with any. source may be used\n"
-                "anew on return.\n\n" WEFT_ON_STREAM ARRAYS_AND_STATE),
-    WEFT_METHOD(get,
-                "get(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
-                "Copies PE pe's copy of the symmetric source into dest, an array of this PE's.\n"
-                "Sizes and types as for put().\n\n" WEFT_ON_STREAM ARRAYS_AND_STATE),
-    WEFT_METHOD(put_nbi, "put_nbi(dest, source, pe, *, ctx=None)\n--\n\n"
-                         "put(), non-blocking. " WEFT_UNTIL_QUIET "put()."),
-    WEFT_METHOD(get_nbi, "get_nbi(dest, source, pe, *, ctx=None)\n--\n\n"
-                         "get(), non-blocking. " WEFT_UNTIL_QUIET "get()."),
-    WEFT_METHOD(
+PyMethodDef pyweft_rma_methods[] = {
+    PYWEFT_METHOD(put,
+                  "put(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
+                  "Copies source, an array of this PE's, into PE pe's copy of the symmetric dest.\n"
+                  "Both have as many bytes, of one type; uint8 goes with any. source may be used\n"
+                  "anew on return.\n\n" PYWEFT_ON_STREAM ARRAYS_AND_STATE),
+    PYWEFT_METHOD(get,
+                  "get(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
+                  "Copies PE pe's copy of the symmetric source into dest, an array of this PE's.\n"
+                  "Sizes and types as for put().\n\n" PYWEFT_ON_STREAM ARRAYS_AND_STATE),
+    PYWEFT_METHOD(put_nbi, "put_nbi(dest, source, pe, *, ctx=None)\n--\n\n"
+                           "put(), non-blocking. " PYWEFT_UNTIL_QUIET "put()."),
+    PYWEFT_METHOD(get_nbi, "get_nbi(dest, source, pe, *, ctx=None)\n--\n\n"
+                           "get(), non-blocking. " PYWEFT_UNTIL_QUIET "get()."),
+    PYWEFT_METHOD(
         set_engine,
         "set_engine(engine)\n--\n\n"
         "What copies memory of GPUs from now on, in this process: 'sm', its multiprocessors;\n"

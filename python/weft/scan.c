@@ -25,7 +25,7 @@
 #define ROW_or(OPERAND, N, T)     ROW(OPERAND, N##_or_reduce)
 #define ROW_xor(OPERAND, N, T)    ROW(OPERAND, N##_xor_reduce)
 #define BY_TYPE(NAME, TYPES)                                                                       \
-    static int NAME##_now(const struct weft_vectors *v) {                                          \
+    static int NAME##_now(const struct pyweft_vectors *v) {                                        \
         switch ((int)v->dest.dtype->operand) {                                                     \
             TYPES(ROW_##NAME)                                                                      \
         }                                                                                          \
@@ -39,7 +39,7 @@ BY_TYPE(and, WHOLE)
 BY_TYPE(or, WHOLE)
 BY_TYPE(xor, WHOLE)
 
-static bool has_bits(const struct weft_dtype_row *dtype) {
+static bool has_bits(const struct pyweft_dtype_row *dtype) {
     switch ((int)dtype->operand) {
         WHOLE(IS_TYPE)
         return true;
@@ -47,7 +47,7 @@ static bool has_bits(const struct weft_dtype_row *dtype) {
     return false;
 }
 
-static bool is_summed(const struct weft_dtype_row *dtype) {
+static bool is_summed(const struct pyweft_dtype_row *dtype) {
     switch ((int)dtype->operand) {
         SUMMED(IS_TYPE)
         return true;
@@ -63,9 +63,9 @@ static bool is_summed(const struct weft_dtype_row *dtype) {
 #define FOLD_ROW(OPERAND, T, OP)                                                                   \
     case OPERAND:                                                                                  \
         for (size_t i = 0; i < v->dest.nelems; i++) {                                              \
-            T folded = members ? ((const T *)(const void *)shown[0].source)[i] : 0;                \
+            T folded = members ? ((const T *)(const void *)proposals[0].source)[i] : 0;            \
             for (int member = 1; member < members; member++)                                       \
-                folded = (T)(folded OP ((const T *)(const void *)shown[member].source)[i]);        \
+                folded = (T)(folded OP ((const T *)(const void *)proposals[member].source)[i]);    \
             ((T *)(void *)v->dest.data)[i] = folded;                                               \
         }                                                                                          \
         break;
@@ -74,8 +74,8 @@ static bool is_summed(const struct weft_dtype_row *dtype) {
 #define FOLD_or(OPERAND, N, T)  FOLD_ROW(OPERAND, T, |)
 #define FOLD_xor(OPERAND, N, T) FOLD_ROW(OPERAND, T, ^)
 #define FOLD(NAME, TYPES)                                                                          \
-    static void fold_##NAME(const struct weft_vectors *v, const struct weft_shown *shown,          \
-                            int members) {                                                         \
+    static void fold_##NAME(const struct pyweft_vectors *v,                                        \
+                            const struct pyweft_proposal *proposals, int members) {                \
         switch ((int)v->dest.dtype->operand) {                                                     \
             TYPES(FOLD_##NAME)                                                                     \
         }                                                                                          \
@@ -88,72 +88,72 @@ FOLD(xor, WHOLE)
 
 /* --- The calls of Python --------------------------------------------------------------------- */
 
-static bool take(struct weft_vectors *v, PyObject *dest, PyObject *source,
-                 bool (*fits)(const struct weft_dtype_row *), const char *types) {
-    if (!weft_vectors_take(v, dest, source) ||
-        !weft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
-                                 "as many as source has"))
+static bool take(struct pyweft_vectors *v, PyObject *dest, PyObject *source,
+                 bool (*fits)(const struct pyweft_dtype_row *), const char *types) {
+    if (!pyweft_vectors_take(v, dest, source) ||
+        !pyweft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
+                                   "as many as source has"))
         return false;
     if (fits(v->dest.dtype))
-        return weft_vectors_check_symmetric(v, v->dest.bytes, v->source.bytes, true);
+        return pyweft_vectors_check_symmetric(v, v->dest.bytes, v->source.bytes, true);
     PyErr_Format(PyExc_ValueError, "%s: argument dest is of %s: pass %s", v->on.call,
                  v->dest.dtype->name, types);
     return false;
 }
 
 static const struct {
-    weft_vectors_plain *call;
-    void (*fold)(const struct weft_vectors *, const struct weft_shown *, int);
+    pyweft_vectors_plain *call;
+    void (*fold)(const struct pyweft_vectors *, const struct pyweft_proposal *, int);
 } calls[] = {
-    [WEFT_SHOWN_AND] = {and_now, fold_and},       [WEFT_SHOWN_OR] = {or_now, fold_or},
-    [WEFT_SHOWN_XOR] = {xor_now, fold_xor},       [WEFT_SHOWN_INSCAN] = {inscan_now, fold_sum},
-    [WEFT_SHOWN_EXSCAN] = {exscan_now, fold_sum},
+    [PYWEFT_CALL_AND] = {and_now, fold_and},       [PYWEFT_CALL_OR] = {or_now, fold_or},
+    [PYWEFT_CALL_XOR] = {xor_now, fold_xor},       [PYWEFT_CALL_INSCAN] = {inscan_now, fold_sum},
+    [PYWEFT_CALL_EXSCAN] = {exscan_now, fold_sum},
 };
 
 /* How many members' sources make this one's dest. */
-static int count_folded(const struct weft_vectors *v, enum weft_shown_call which) {
+static int count_folded(const struct pyweft_vectors *v, enum pyweft_proposed_call which) {
     int rank = shmem_team_my_pe(v->on.team);
-    return which == WEFT_SHOWN_INSCAN ? rank + 1 : which == WEFT_SHOWN_EXSCAN ? rank : v->on.size;
+    return which == PYWEFT_CALL_INSCAN ? rank + 1 : which == PYWEFT_CALL_EXSCAN ? rank : v->on.size;
 }
 
-static PyObject *run(struct weft_vectors *v, bool right, enum weft_shown_call which) {
+static PyObject *run(struct pyweft_vectors *v, bool right, enum pyweft_proposed_call which) {
     const int64_t numbers[] = {(int64_t)v->source.nelems};
     bool carried;
-    struct weft_shown *shown = weft_vectors_agree(v, right, which, numbers, 1, &carried);
-    if (!shown)
+    struct pyweft_proposal *proposals = pyweft_vectors_agree(v, right, which, numbers, 1, &carried);
+    if (!proposals)
         return NULL;
     if (carried)
-        calls[which].fold(v, shown, count_folded(v, which));
-    PyMem_Free(shown);
-    return weft_vectors_finish(v, carried ? NULL : calls[which].call);
+        calls[which].fold(v, proposals, count_folded(v, which));
+    PyMem_Free(proposals);
+    return pyweft_vectors_finish(v, carried ? NULL : calls[which].call);
 }
 
-static PyObject *scan(const struct weft_signature *signature, PyObject *const *args,
-                      Py_ssize_t nargs, PyObject *names, enum weft_shown_call which) {
-    struct weft_vectors v = {.on.call = signature->call};
+static PyObject *scan(const struct pyweft_signature *signature, PyObject *const *args,
+                      Py_ssize_t nargs, PyObject *names, enum pyweft_proposed_call which) {
+    struct pyweft_vectors v = {.on.call = signature->call};
     PyObject *in[3];
-    bool right = weft_arguments_sort(signature, args, nargs, names, in);
-    if (!weft_operator_open(&v.on, in[2], NULL))
+    bool right = pyweft_arguments_sort(signature, args, nargs, names, in);
+    if (!pyweft_operator_open(&v.on, in[2], NULL))
         return NULL;
     right = right && take(&v, in[0], in[1], is_summed,
                           "whole numbers, float32, float64, complex64 or complex128");
     return run(&v, right, which);
 }
 
-WEFT_FUNCTION(inscan) {
-    static const struct weft_signature signature = {"inscan", 1, 2, {"dest", "source", "team"}};
+PYWEFT_FUNCTION(inscan) {
+    static const struct pyweft_signature signature = {"inscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
-    return scan(&signature, args, nargs, names, WEFT_SHOWN_INSCAN);
+    return scan(&signature, args, nargs, names, PYWEFT_CALL_INSCAN);
 }
 
-WEFT_FUNCTION(exscan) {
-    static const struct weft_signature signature = {"exscan", 1, 2, {"dest", "source", "team"}};
+PYWEFT_FUNCTION(exscan) {
+    static const struct pyweft_signature signature = {"exscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
-    return scan(&signature, args, nargs, names, WEFT_SHOWN_EXSCAN);
+    return scan(&signature, args, nargs, names, PYWEFT_CALL_EXSCAN);
 }
 
-PyObject *weft_bitwise_reduce(struct weft_vectors *v, PyObject *dest, PyObject *source,
-                              int bitwise) {
+PyObject *pyweft_bitwise_reduce(struct pyweft_vectors *v, PyObject *dest, PyObject *source,
+                                int bitwise) {
     bool right = take(v, dest, source, has_bits, "whole numbers");
     if (right && v->on.stream != WEFT_STREAM_HOST) {
         PyErr_Format(PyExc_NotImplementedError,
@@ -162,7 +162,7 @@ PyObject *weft_bitwise_reduce(struct weft_vectors *v, PyObject *dest, PyObject *
                      v->on.call);
         right = false;
     }
-    return run(v, right, (enum weft_shown_call)bitwise);
+    return run(v, right, (enum pyweft_proposed_call)bitwise);
 }
 
 #define SYMMETRIC                                                                               \
@@ -171,14 +171,14 @@ PyObject *weft_bitwise_reduce(struct weft_vectors *v, PyObject *dest, PyObject *
     "complex128. A wrong argument on one member is a ValueError on all, and nothing has been\n" \
     "written then. RuntimeError: before init(), after finalize(), a peer that failed."
 
-PyMethodDef weft_scan_methods[] = {
-    WEFT_METHOD(inscan,
-                "inscan(dest, source=None, *, team=None)\n--\n\n"
-                "dest[i] = the sum of source[i] over the members up to this one. A source of\n"
-                "None is dest." SYMMETRIC),
-    WEFT_METHOD(exscan,
-                "exscan(dest, source=None, *, team=None)\n--\n\n"
-                "dest[i] = the sum of source[i] over the members before this one: 0 on the\n"
-                "first. A source of None is dest." SYMMETRIC),
+PyMethodDef pyweft_scan_methods[] = {
+    PYWEFT_METHOD(inscan,
+                  "inscan(dest, source=None, *, team=None)\n--\n\n"
+                  "dest[i] = the sum of source[i] over the members up to this one. A source of\n"
+                  "None is dest." SYMMETRIC),
+    PYWEFT_METHOD(exscan,
+                  "exscan(dest, source=None, *, team=None)\n--\n\n"
+                  "dest[i] = the sum of source[i] over the members before this one: 0 on the\n"
+                  "first. A source of None is dest." SYMMETRIC),
     {NULL, NULL, 0, NULL},
 };

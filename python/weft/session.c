@@ -15,44 +15,44 @@
 #include "where.h"
 #include "pending.h"
 
-struct weft_session weft_session = {.device = -1};
+struct pyweft_session pyweft_session = {.device = -1};
 
 static bool lingering; /* over for Python, but the library still runs: there are views */
 
-bool weft_session_check(const char *call) {
-    weft_session.call = call;
-    if (weft_session.running && !weft_session.lost)
+bool pyweft_session_check(const char *call) {
+    pyweft_session.call = call;
+    if (pyweft_session.running && !pyweft_session.lost)
         return true;
-    if (weft_session.lost)
+    if (pyweft_session.lost)
         PyErr_Format(PyExc_RuntimeError,
                      "%s: called behind the end of the job: start this process anew, which in a "
                      "notebook is its kernel: %s",
-                     call, weft_session_loss());
+                     call, pyweft_session_loss());
     else
         PyErr_Format(
             PyExc_RuntimeError, "%s: called %s", call,
-            weft_session.forked   ? "in a forked child, which is no PE: call it in the PE's own "
-                                    "process, or start processes by spawn"
-            : weft_session.number ? "after finalize(): finalize later, or call init() again"
-                                  : "before init(): call weft.init() first");
+            pyweft_session.forked   ? "in a forked child, which is no PE: call it in the PE's own "
+                                      "process, or start processes by spawn"
+            : pyweft_session.number ? "after finalize(): finalize later, or call init() again"
+                                    : "before init(): call weft.init() first");
     return false;
 }
 
-int weft_session_device(const char *call) {
-    if (weft_session.device >= 0)
-        return weft_session.device;
-    int error = shmemx_device(&weft_session.device);
+int pyweft_session_device(const char *call) {
+    if (pyweft_session.device >= 0)
+        return pyweft_session.device;
+    int error = shmemx_device(&pyweft_session.device);
     if (error)
-        weft_error_raise(call, error);
-    return error ? -1 : weft_session.device;
+        pyweft_error_raise(call, error);
+    return error ? -1 : pyweft_session.device;
 }
 
 /* --- Calls without the GIL ------------------------------------------------------------------- */
 
-static _Thread_local struct weft_landing *current; /* of the call that this thread is in */
+static _Thread_local struct pyweft_landing *current; /* of the call that this thread is in */
 static char loss[896];
 
-const char *weft_session_loss(void) {
+const char *pyweft_session_loss(void) {
     return loss;
 }
 
@@ -61,9 +61,9 @@ const char *weft_session_loss(void) {
 static void lose_job(const char *reason) {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&writing);
-    if (!weft_session.lost)
+    if (!pyweft_session.lost)
         snprintf(loss, sizeof loss, "%s: the job is over", reason);
-    weft_session.lost = true;
+    pyweft_session.lost = true;
     pthread_mutex_unlock(&writing);
     if (current)
         longjmp(current->way_out, 1);
@@ -73,51 +73,51 @@ static void lose_job(const char *reason) {
  * process, are made by no Python. */
 static void tell_where(char *where, size_t bytes) {
     if (current)
-        weft_where(current->call, where, bytes);
+        pyweft_where(current->call, where, bytes);
 }
 
-void weft_session_enter(struct weft_landing *landing) {
+void pyweft_session_enter(struct pyweft_landing *landing) {
     landing->outer = current;
     landing->call = NULL;
     current = landing;
-    atomic_fetch_add(&weft_session.inside, 1);
+    atomic_fetch_add(&pyweft_session.inside, 1);
 }
 
-void weft_session_leave(const struct weft_landing *landing) {
+void pyweft_session_leave(const struct pyweft_landing *landing) {
     current = landing->outer;
-    atomic_fetch_sub(&weft_session.inside, 1);
+    atomic_fetch_sub(&pyweft_session.inside, 1);
 }
 
-void weft_session_unlock(struct weft_unlocked *unlocked) {
-    atomic_fetch_add(&weft_session.unlocked, 1);
-    weft_session_enter(&unlocked->landing);
-    unlocked->landing.call = weft_session.call;
-    unlocked->state = PyEval_SaveThread();
+void pyweft_session_release_gil(struct pyweft_released *released) {
+    atomic_fetch_add(&pyweft_session.without_gil, 1);
+    pyweft_session_enter(&released->landing);
+    released->landing.call = pyweft_session.call;
+    released->state = PyEval_SaveThread();
 }
 
 /* At the end of the process a thread does not come back from here: it gets the GIL no more. */
-void weft_session_lock(struct weft_unlocked *unlocked) {
-    weft_session_leave(&unlocked->landing);
-    PyEval_RestoreThread(unlocked->state);
-    atomic_fetch_sub(&weft_session.unlocked, 1);
+void pyweft_session_take_gil(struct pyweft_released *released) {
+    pyweft_session_leave(&released->landing);
+    PyEval_RestoreThread(released->state);
+    atomic_fetch_sub(&pyweft_session.without_gil, 1);
 }
 
-int weft_session_guard_limited(int (*call)(void *), void *context) {
-    struct weft_landing landing;
+int pyweft_session_guard_limited(int (*call)(void *), void *context) {
+    struct pyweft_landing landing;
     int error;
-    atomic_fetch_add(&weft_session.unlocked, 1);
-    weft_session_enter(&landing);
+    atomic_fetch_add(&pyweft_session.without_gil, 1);
+    pyweft_session_enter(&landing);
     if (setjmp(landing.way_out) == 0)
         error = call(context);
     else
-        error = WEFT_JOB_LOST;
-    weft_session_leave(&landing);
-    atomic_fetch_sub(&weft_session.unlocked, 1);
+        error = PYWEFT_JOB_LOST;
+    pyweft_session_leave(&landing);
+    atomic_fetch_sub(&pyweft_session.without_gil, 1);
     return error;
 }
 
-int weft_session_guard(int (*call)(void *), void *context) {
-    return weft_session.lost ? WEFT_JOB_LOST : weft_session_guard_limited(call, context);
+int pyweft_session_guard(int (*call)(void *), void *context) {
+    return pyweft_session.lost ? PYWEFT_JOB_LOST : pyweft_session_guard_limited(call, context);
 }
 
 /* --- The end of the process ------------------------------------------------------------------ */
@@ -132,36 +132,36 @@ static bool all_leave(const atomic_int *threads) {
 
 /* A status other than 0 is left to the library's handler, which ends the job and says so. */
 static void end_running(int status) {
-    weft_session.running = false;
-    bool left = all_leave(&weft_session.inside);
+    pyweft_session.running = false;
+    bool left = all_leave(&pyweft_session.inside);
     if (!left)
         fprintf(stderr,
                 "weft: PE %d exits with status %d while a thread of it is in a call: ending the "
                 "job\n",
-                weft_session.pe, status);
-    if (weft_session.npes > 1 && !left)
+                pyweft_session.pe, status);
+    if (pyweft_session.npes > 1 && !left)
         shmem_global_exit(status ? status : 1);
     else if (left)
-        weft_closing_leave();
+        pyweft_closing_leave();
 }
 
 /* Runs before the library's own handler, which waits for the peers to come to their end, and then
  * unmaps what a thread that is still in a call works on. */
 static void end_with_status(int status, void *unused) {
     (void)unused;
-    if (weft_session.lost)
+    if (pyweft_session.lost)
         return;
-    if (weft_session.running)
+    if (pyweft_session.running)
         end_running(status);
     else if (lingering)
-        weft_closing_leave();
+        pyweft_closing_leave();
 }
 
 static void forget_in_child(void) {
-    weft_session.forked = weft_session.running || lingering;
-    weft_session.running = lingering = false;
-    weft_session.npes = 0;
-    weft_closing_forget();
+    pyweft_session.forked = pyweft_session.running || lingering;
+    pyweft_session.running = lingering = false;
+    pyweft_session.npes = 0;
+    pyweft_closing_forget();
 }
 
 static void watch_end(void) {
@@ -187,13 +187,13 @@ static int gather(const void *mine, void *all, size_t bytes, void *callable) {
     char *data;
     Py_ssize_t length;
     int rc = joined ? PyBytes_AsStringAndSize(joined, &data, &length) : -1;
-    if (rc == 0 && (size_t)length == bytes * (size_t)weft_session.npes)
+    if (rc == 0 && (size_t)length == bytes * (size_t)pyweft_session.npes)
         memcpy(all, data, (size_t)length);
     else if (rc == 0) {
         PyErr_Format(PyExc_ValueError,
                      "init: argument allgather has returned %zd bytes in all: return one piece of "
                      "%zu bytes of each of %d PEs",
-                     length, bytes, weft_session.npes);
+                     length, bytes, pyweft_session.npes);
         rc = -1;
     }
     Py_XDECREF(result);
@@ -232,8 +232,8 @@ static bool check_place(PyObject *const *in) {
 static bool read_place(PyObject *const *in, int *pe, int *npes) {
     if (!given(in[0]) || !given(in[1]))
         return true;
-    if (!weft_argument_int("init", "rank", in[0], pe) ||
-        !weft_argument_int("init", "size", in[1], npes))
+    if (!pyweft_argument_int("init", "rank", in[0], pe) ||
+        !pyweft_argument_int("init", "size", in[1], npes))
         return false;
     if (*npes < 1)
         PyErr_Format(PyExc_ValueError, "init: argument size is %d: pass 1 or more", *npes);
@@ -264,7 +264,7 @@ static bool read_id(PyObject *object, shmemx_uniqueid_t *id) {
 static int join(PyObject *const *in, int pe, int npes, const shmemx_uniqueid_t *id) {
     int error, provided;
     bool gathers = given(in[3]);
-    weft_session.npes = npes;
+    pyweft_session.npes = npes;
     Py_BEGIN_ALLOW_THREADS;
     if (npes > 0)
         error = init_attr(gathers ? SHMEMX_INIT_WITH_ALLGATHER : SHMEMX_INIT_WITH_UNIQUEID, pe,
@@ -272,58 +272,59 @@ static int join(PyObject *const *in, int pe, int npes, const shmemx_uniqueid_t *
     else
         error = shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
     Py_END_ALLOW_THREADS;
-    weft_session.npes = 0;
+    pyweft_session.npes = 0;
     return error;
 }
 
 static void begin(void) {
-    weft_session.pe = shmem_my_pe();
-    weft_session.npes = shmem_n_pes();
-    weft_session.number++;
-    weft_session.checked = getenv("SHMEM_DEBUG") || getenv("SMA_DEBUG");
-    weft_session.running = true;
+    pyweft_session.pe = shmem_my_pe();
+    pyweft_session.npes = shmem_n_pes();
+    pyweft_session.number++;
+    pyweft_session.checked = getenv("SHMEM_DEBUG") || getenv("SMA_DEBUG");
+    pyweft_session.running = true;
     lingering = false;
     watch_end();
 }
 
-/* What init() was told has to agree with what the process is. */
+/* The arguments of init() have to agree with the PE that the process already is. */
 static bool check_same(int pe, int npes) {
-    if ((pe < 0 || pe == weft_session.pe) && (npes <= 0 || npes == weft_session.npes))
+    if ((pe < 0 || pe == pyweft_session.pe) && (npes <= 0 || npes == pyweft_session.npes))
         return true;
     PyErr_Format(PyExc_RuntimeError,
                  "init: this process is PE %d of %d already and cannot become PE %d of %d",
-                 weft_session.pe, weft_session.npes, pe, npes);
+                 pyweft_session.pe, pyweft_session.npes, pe, npes);
     return false;
 }
 
-WEFT_FUNCTION(init) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(init) {
+    static const struct pyweft_signature signature = {
         "init", 0, 4, {"rank", "size", "uniqueid", "allgather"}};
     PyObject *in[4];
     shmemx_uniqueid_t id;
     int pe = -1, npes = 0;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) || !check_place(in) ||
+    if (!pyweft_arguments_sort(&signature, args, nargs, names, in) || !check_place(in) ||
         !read_place(in, &pe, &npes) || !read_id(in[2], &id))
         return NULL;
-    if (weft_session.running && !weft_session.lost)
+    if (pyweft_session.running && !pyweft_session.lost)
         return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
-    if (weft_session.forked || weft_session.lost) {
-        weft_session_check("init");
+    if (pyweft_session.forked || pyweft_session.lost) {
+        pyweft_session_check("init");
         return NULL;
     }
-    struct weft_told told;
-    weft_told_begin(&told);
+    struct pyweft_capture captured;
+    pyweft_capture_begin(&captured);
     int error = lingering ? 0 : join(in, pe, npes, &id);
-    weft_told_end(&told, error);
+    pyweft_capture_end(&captured, error);
     if (PyErr_Occurred())
         return NULL;
     if (error)
-        return PyErr_Format(
-            PyExc_RuntimeError, "init: %s%s", *told.text ? told.text : weft_error_text(error),
-            error == -ENOTSOCK ? "; Jupyter's kernels and ipyparallel's engines take "
-                                 "part by weft.init(rank, size, uniqueid=...)"
-                               : "");
+        return PyErr_Format(PyExc_RuntimeError, "init: %s%s",
+                            *captured.text ? captured.text : pyweft_error_text(error),
+                            error == -ENOTSOCK
+                                ? "; Jupyter's kernels and ipyparallel's engines take "
+                                  "part by weft.init(rank, size, uniqueid=...)"
+                                : "");
     begin();
     return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
 }
@@ -335,7 +336,7 @@ WEFT_FUNCTION(init) {
 static bool check_idle(void) {
     bool idle;
     Py_BEGIN_ALLOW_THREADS;
-    idle = all_leave(&weft_session.unlocked);
+    idle = all_leave(&pyweft_session.without_gil);
     Py_END_ALLOW_THREADS;
     if (!idle)
         PyErr_SetString(PyExc_RuntimeError, "finalize: another thread of this process is in a call "
@@ -345,14 +346,14 @@ static bool check_idle(void) {
 
 /* Whether memory stays, and the library with it. */
 static bool find_needed(bool *needed) {
-    bool needs = weft_memory_needed() || atomic_load(&weft_session.unlocked) > 0;
+    bool needs = pyweft_memory_needed() || atomic_load(&pyweft_session.without_gil) > 0;
     int error;
     *needed = false;
-    if (!weft_closing_prepared())
+    if (!pyweft_closing_prepared())
         return check_idle();
-    WEFT_UNLOCKED(error, weft_closing_agree(needs, needed));
+    PYWEFT_WITHOUT_GIL(error, pyweft_closing_agree(needs, needed));
     if (error)
-        weft_error_raise("finalize", error);
+        pyweft_error_raise("finalize", error);
     return error == 0;
 }
 
@@ -364,21 +365,21 @@ static int leave(void) {
 static PyObject *finalize(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    if (!weft_session.running)
+    if (!pyweft_session.running)
         Py_RETURN_NONE;
     bool needed;
     int error = 0;
-    weft_pending_finish();
+    pyweft_pending_finish();
     if (!find_needed(&needed))
         return NULL;
-    weft_session.running = false;
+    pyweft_session.running = false;
     if (!needed)
-        WEFT_UNLOCKED(error, leave());
+        PYWEFT_WITHOUT_GIL(error, leave());
     if (error)
-        return weft_error_raise("finalize", error);
+        return pyweft_error_raise("finalize", error);
     lingering = needed;
-    weft_memory_close(needed);
-    weft_session.npes = 0;
+    pyweft_memory_close(needed);
+    pyweft_session.npes = 0;
     Py_RETURN_NONE;
 }
 
@@ -393,20 +394,20 @@ static void flush_python(void) {
     }
 }
 
-WEFT_FUNCTION(global_exit) {
-    static const struct weft_signature signature = {"global_exit", 0, 1, {"status"}};
+PYWEFT_FUNCTION(global_exit) {
+    static const struct pyweft_signature signature = {"global_exit", 0, 1, {"status"}};
     PyObject *in[1];
     int status = 0;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_int(signature.call, "status", in[0], &status))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_int(signature.call, "status", in[0], &status))
         return NULL;
     if (status < 0 || status > 255)
         return PyErr_Format(PyExc_ValueError,
                             "global_exit: argument status is %d: pass a process's, 0 to 255",
                             status);
     flush_python();
-    weft_session.running = false; /* its end asks nobody, and waits for nobody */
+    pyweft_session.running = false; /* its end asks nobody, and waits for nobody */
     shmem_global_exit(status);
     return NULL;
 }
@@ -414,7 +415,7 @@ WEFT_FUNCTION(global_exit) {
 static PyObject *initialized(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    return PyBool_FromLong(weft_session.running);
+    return PyBool_FromLong(pyweft_session.running);
 }
 
 static PyObject *uniqueid(PyObject *self, PyObject *unused) {
@@ -423,32 +424,32 @@ static PyObject *uniqueid(PyObject *self, PyObject *unused) {
     (void)unused;
     int error = shmemx_get_uniqueid(&id);
     if (error)
-        return weft_error_raise("uniqueid", error);
+        return pyweft_error_raise("uniqueid", error);
     return PyBytes_FromStringAndSize((const char *)&id, sizeof id);
 }
 
 static PyObject *my_pe(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    return weft_session_check("my_pe") ? PyLong_FromLong(weft_session.pe) : NULL;
+    return pyweft_session_check("my_pe") ? PyLong_FromLong(pyweft_session.pe) : NULL;
 }
 
 static PyObject *n_pes(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    return weft_session_check("n_pes") ? PyLong_FromLong(weft_session.npes) : NULL;
+    return pyweft_session_check("n_pes") ? PyLong_FromLong(pyweft_session.npes) : NULL;
 }
 
 static PyObject *device(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    int found = weft_session_check("device") ? weft_session_device("device") : -1;
+    int found = pyweft_session_check("device") ? pyweft_session_device("device") : -1;
     return found < 0 ? NULL : PyLong_FromLong(found);
 }
 
-PyMethodDef weft_session_methods[] = {
-    WEFT_METHOD(init, "init(rank=None, size=None, uniqueid=None, allgather=None)\n--\n\n"
-                      "As weft.init, which also looks at torch.distributed."),
+PyMethodDef pyweft_session_methods[] = {
+    PYWEFT_METHOD(init, "init(rank=None, size=None, uniqueid=None, allgather=None)\n--\n\n"
+                        "As weft.init, which also looks at torch.distributed."),
     {"finalize", finalize, METH_NOARGS,
      "finalize()\n--\n\n"
      "Leaves the job. Collective over all PEs; does nothing when there is no job.\n\n"
@@ -457,13 +458,14 @@ PyMethodDef weft_session_methods[] = {
      "RuntimeError while another thread is in a call and there is no symmetric memory.\n"
      "Need not be called: a process that ends does it, and waits for the others to end.\n"
      "A process that ends with a status other than 0 ends the whole job with it instead."},
-    WEFT_METHOD(global_exit,
-                "global_exit(status=0)\n--\n\n"
-                "Ends all PEs of the job with this status, from any of them, whatever the others\n"
-                "do. Does not return; runs neither `finally` nor atexit handlers. sys.exit() ends\n"
-                "this PE alone where the status is 0, and the job where it is not.\n\n"
-                "ValueError: no status from 0 to 255. RuntimeError: before init(), after\n"
-                "finalize()."),
+    PYWEFT_METHOD(
+        global_exit,
+        "global_exit(status=0)\n--\n\n"
+        "Ends all PEs of the job with this status, from any of them, whatever the others\n"
+        "do. Does not return; runs neither `finally` nor atexit handlers. sys.exit() ends\n"
+        "this PE alone where the status is 0, and the job where it is not.\n\n"
+        "ValueError: no status from 0 to 255. RuntimeError: before init(), after\n"
+        "finalize()."),
     {"initialized", initialized, METH_NOARGS,
      "initialized()\n--\n\nWhether this process is between init() and finalize()."},
     {"uniqueid", uniqueid, METH_NOARGS,

@@ -8,9 +8,9 @@
 #include "session.h"
 #include "type.h"
 
-struct share {
+struct share_object {
     PyObject_HEAD PyObject *weak;
-    struct weft_memory *memory; /* of the group: members' parts are found by the handle */
+    struct pyweft_memory *memory; /* of the group: members' parts are found by the handle */
     shmemx_share_t handle;
     int size;
 };
@@ -24,12 +24,12 @@ static void release_share(void *handle) {
 /* --- Making ---------------------------------------------------------------------------------- */
 
 static PyObject *make(shmemx_share_t handle, shmemx_block_t block, int size) {
-    struct weft_memory *memory = weft_memory_wrap(NULL, shmemx_block_bytes(block),
-                                                  shmemx_block_gpu(block), release_share, handle);
-    struct share *share = memory ? PyObject_New(struct share, share_type) : NULL;
+    struct pyweft_memory *memory = pyweft_memory_wrap(
+        NULL, shmemx_block_bytes(block), shmemx_block_gpu(block), release_share, handle);
+    struct share_object *share = memory ? PyObject_New(struct share_object, share_type) : NULL;
     if (!share) {
         if (memory)
-            weft_memory_drop(memory);
+            pyweft_memory_drop(memory);
         else
             shmemx_share_release(handle);
         return NULL;
@@ -41,23 +41,23 @@ static PyObject *make(shmemx_share_t handle, shmemx_block_t block, int size) {
     return (PyObject *)share;
 }
 
-PyObject *weft_share_make(shmemx_block_t block, PyObject *list, uint64_t tag) {
+PyObject *pyweft_share_make(shmemx_block_t block, PyObject *list, uint64_t tag) {
     shmemx_share_t handle;
     int count, error;
-    int *pes = weft_argument_pes("Block.share", list, &count);
+    int *pes = pyweft_argument_pes("Block.share", list, &count);
     if (!pes)
         return NULL;
-    WEFT_UNLOCKED(error, shmemx_share_attach(block, pes, count, tag, &handle));
+    PYWEFT_WITHOUT_GIL(error, shmemx_share_attach(block, pes, count, tag, &handle));
     PyMem_Free(pes);
     if (error)
-        return weft_error_raise("Block.share", error);
+        return pyweft_error_raise("Block.share", error);
     return make(handle, block, count);
 }
 
 static void dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_ClearWeakRefs(self);
-    weft_memory_drop(((struct share *)self)->memory);
+    pyweft_memory_drop(((struct share_object *)self)->memory);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -65,10 +65,10 @@ static void dealloc(PyObject *self) {
 /* --- Methods --------------------------------------------------------------------------------- */
 
 /* Where a member's block is; NULL with an exception. */
-static char *find(struct share *share, const char *call, PyObject *object) {
+static char *find(struct share_object *share, const char *call, PyObject *object) {
     int member = -1;
-    if (!weft_memory_check(share->memory, call, "this Share") ||
-        !weft_argument_int(call, "member", object, &member))
+    if (!pyweft_memory_check(share->memory, call, "this Share") ||
+        !pyweft_argument_int(call, "member", object, &member))
         return NULL;
     char *at = member >= 0 && member < share->size ? shmemx_share_ptr(share->handle, member) : NULL;
     if (!at)
@@ -77,33 +77,33 @@ static char *find(struct share *share, const char *call, PyObject *object) {
     return at;
 }
 
-WEFT_FUNCTION(ptr) {
-    static const struct weft_signature signature = {"Share.ptr", 1, 1, {"member"}};
+PYWEFT_FUNCTION(ptr) {
+    static const struct pyweft_signature signature = {"Share.ptr", 1, 1, {"member"}};
     PyObject *in[1];
-    if (!weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_sort(&signature, args, nargs, names, in))
         return NULL;
-    char *at = find((struct share *)self, signature.call, in[0]);
+    char *at = find((struct share_object *)self, signature.call, in[0]);
     return at ? PyLong_FromVoidPtr(at) : NULL;
 }
 
-WEFT_FUNCTION(view) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(view) {
+    static const struct pyweft_signature signature = {
         "Share.view", 1, 4, {"member", "shape", "dtype", "offset"}};
-    struct share *share = (struct share *)self;
+    struct share_object *share = (struct share_object *)self;
     PyObject *in[4];
-    if (!weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_sort(&signature, args, nargs, names, in))
         return NULL;
     char *at = find(share, signature.call, in[0]);
     if (!at)
         return NULL;
-    return weft_buffer_view(signature.call, share->memory, at, share->memory->bytes,
-                            weft_dtype_of_format("B", 1), in + 1);
+    return pyweft_buffer_view(signature.call, share->memory, at, share->memory->bytes,
+                              pyweft_dtype_of_format("B", 1), in + 1);
 }
 
 static PyObject *release(PyObject *self, PyObject *unused) {
-    struct share *share = (struct share *)self;
+    struct share_object *share = (struct share_object *)self;
     (void)unused;
-    if (!weft_memory_check(share->memory, "Share.release", "this Share"))
+    if (!pyweft_memory_check(share->memory, "Share.release", "this Share"))
         return NULL;
     atomic_store(&share->memory->freed, true);
     Py_RETURN_NONE;
@@ -111,24 +111,24 @@ static PyObject *release(PyObject *self, PyObject *unused) {
 
 static PyObject *get_size(PyObject *self, void *unused) {
     (void)unused;
-    return PyLong_FromLong(((struct share *)self)->size);
+    return PyLong_FromLong(((struct share_object *)self)->size);
 }
 
 static PyObject *get_nbytes(PyObject *self, void *unused) {
     (void)unused;
-    return PyLong_FromSize_t(((struct share *)self)->memory->bytes);
+    return PyLong_FromSize_t(((struct share_object *)self)->memory->bytes);
 }
 
 static PyObject *get_handle(PyObject *self, void *unused) {
-    struct share *share = (struct share *)self;
+    struct share_object *share = (struct share_object *)self;
     (void)unused;
-    if (!weft_memory_check(share->memory, "Share.handle", "this Share"))
+    if (!pyweft_memory_check(share->memory, "Share.handle", "this Share"))
         return NULL;
     return PyLong_FromVoidPtr(share->handle);
 }
 
 static PyObject *repr(PyObject *self) {
-    const struct share *share = (struct share *)self;
+    const struct share_object *share = (struct share_object *)self;
     return PyUnicode_FromFormat("<weft.Share of %d member%s, %zu bytes each%s>", share->size,
                                 share->size == 1 ? "" : "s", share->memory->bytes,
                                 atomic_load(&share->memory->freed) ? ", released" : "");
@@ -137,13 +137,13 @@ static PyObject *repr(PyObject *self) {
 /* --- The type -------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         ptr, "ptr($self, /, member)\n--\n\n"
              "Where this PE, or for blocks on GPUs its GPU, finds the block of a member, by its\n"
              "place in the list."),
-    WEFT_METHOD(view,
-                "view($self, /, member, shape=None, dtype='uint8', offset=0)\n--\n\n"
-                "A Buffer over the block of a member, from byte `offset` on; it keeps the memory."),
+    PYWEFT_METHOD(
+        view, "view($self, /, member, shape=None, dtype='uint8', offset=0)\n--\n\n"
+              "A Buffer over the block of a member, from byte `offset` on; it keeps the memory."),
     {"release", release, METH_NOARGS,
      "release($self, /)\n--\n\n"
      "Gives the share up, locally; its memory goes with the last Buffer and array of it. Need\n"
@@ -158,7 +158,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-WEFT_WEAK_MEMBERS(struct share);
+PYWEFT_WEAK_MEMBERS(struct share_object);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "What a group of PEs has of each other's blocks; Block.share makes it."},
@@ -172,12 +172,12 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "weft.Share",
-    .basicsize = sizeof(struct share),
+    .basicsize = sizeof(struct share_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };
 
-bool weft_share_define(PyObject *module) {
-    share_type = weft_type_define(module, &spec);
+bool pyweft_share_define(PyObject *module) {
+    share_type = pyweft_type_define(module, &spec);
     return share_type != NULL;
 }

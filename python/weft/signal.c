@@ -14,7 +14,7 @@ struct announcement {
 static bool take_op(const char *call, PyObject *object, int *op) {
     static const char *const ops[] = {"set", "add", NULL};
     int choice = 0;
-    if (!weft_argument_choice(call, "op", object, ops, &choice))
+    if (!pyweft_argument_choice(call, "op", object, ops, &choice))
         return false;
     *op = choice ? SHMEM_SIGNAL_ADD : SHMEM_SIGNAL_SET;
     return true;
@@ -22,150 +22,151 @@ static bool take_op(const char *call, PyObject *object, int *op) {
 
 /* --- put_signal ------------------------------------------------------------------------------ */
 
-static int announce(const struct weft_transfer *transfer, const struct announcement *signal,
+static int announce(const struct pyweft_transfer *transfer, const struct announcement *signal,
                     bool nbi) {
-    const struct weft_array *dest = &transfer->dest, *source = &transfer->source;
+    const struct pyweft_array *dest = &transfer->dest, *source = &transfer->source;
     if (transfer->stream != WEFT_STREAM_HOST)
         return shmemx_putmem_signal_on_stream(dest->data, source->data, dest->bytes, signal->word,
-                                              signal->value, signal->op, transfer->route.pe,
+                                              signal->value, signal->op, transfer->target.pe,
                                               (shmemx_stream_t)transfer->stream);
     (nbi ? shmem_ctx_putmem_signal_nbi
-         : shmem_ctx_putmem_signal)(transfer->route.ctx, dest->data, source->data, dest->bytes,
-                                    signal->word, signal->value, signal->op, transfer->route.pe);
+         : shmem_ctx_putmem_signal)(transfer->target.ctx, dest->data, source->data, dest->bytes,
+                                    signal->word, signal->value, signal->op, transfer->target.pe);
     return 0;
 }
 
-static int announce_unlocked(const struct weft_transfer *transfer,
-                             const struct announcement *signal, const struct weft_array *word,
+static int announce_unlocked(const struct pyweft_transfer *transfer,
+                             const struct announcement *signal, const struct pyweft_array *word,
                              bool nbi) {
     int error;
-    if (weft_transfer_is_short(transfer) && word->device < 0)
-        WEFT_BARE(error, announce(transfer, signal, nbi));
+    if (pyweft_transfer_is_short(transfer) && word->device < 0)
+        PYWEFT_WITH_GIL_BRIEF(error, announce(transfer, signal, nbi));
     else
-        WEFT_UNLOCKED(error, announce(transfer, signal, nbi));
+        PYWEFT_WITHOUT_GIL(error, announce(transfer, signal, nbi));
     return error;
 }
 
 /* in: dest, source, signal, value, pe, op, ctx. */
-static PyObject *put_signal_of(struct weft_transfer *transfer, PyObject *const *in, bool nbi) {
+static PyObject *put_signal_of(struct pyweft_transfer *transfer, PyObject *const *in, bool nbi) {
     struct announcement signal = {0};
-    struct weft_array word = {0};
+    struct pyweft_array word = {0};
     PyObject *result = NULL;
     const char *call = transfer->call;
-    if (weft_transfer_take(transfer, in[0], in[1], in[4], in[6]) &&
-        weft_array_check_symmetric(call, "dest", &transfer->dest, transfer->route.world_pe) &&
-        weft_signal_take(&word, call, in[2], transfer->route.world_pe, transfer->stream) &&
-        weft_argument_uint64(call, "value", in[3], &signal.value) &&
+    if (pyweft_transfer_take(transfer, in[0], in[1], in[4], in[6]) &&
+        pyweft_array_check_symmetric(call, "dest", &transfer->dest, transfer->target.world_pe) &&
+        pyweft_signal_take(&word, call, in[2], transfer->target.world_pe, transfer->stream) &&
+        pyweft_argument_uint64(call, "value", in[3], &signal.value) &&
         take_op(call, in[5], &signal.op)) {
         signal.word = (uint64_t *)word.data;
         int error = announce_unlocked(transfer, &signal, &word, nbi);
-        if (error || !nbi || weft_transfer_hold(transfer))
-            result = weft_error_result(call, error);
+        if (error || !nbi || pyweft_transfer_hold(transfer))
+            result = pyweft_error_result(call, error);
     }
-    weft_transfer_drop(transfer);
-    weft_array_drop(&word);
+    pyweft_transfer_drop(transfer);
+    pyweft_array_drop(&word);
     return result;
 }
 
-WEFT_FUNCTION(put_signal) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(put_signal) {
+    static const struct pyweft_signature signature = {
         "put_signal", 5, 5, {"dest", "source", "signal", "value", "pe", "op", "ctx", "stream"}};
-    struct weft_transfer transfer = {.call = signature.call};
+    struct pyweft_transfer transfer = {.call = signature.call};
     PyObject *in[8];
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[7], &transfer.stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[7], &transfer.stream))
         return NULL;
     return put_signal_of(&transfer, in, false);
 }
 
-WEFT_FUNCTION(put_signal_nbi) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(put_signal_nbi) {
+    static const struct pyweft_signature signature = {
         "put_signal_nbi", 5, 5, {"dest", "source", "signal", "value", "pe", "op", "ctx"}};
-    struct weft_transfer transfer = {.call = signature.call, .stream = WEFT_STREAM_HOST};
+    struct pyweft_transfer transfer = {.call = signature.call, .stream = WEFT_STREAM_HOST};
     PyObject *in[7];
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
     return put_signal_of(&transfer, in, true);
 }
 
 /* --- signal, signal_fetch -------------------------------------------------------------------- */
 
-static int send_signal(const struct announcement *signal, const struct weft_route *route,
+static int send_signal(const struct announcement *signal, const struct pyweft_target *target,
                        weft_stream stream) {
     if (stream != WEFT_STREAM_HOST)
-        return shmemx_signal_op_on_stream(signal->word, signal->value, signal->op, route->pe,
+        return shmemx_signal_op_on_stream(signal->word, signal->value, signal->op, target->pe,
                                           (shmemx_stream_t)stream);
     if (signal->op == SHMEM_SIGNAL_SET)
-        shmem_ctx_signal_set(route->ctx, signal->word, signal->value, route->pe);
+        shmem_ctx_signal_set(target->ctx, signal->word, signal->value, target->pe);
     else
-        shmem_ctx_signal_add(route->ctx, signal->word, signal->value, route->pe);
+        shmem_ctx_signal_add(target->ctx, signal->word, signal->value, target->pe);
     return 0;
 }
 
-static int send_signal_unlocked(const struct announcement *signal, const struct weft_route *route,
-                                weft_stream stream, const struct weft_array *word) {
+static int send_signal_unlocked(const struct announcement *signal,
+                                const struct pyweft_target *target, weft_stream stream,
+                                const struct pyweft_array *word) {
     int error;
     if (stream == WEFT_STREAM_HOST && word->device < 0)
-        WEFT_BARE(error, send_signal(signal, route, stream));
+        PYWEFT_WITH_GIL_BRIEF(error, send_signal(signal, target, stream));
     else
-        WEFT_UNLOCKED(error, send_signal(signal, route, stream));
+        PYWEFT_WITHOUT_GIL(error, send_signal(signal, target, stream));
     return error;
 }
 
-WEFT_FUNCTION(signal) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(signal) {
+    static const struct pyweft_signature signature = {
         "signal", 3, 3, {"signal", "value", "pe", "op", "ctx", "stream"}};
     struct announcement signal = {0};
-    struct weft_route route;
-    struct weft_array word = {0};
+    struct pyweft_target target;
+    struct pyweft_array word = {0};
     weft_stream stream;
     PyObject *in[6], *result = NULL;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[5], &stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[5], &stream))
         return NULL;
-    if (weft_route_take(signature.call, in[4], in[2], stream, &route) &&
-        weft_signal_take(&word, signature.call, in[0], route.world_pe, stream) &&
-        weft_argument_uint64(signature.call, "value", in[1], &signal.value) &&
+    if (pyweft_target_take(signature.call, in[4], in[2], stream, &target) &&
+        pyweft_signal_take(&word, signature.call, in[0], target.world_pe, stream) &&
+        pyweft_argument_uint64(signature.call, "value", in[1], &signal.value) &&
         take_op(signature.call, in[3], &signal.op)) {
         signal.word = (uint64_t *)word.data;
-        result =
-            weft_error_result(signature.call, send_signal_unlocked(&signal, &route, stream, &word));
+        result = pyweft_error_result(signature.call,
+                                     send_signal_unlocked(&signal, &target, stream, &word));
     }
-    weft_array_drop(&word);
+    pyweft_array_drop(&word);
     return result;
 }
 
-static int fetch(const struct weft_array *word, uint64_t *value) {
+static int fetch(const struct pyweft_array *word, uint64_t *value) {
     *value = shmem_signal_fetch((uint64_t *)word->data);
     return 0;
 }
 
-static int fetch_unlocked(const struct weft_array *word, uint64_t *value) {
+static int fetch_unlocked(const struct pyweft_array *word, uint64_t *value) {
     int error;
     if (word->device < 0)
-        WEFT_HELD(error, fetch(word, value));
+        PYWEFT_WITH_GIL(error, fetch(word, value));
     else
-        WEFT_UNLOCKED(error, fetch(word, value));
+        PYWEFT_WITHOUT_GIL(error, fetch(word, value));
     return error;
 }
 
-WEFT_FUNCTION(signal_fetch) {
-    static const struct weft_signature signature = {"signal_fetch", 1, 1, {"signal"}};
-    struct weft_array word = {0};
+PYWEFT_FUNCTION(signal_fetch) {
+    static const struct pyweft_signature signature = {"signal_fetch", 1, 1, {"signal"}};
+    struct pyweft_array word = {0};
     uint64_t value;
     PyObject *in[1], *result = NULL;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
-    if (weft_signal_take(&word, signature.call, in[0], weft_session.pe, WEFT_STREAM_HOST)) {
+    if (pyweft_signal_take(&word, signature.call, in[0], pyweft_session.pe, WEFT_STREAM_HOST)) {
         int error = fetch_unlocked(&word, &value);
         result =
-            error ? weft_error_raise(signature.call, error) : PyLong_FromUnsignedLongLong(value);
+            error ? pyweft_error_raise(signature.call, error) : PyLong_FromUnsignedLongLong(value);
     }
-    weft_array_drop(&word);
+    pyweft_array_drop(&word);
     return result;
 }
 
@@ -174,22 +175,22 @@ WEFT_FUNCTION(signal_fetch) {
     "not from 0 to 2**64 - 1, no such PE or op. RuntimeError: before init(), after finalize(),\n"  \
     "a GPU or a peer that failed."
 
-PyMethodDef weft_signal_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_signal_methods[] = {
+    PYWEFT_METHOD(
         put_signal,
         "put_signal(dest, source, signal, value, pe, *, op='set', ctx=None, stream=None)\n--\n\n"
         "put(), and signal() behind it: who sees the signal sees the data.\n"
-        "Errors of both.\n\n" WEFT_ON_STREAM),
-    WEFT_METHOD(put_signal_nbi,
-                "put_signal_nbi(dest, source, signal, value, pe, *, op='set', ctx=None)\n--\n\n"
-                "put_signal(), non-blocking. " WEFT_UNTIL_QUIET "put_signal()."),
-    WEFT_METHOD(signal,
-                "signal(signal, value, pe, *, op='set', ctx=None, stream=None)\n--\n\n"
-                "Sets PE pe's copy of the symmetric word `signal`, one element of uint64, to\n"
-                "value, or adds value to it (op 'add').\n\n" WEFT_ON_STREAM WORD_AND_STATE),
-    WEFT_METHOD(signal_fetch,
-                "signal_fetch(signal)\n--\n\n"
-                "This PE's word `signal`, as it is now. What was put before it was signalled is\n"
-                "there." WORD_AND_STATE),
+        "Errors of both.\n\n" PYWEFT_ON_STREAM),
+    PYWEFT_METHOD(put_signal_nbi,
+                  "put_signal_nbi(dest, source, signal, value, pe, *, op='set', ctx=None)\n--\n\n"
+                  "put_signal(), non-blocking. " PYWEFT_UNTIL_QUIET "put_signal()."),
+    PYWEFT_METHOD(signal,
+                  "signal(signal, value, pe, *, op='set', ctx=None, stream=None)\n--\n\n"
+                  "Sets PE pe's copy of the symmetric word `signal`, one element of uint64, to\n"
+                  "value, or adds value to it (op 'add').\n\n" PYWEFT_ON_STREAM WORD_AND_STATE),
+    PYWEFT_METHOD(signal_fetch,
+                  "signal_fetch(signal)\n--\n\n"
+                  "This PE's word `signal`, as it is now. What was put before it was signalled is\n"
+                  "there." WORD_AND_STATE),
     {NULL, NULL, 0, NULL},
 };

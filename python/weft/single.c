@@ -11,75 +11,75 @@
 
 struct single {
     const char *call;
-    struct weft_route route;
-    struct weft_array array;
+    struct pyweft_target target;
+    struct pyweft_array array;
     char *at;
-    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
+    _Alignas(16) char element[PYWEFT_ELEMENT_BYTES_MAX];
 };
 
 static int put(const struct single *single) {
-    weft_put_whole(&single->array, single->at, single->element, single->array.dtype->bytes,
-                   single->route.ctx, single->route.pe);
+    pyweft_put_whole(&single->array, single->at, single->element, single->array.dtype->bytes,
+                     single->target.ctx, single->target.pe);
     return 0;
 }
 
 static int get(struct single *single) {
-    shmem_ctx_getmem(single->route.ctx, single->element, single->at, single->array.dtype->bytes,
-                     single->route.pe);
+    shmem_ctx_getmem(single->target.ctx, single->element, single->at, single->array.dtype->bytes,
+                     single->target.pe);
     return 0;
 }
 
 static bool take(struct single *single, const char *name, PyObject *array, PyObject *pe,
-                 PyObject *index, PyObject *ctx, enum weft_array_use use) {
+                 PyObject *index, PyObject *ctx, enum pyweft_array_use use) {
     const char *call = single->call;
     size_t at;
-    if (!weft_route_take(call, ctx, pe, WEFT_STREAM_HOST, &single->route) ||
-        !weft_array_take(&single->array, call, name, array, use, WEFT_STREAM_HOST) ||
-        !weft_words_index(&single->array, call, name, index, &at) ||
-        !weft_array_check_symmetric(call, name, &single->array, single->route.world_pe))
+    if (!pyweft_target_take(call, ctx, pe, WEFT_STREAM_HOST, &single->target) ||
+        !pyweft_array_take(&single->array, call, name, array, use, WEFT_STREAM_HOST) ||
+        !pyweft_words_index(&single->array, call, name, index, &at) ||
+        !pyweft_array_check_symmetric(call, name, &single->array, single->target.world_pe))
         return false;
     single->at = single->array.data + at * single->array.dtype->bytes;
     return true;
 }
 
-WEFT_FUNCTION(p) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(p) {
+    static const struct pyweft_signature signature = {
         "p", 3, 3, {"dest", "value", "pe", "index", "ctx"}};
     struct single single = {.call = signature.call};
     PyObject *in[5], *result = NULL;
     int error;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
-    if (take(&single, "dest", in[0], in[2], in[3], in[4], WEFT_ARRAY_WRITTEN) &&
-        weft_element_make(signature.call, single.array.dtype, in[1], single.element)) {
+    if (take(&single, "dest", in[0], in[2], in[3], in[4], PYWEFT_ARRAY_WRITTEN) &&
+        pyweft_element_make(signature.call, single.array.dtype, in[1], single.element)) {
         if (single.array.device < 0)
-            WEFT_BARE(error, put(&single));
+            PYWEFT_WITH_GIL_BRIEF(error, put(&single));
         else
-            WEFT_UNLOCKED(error, put(&single));
-        result = weft_error_result(signature.call, error);
+            PYWEFT_WITHOUT_GIL(error, put(&single));
+        result = pyweft_error_result(signature.call, error);
     }
-    weft_array_drop(&single.array);
+    pyweft_array_drop(&single.array);
     return result;
 }
 
-WEFT_FUNCTION(g) {
-    static const struct weft_signature signature = {"g", 2, 2, {"source", "pe", "index", "ctx"}};
+PYWEFT_FUNCTION(g) {
+    static const struct pyweft_signature signature = {"g", 2, 2, {"source", "pe", "index", "ctx"}};
     struct single single = {.call = signature.call};
     PyObject *in[4], *result = NULL;
     int error;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
-    if (take(&single, "source", in[0], in[1], in[2], in[3], WEFT_ARRAY_READ)) {
+    if (take(&single, "source", in[0], in[1], in[2], in[3], PYWEFT_ARRAY_READ)) {
         if (single.array.device < 0)
-            WEFT_BARE(error, get(&single));
+            PYWEFT_WITH_GIL_BRIEF(error, get(&single));
         else
-            WEFT_UNLOCKED(error, get(&single));
-        result = error ? weft_error_raise(signature.call, error)
-                       : weft_element_read(single.array.dtype, single.element);
+            PYWEFT_WITHOUT_GIL(error, get(&single));
+        result = error ? pyweft_error_raise(signature.call, error)
+                       : pyweft_element_read(single.array.dtype, single.element);
     }
-    weft_array_drop(&single.array);
+    pyweft_array_drop(&single.array);
     return result;
 }
 
@@ -90,10 +90,10 @@ WEFT_FUNCTION(g) {
     "one out of its range. RuntimeError: before init(), after finalize(), a GPU or a peer that\n" \
     "failed."
 
-PyMethodDef weft_single_methods[] = {
-    WEFT_METHOD(p, "p(dest, value, pe, *, index=0, ctx=None)\n--\n\n"
-                   "dest[index] on PE pe becomes value." ERRORS),
-    WEFT_METHOD(g, "g(source, pe, *, index=0, ctx=None)\n--\n\n"
-                   "source[index] of PE pe, as a number of Python's." ERRORS),
+PyMethodDef pyweft_single_methods[] = {
+    PYWEFT_METHOD(p, "p(dest, value, pe, *, index=0, ctx=None)\n--\n\n"
+                     "dest[index] on PE pe becomes value." ERRORS),
+    PYWEFT_METHOD(g, "g(source, pe, *, index=0, ctx=None)\n--\n\n"
+                     "source[index] of PE pe, as a number of Python's." ERRORS),
     {NULL, NULL, 0, NULL},
 };

@@ -13,12 +13,12 @@
 /* --- Numbers --------------------------------------------------------------------------------- */
 
 /* A number, and what it is read from for as long as the call goes on. */
-struct number {
+struct slice_number {
     shmemx_number_t value;
-    struct weft_array array;
+    struct pyweft_array array;
 };
 
-static bool read_index(struct number *number, const char *call, const char *name,
+static bool read_index(struct slice_number *number, const char *call, const char *name,
                        PyObject *object) {
     int overflow = 0;
     PyObject *index = PyNumber_Index(object);
@@ -34,9 +34,9 @@ static bool read_index(struct number *number, const char *call, const char *name
 }
 
 /* What lies in memory of the host is read now. */
-static bool read_element(struct number *number, const char *call, const char *name,
+static bool read_element(struct slice_number *number, const char *call, const char *name,
                          weft_stream stream) {
-    const struct weft_array *array = &number->array;
+    const struct pyweft_array *array = &number->array;
     bool wide = strcmp(array->dtype->name, "int64") == 0;
     if (array->nelems != 1 || !(wide || strcmp(array->dtype->name, "int32") == 0)) {
         PyErr_Format(PyExc_ValueError,
@@ -64,11 +64,11 @@ static bool read_element(struct number *number, const char *call, const char *na
 }
 
 /* 0 where there is none. Whatever else counts as a number may also be an array. */
-static bool take_number(struct number *number, const char *call, const char *name, PyObject *object,
-                        weft_stream stream) {
+static bool take_number(struct slice_number *number, const char *call, const char *name,
+                        PyObject *object, weft_stream stream) {
     if (!object || PyLong_Check(object))
         return !object || read_index(number, call, name, object);
-    if (weft_array_take(&number->array, call, name, object, WEFT_ARRAY_READ, stream))
+    if (pyweft_array_take(&number->array, call, name, object, PYWEFT_ARRAY_READ, stream))
         return read_element(number, call, name, stream);
     if (!PyErr_ExceptionMatches(PyExc_TypeError))
         return false;
@@ -81,8 +81,8 @@ static bool take_number(struct number *number, const char *call, const char *nam
 /* Elements of an array from some number on. */
 struct slice {
     const char *name;
-    struct weft_array array;
-    struct number begin;
+    struct pyweft_array array;
+    struct slice_number begin;
 };
 
 static shmemx_slice_t public_slice(const struct slice *slice) {
@@ -95,20 +95,21 @@ static char *first_of(const struct slice *slice) {
 }
 
 static bool take_slice(struct slice *slice, const char *call, const char *name, PyObject *object,
-                       const char *begin_name, PyObject *begin, enum weft_array_use use,
+                       const char *begin_name, PyObject *begin, enum pyweft_array_use use,
                        weft_stream stream) {
     slice->name = name;
-    return weft_array_take(&slice->array, call, name, object, use, stream) &&
+    return pyweft_array_take(&slice->array, call, name, object, use, stream) &&
            take_number(&slice->begin, call, begin_name, begin, stream);
 }
 
 static void drop_slice(struct slice *slice) {
-    weft_array_drop(&slice->array);
-    weft_array_drop(&slice->begin.array);
+    pyweft_array_drop(&slice->array);
+    pyweft_array_drop(&slice->begin.array);
 }
 
 /* As far as numbers are known; the library looks again, for streams. */
-static bool check_slice(const char *call, const struct slice *slice, const struct number *nelems) {
+static bool check_slice(const char *call, const struct slice *slice,
+                        const struct slice_number *nelems) {
     int64_t begin = slice->begin.value.value, count = nelems->value.value;
     uint64_t room = slice->array.nelems;
     if (begin >= 0 && count >= 0 && (uint64_t)begin <= room && (uint64_t)count <= room - begin)
@@ -121,45 +122,46 @@ static bool check_slice(const char *call, const struct slice *slice, const struc
 
 /* --- Copies ---------------------------------------------------------------------------------- */
 
-struct copy {
+struct slice_copy {
     const char *call;
     weft_stream stream;
     int pe;
     struct slice dest, source;
-    struct number nelems;
+    struct slice_number nelems;
 };
 
 /* The first six arguments of a put are those of a get. */
-static bool take_copy(struct copy *copy, PyObject **in, bool put) {
+static bool take_copy(struct slice_copy *copy, PyObject **in, bool put) {
     const char *call = copy->call;
-    return weft_argument_pe(call, in[3], &copy->pe) &&
-           take_slice(&copy->dest, call, "dest", in[0], "dest_begin", in[4], WEFT_ARRAY_WRITTEN,
+    return pyweft_argument_pe(call, in[3], &copy->pe) &&
+           take_slice(&copy->dest, call, "dest", in[0], "dest_begin", in[4], PYWEFT_ARRAY_WRITTEN,
                       copy->stream) &&
-           take_slice(&copy->source, call, "source", in[1], "source_begin", in[5], WEFT_ARRAY_READ,
-                      copy->stream) &&
+           take_slice(&copy->source, call, "source", in[1], "source_begin", in[5],
+                      PYWEFT_ARRAY_READ, copy->stream) &&
            take_number(&copy->nelems, call, "nelems", in[2], copy->stream) &&
-           weft_array_check_dtype(call, "dest", &copy->dest.array, "source", &copy->source.array) &&
+           pyweft_array_check_dtype(call, "dest", &copy->dest.array, "source",
+                                    &copy->source.array) &&
            check_slice(call, &copy->dest, &copy->nelems) &&
            check_slice(call, &copy->source, &copy->nelems) &&
-           weft_array_check_symmetric(call, put ? "dest" : "source",
-                                      put ? &copy->dest.array : &copy->source.array, copy->pe);
+           pyweft_array_check_symmetric(call, put ? "dest" : "source",
+                                        put ? &copy->dest.array : &copy->source.array, copy->pe);
 }
 
-static void drop_copy(struct copy *copy) {
+static void drop_copy(struct slice_copy *copy) {
     drop_slice(&copy->dest);
     drop_slice(&copy->source);
-    weft_array_drop(&copy->nelems.array);
+    pyweft_array_drop(&copy->nelems.array);
 }
 
-static size_t bytes_of(const struct copy *copy) {
+static size_t bytes_of(const struct slice_copy *copy) {
     return (size_t)copy->nelems.value.value * copy->dest.array.dtype->bytes;
 }
 
-static int move(const struct copy *copy, bool put) {
+static int move(const struct slice_copy *copy, bool put) {
     if (copy->stream == WEFT_STREAM_HOST) {
         if (put)
-            weft_put_whole(&copy->dest.array, first_of(&copy->dest), first_of(&copy->source),
-                           bytes_of(copy), SHMEM_CTX_DEFAULT, copy->pe);
+            pyweft_put_whole(&copy->dest.array, first_of(&copy->dest), first_of(&copy->source),
+                             bytes_of(copy), SHMEM_CTX_DEFAULT, copy->pe);
         else
             shmem_getmem(first_of(&copy->dest), first_of(&copy->source), bytes_of(copy), copy->pe);
         return 0;
@@ -170,34 +172,34 @@ static int move(const struct copy *copy, bool put) {
         (shmemx_stream_t)copy->stream);
 }
 
-static bool is_short(const struct copy *copy) {
-    return copy->stream == WEFT_STREAM_HOST && bytes_of(copy) <= WEFT_SHORT_BYTES &&
+static bool is_short(const struct slice_copy *copy) {
+    return copy->stream == WEFT_STREAM_HOST && bytes_of(copy) <= PYWEFT_SHORT_BYTES &&
            copy->dest.array.device < 0 && copy->source.array.device < 0;
 }
 
-static int move_unlocked(const struct copy *copy, bool put) {
+static int move_unlocked(const struct slice_copy *copy, bool put) {
     int error;
     if (is_short(copy))
         return move(copy, put);
-    WEFT_UNLOCKED(error, move(copy, put));
+    PYWEFT_WITHOUT_GIL(error, move(copy, put));
     return error;
 }
 
-static PyObject *copy_slice(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *copy_slice(const struct pyweft_signature *signature, PyObject *const *args,
                             Py_ssize_t nargs, PyObject *names, bool put) {
-    struct copy copy = {.call = signature->call};
+    struct slice_copy copy = {.call = signature->call};
     PyObject *in[7], *result = NULL;
-    if (!weft_arguments_in_job(signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature->call, in[6], &copy.stream))
+    if (!pyweft_arguments_in_job(signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature->call, in[6], &copy.stream))
         return NULL;
     if (take_copy(&copy, in, put))
-        result = weft_error_result(signature->call, move_unlocked(&copy, put));
+        result = pyweft_error_result(signature->call, move_unlocked(&copy, put));
     drop_copy(&copy);
     return result;
 }
 
-WEFT_FUNCTION(put_slice) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(put_slice) {
+    static const struct pyweft_signature signature = {
         "put_slice",
         4,
         6,
@@ -206,8 +208,8 @@ WEFT_FUNCTION(put_slice) {
     return copy_slice(&signature, args, nargs, names, true);
 }
 
-WEFT_FUNCTION(get_slice) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(get_slice) {
+    static const struct pyweft_signature signature = {
         "get_slice",
         4,
         6,
@@ -218,16 +220,16 @@ WEFT_FUNCTION(get_slice) {
 
 /* --- Signals --------------------------------------------------------------------------------- */
 
-struct signal {
+struct slice_word {
     struct slice words;
-    struct number value;
+    struct slice_number value;
     int op;
 };
 
 static bool take_words(struct slice *words, const char *call, PyObject *object, PyObject *index,
                        int pe, weft_stream stream) {
-    static const struct number one = {.value = {.value = 1}};
-    if (!take_slice(words, call, "signals", object, "index", index, WEFT_ARRAY_WRITTEN, stream))
+    static const struct slice_number one = {.value = {.value = 1}};
+    if (!take_slice(words, call, "signals", object, "index", index, PYWEFT_ARRAY_WRITTEN, stream))
         return false;
     if (strcmp(words->array.dtype->name, "int32") != 0 ||
         (uintptr_t)words->array.data % sizeof(int32_t) != 0) {
@@ -238,11 +240,11 @@ static bool take_words(struct slice *words, const char *call, PyObject *object, 
         return false;
     }
     return check_slice(call, words, &one) &&
-           weft_array_check_symmetric(call, "signals", &words->array, pe);
+           pyweft_array_check_symmetric(call, "signals", &words->array, pe);
 }
 
-static bool take_value(struct number *number, const char *call, const char *name, PyObject *object,
-                       weft_stream stream) {
+static bool take_value(struct slice_number *number, const char *call, const char *name,
+                       PyObject *object, weft_stream stream) {
     if (!take_number(number, call, name, object, stream))
         return false;
     if (number->value.value == (int32_t)number->value.value)
@@ -252,25 +254,26 @@ static bool take_value(struct number *number, const char *call, const char *name
     return false;
 }
 
-static bool take_signal(struct signal *signal, const char *call, PyObject *words, PyObject *index,
-                        PyObject *value, PyObject *op, int pe, weft_stream stream) {
+static bool take_signal(struct slice_word *signal, const char *call, PyObject *words,
+                        PyObject *index, PyObject *value, PyObject *op, int pe,
+                        weft_stream stream) {
     static const char *const ops[] = {"set", "add", NULL};
     int choice = 0;
     if (!take_words(&signal->words, call, words, index, pe, stream) ||
         !take_value(&signal->value, call, "value", value, stream) ||
-        !weft_argument_choice(call, "op", op, ops, &choice))
+        !pyweft_argument_choice(call, "op", op, ops, &choice))
         return false;
     signal->op = choice ? SHMEM_SIGNAL_ADD : SHMEM_SIGNAL_SET;
     return true;
 }
 
-static void drop_signal(struct signal *signal) {
+static void drop_signal(struct slice_word *signal) {
     drop_slice(&signal->words);
-    weft_array_drop(&signal->value.array);
+    pyweft_array_drop(&signal->value.array);
 }
 
 /* Behind what the thread has put before. */
-static int give(const struct signal *signal, int pe, weft_stream stream) {
+static int give(const struct slice_word *signal, int pe, weft_stream stream) {
     if (stream != WEFT_STREAM_HOST) {
         shmemx_slice_t words = public_slice(&signal->words);
         return shmemx_int32_signal_op_on_stream(&words, signal->value.value, signal->op, pe,
@@ -285,33 +288,33 @@ static int give(const struct signal *signal, int pe, weft_stream stream) {
     return 0;
 }
 
-static int give_unlocked(const struct signal *signal, int pe, weft_stream stream) {
+static int give_unlocked(const struct slice_word *signal, int pe, weft_stream stream) {
     int error;
     if (stream == WEFT_STREAM_HOST && signal->words.array.device < 0)
         return give(signal, pe, stream);
-    WEFT_UNLOCKED(error, give(signal, pe, stream));
+    PYWEFT_WITHOUT_GIL(error, give(signal, pe, stream));
     return error;
 }
 
-WEFT_FUNCTION(signal32) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(signal32) {
+    static const struct pyweft_signature signature = {
         "signal32", 3, 3, {"signals", "value", "pe", "op", "index", "stream"}};
-    struct signal signal = {0};
+    struct slice_word signal = {0};
     weft_stream stream;
     int pe;
     PyObject *in[6], *result = NULL;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[5], &stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[5], &stream))
         return NULL;
-    if (weft_argument_pe(signature.call, in[2], &pe) &&
+    if (pyweft_argument_pe(signature.call, in[2], &pe) &&
         take_signal(&signal, signature.call, in[0], in[4], in[1], in[3], pe, stream))
-        result = weft_error_result(signature.call, give_unlocked(&signal, pe, stream));
+        result = pyweft_error_result(signature.call, give_unlocked(&signal, pe, stream));
     drop_signal(&signal);
     return result;
 }
 
-static int put_and_give(const struct copy *copy, const struct signal *signal) {
+static int put_and_give(const struct slice_copy *copy, const struct slice_word *signal) {
     if (copy->stream == WEFT_STREAM_HOST) {
         move(copy, true);
         return give(signal, copy->pe, copy->stream);
@@ -323,31 +326,31 @@ static int put_and_give(const struct copy *copy, const struct signal *signal) {
         signal->value.value, signal->op, copy->pe, (shmemx_stream_t)copy->stream);
 }
 
-static int put_and_give_unlocked(const struct copy *copy, const struct signal *signal) {
+static int put_and_give_unlocked(const struct slice_copy *copy, const struct slice_word *signal) {
     int error;
     if (is_short(copy) && signal->words.array.device < 0)
         return put_and_give(copy, signal);
-    WEFT_UNLOCKED(error, put_and_give(copy, signal));
+    PYWEFT_WITHOUT_GIL(error, put_and_give(copy, signal));
     return error;
 }
 
-WEFT_FUNCTION(put_slice_signal) {
-    static const struct weft_signature signature = {"put_slice_signal",
-                                                    8,
-                                                    8,
-                                                    {"dest", "source", "nelems", "pe", "dest_begin",
-                                                     "source_begin", "signals", "value", "op",
-                                                     "index", "stream"}};
-    struct copy copy = {.call = signature.call};
-    struct signal signal = {0};
+PYWEFT_FUNCTION(put_slice_signal) {
+    static const struct pyweft_signature signature = {"put_slice_signal",
+                                                      8,
+                                                      8,
+                                                      {"dest", "source", "nelems", "pe",
+                                                       "dest_begin", "source_begin", "signals",
+                                                       "value", "op", "index", "stream"}};
+    struct slice_copy copy = {.call = signature.call};
+    struct slice_word signal = {0};
     PyObject *in[11], *result = NULL;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[10], &copy.stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[10], &copy.stream))
         return NULL;
     if (take_copy(&copy, in, true) &&
         take_signal(&signal, signature.call, in[6], in[9], in[7], in[8], copy.pe, copy.stream))
-        result = weft_error_result(signature.call, put_and_give_unlocked(&copy, &signal));
+        result = pyweft_error_result(signature.call, put_and_give_unlocked(&copy, &signal));
     drop_copy(&copy);
     drop_signal(&signal);
     return result;
@@ -355,50 +358,50 @@ WEFT_FUNCTION(put_slice_signal) {
 
 /* --- wait32 ---------------------------------------------------------------------------------- */
 
-struct condition {
+struct int32_condition {
     int32_t *word, value;
     int cmp;
 };
 
 static bool holds(void *of) {
-    const struct condition *condition = of;
+    const struct int32_condition *condition = of;
     return shmem_int32_test(condition->word, condition->cmp, condition->value);
 }
 
 static PyObject *wait_by_thread(int32_t *word, int cmp, int32_t value) {
-    struct condition condition = {word, value, cmp};
-    return weft_await("wait32", holds, &condition) ? Py_NewRef(Py_None) : NULL;
+    struct int32_condition condition = {word, value, cmp};
+    return pyweft_await("wait32", holds, &condition) ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *wait_by_stream(const struct slice *words, int cmp, const struct number *value,
-                                weft_stream stream) {
+static PyObject *wait_by_stream(const struct slice *words, int cmp,
+                                const struct slice_number *value, weft_stream stream) {
     shmemx_slice_t slice = public_slice(words);
     int error;
-    WEFT_UNLOCKED(error, shmemx_int32_signal_wait_until_on_stream(&slice, cmp, value->value,
-                                                                  (shmemx_stream_t)stream));
-    return weft_error_result("wait32", error);
+    PYWEFT_WITHOUT_GIL(error, shmemx_int32_signal_wait_until_on_stream(&slice, cmp, value->value,
+                                                                       (shmemx_stream_t)stream));
+    return pyweft_error_result("wait32", error);
 }
 
-WEFT_FUNCTION(wait32) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(wait32) {
+    static const struct pyweft_signature signature = {
         "wait32", 2, 3, {"signals", "value", "cmp", "index", "stream"}};
     struct slice words = {0};
-    struct number value = {0};
+    struct slice_number value = {0};
     weft_stream stream;
     int cmp = 0;
     PyObject *in[5], *result = NULL;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[4], &stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[4], &stream))
         return NULL;
-    if (take_words(&words, signature.call, in[0], in[3], weft_session.pe, stream) &&
+    if (take_words(&words, signature.call, in[0], in[3], pyweft_session.pe, stream) &&
         take_value(&value, signature.call, "value", in[1], stream) &&
-        weft_argument_cmp(signature.call, in[2], &cmp))
+        pyweft_argument_cmp(signature.call, in[2], &cmp))
         result = stream == WEFT_STREAM_HOST
                      ? wait_by_thread((int32_t *)first_of(&words), cmp, (int32_t)value.value.value)
                      : wait_by_stream(&words, cmp, &value, stream);
     drop_slice(&words);
-    weft_array_drop(&value.array);
+    pyweft_array_drop(&value.array);
     return result;
 }
 
@@ -407,8 +410,8 @@ WEFT_FUNCTION(wait32) {
     "memory of a GPU are read by it when the stream gets there, in each replay of a graph anew:\n" \
     "a kernel that finds one which cannot be says so and traps. All others are read now."
 
-PyMethodDef weft_slice_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_slice_methods[] = {
+    PYWEFT_METHOD(
         put_slice,
         "put_slice(dest, source, nelems, pe, dest_begin=0, source_begin=0, *, "
         "stream=None)\n--\n\n"
@@ -417,22 +420,22 @@ PyMethodDef weft_slice_methods[] = {
         "signal or a barrier.\n\n"
         "ValueError: arrays of two types, not contiguous, dest not symmetric, elements that\n"
         "are not there." NUMBERS),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         get_slice,
         "get_slice(dest, source, nelems, pe, dest_begin=0, source_begin=0, *, "
         "stream=None)\n--\n\n"
         "dest[dest_begin:][:nelems] here <- source[source_begin:][:nelems] on `pe`, in\n"
         "elements of the arrays' one type. source is symmetric. Errors as put_slice." NUMBERS),
-    WEFT_METHOD(put_slice_signal,
-                "put_slice_signal(dest, source, nelems, pe, dest_begin, source_begin, signals, "
-                "value, *, op='set', index=0, stream=None)\n--\n\n"
-                "put_slice, and then signal32: who sees the signal sees the data." NUMBERS),
-    WEFT_METHOD(
+    PYWEFT_METHOD(put_slice_signal,
+                  "put_slice_signal(dest, source, nelems, pe, dest_begin, source_begin, signals, "
+                  "value, *, op='set', index=0, stream=None)\n--\n\n"
+                  "put_slice, and then signal32: who sees the signal sees the data." NUMBERS),
+    PYWEFT_METHOD(
         signal32,
         "signal32(signals, value, pe, *, op='set', index=0, stream=None)\n--\n\n"
         "signals[index] on `pe` becomes value, or 'add' has it added, atomically. signals is\n"
         "a symmetric array of int32; value may be negative." NUMBERS),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         wait32,
         "wait32(signals, value, cmp='==', *, index=0, stream=None)\n--\n\n"
         "Waits until signals[index] of this PE compares: '==', '!=', '>', '>=', '<' or '<='.\n"

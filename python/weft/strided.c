@@ -7,8 +7,8 @@
 #include "session.h"
 
 /* `nblocks` blocks of `bsize` elements, of which one begins `stride` elements behind the other. */
-struct strided {
-    struct weft_transfer transfer;
+struct strided_transfer {
+    struct pyweft_transfer transfer;
     size_t bsize, nblocks, dst, sst;
 };
 
@@ -16,23 +16,23 @@ struct strided {
 
 #define MOVE(BITS, BYTES, VERB)                                                           \
     case BYTES:                                                                           \
-        shmem_ctx_##VERB##BITS(route->ctx, dest, source, (ptrdiff_t)strided->dst,         \
+        shmem_ctx_##VERB##BITS(target->ctx, dest, source, (ptrdiff_t)strided->dst,        \
                                (ptrdiff_t)strided->sst, strided->bsize, strided->nblocks, \
-                               route->pe);                                                \
+                               target->pe);                                               \
         break;
 
-static int put_now(const struct strided *strided) {
-    const struct weft_route *route = &strided->transfer.route;
+static int put_now(const struct strided_transfer *strided) {
+    const struct pyweft_target *target = &strided->transfer.target;
     void *dest = strided->transfer.dest.data;
     const void *source = strided->transfer.source.data;
     switch (strided->transfer.dest.dtype->bytes) { SHMEM_SIZES(MOVE, ibput) }
     if (strided->transfer.dest.device >= 0)
-        shmem_ctx_quiet(route->ctx);
+        shmem_ctx_quiet(target->ctx);
     return 0;
 }
 
-static int get_now(const struct strided *strided) {
-    const struct weft_route *route = &strided->transfer.route;
+static int get_now(const struct strided_transfer *strided) {
+    const struct pyweft_target *target = &strided->transfer.target;
     void *dest = strided->transfer.dest.data;
     const void *source = strided->transfer.source.data;
     switch (strided->transfer.dest.dtype->bytes) { SHMEM_SIZES(MOVE, ibget) }
@@ -40,23 +40,23 @@ static int get_now(const struct strided *strided) {
 }
 #undef MOVE
 
-static int move_unlocked(const struct strided *strided, bool put) {
-    const struct weft_transfer *transfer = &strided->transfer;
+static int move_unlocked(const struct strided_transfer *strided, bool put) {
+    const struct pyweft_transfer *transfer = &strided->transfer;
     size_t bytes = strided->nblocks * strided->bsize * transfer->dest.dtype->bytes;
     int error = 0;
     if (bytes == 0)
         return 0;
-    if (bytes <= WEFT_SHORT_BYTES && transfer->dest.device < 0 && transfer->source.device < 0)
-        WEFT_BARE(error, (put ? put_now : get_now)(strided));
+    if (bytes <= PYWEFT_SHORT_BYTES && transfer->dest.device < 0 && transfer->source.device < 0)
+        PYWEFT_WITH_GIL_BRIEF(error, (put ? put_now : get_now)(strided));
     else
-        WEFT_UNLOCKED(error, (put ? put_now : get_now)(strided));
+        PYWEFT_WITHOUT_GIL(error, (put ? put_now : get_now)(strided));
     return error;
 }
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
 static bool take_positive(const char *call, const char *name, PyObject *object, size_t *value) {
-    if (!weft_argument_size(call, name, object, value))
+    if (!pyweft_argument_size(call, name, object, value))
         return false;
     if (*value > 0)
         return true;
@@ -65,20 +65,20 @@ static bool take_positive(const char *call, const char *name, PyObject *object, 
 }
 
 /* How many whole blocks an array has. */
-static size_t blocks_in(const struct weft_array *array, size_t bsize, size_t stride) {
+static size_t blocks_in(const struct pyweft_array *array, size_t bsize, size_t stride) {
     return array->nelems < bsize ? 0 : (array->nelems - bsize) / stride + 1;
 }
 
 /* As many blocks as both have, where nobody says how many. */
-static bool take_count(struct strided *strided, const char *name, PyObject *object) {
-    const struct weft_transfer *transfer = &strided->transfer;
+static bool take_count(struct strided_transfer *strided, const char *name, PyObject *object) {
+    const struct pyweft_transfer *transfer = &strided->transfer;
     size_t in_dest = blocks_in(&transfer->dest, strided->bsize, strided->dst);
     size_t in_source = blocks_in(&transfer->source, strided->bsize, strided->sst);
     size_t most = in_dest < in_source ? in_dest : in_source;
     strided->nblocks = most;
     if (object == Py_None || !object)
         return true;
-    if (!weft_argument_size(transfer->call, name, object, &strided->nblocks))
+    if (!pyweft_argument_size(transfer->call, name, object, &strided->nblocks))
         return false;
     if (strided->nblocks <= most)
         return true;
@@ -90,23 +90,24 @@ static bool take_count(struct strided *strided, const char *name, PyObject *obje
     return false;
 }
 
-static bool take_arrays(struct weft_transfer *transfer, PyObject *const *in, PyObject *ctx,
+static bool take_arrays(struct pyweft_transfer *transfer, PyObject *const *in, PyObject *ctx,
                         bool put) {
     const char *call = transfer->call;
-    return weft_route_take(call, ctx, in[2], WEFT_STREAM_HOST, &transfer->route) &&
-           weft_array_take(&transfer->dest, call, "dest", in[0], WEFT_ARRAY_WRITTEN,
-                           WEFT_STREAM_HOST) &&
-           weft_array_take(&transfer->source, call, "source", in[1], WEFT_ARRAY_READ,
-                           WEFT_STREAM_HOST) &&
-           weft_array_check_dtype(call, "dest", &transfer->dest, "source", &transfer->source) &&
-           weft_array_check_symmetric(call, put ? "dest" : "source",
-                                      put ? &transfer->dest : &transfer->source,
-                                      transfer->route.world_pe);
+    return pyweft_target_take(call, ctx, in[2], WEFT_STREAM_HOST, &transfer->target) &&
+           pyweft_array_take(&transfer->dest, call, "dest", in[0], PYWEFT_ARRAY_WRITTEN,
+                             WEFT_STREAM_HOST) &&
+           pyweft_array_take(&transfer->source, call, "source", in[1], PYWEFT_ARRAY_READ,
+                             WEFT_STREAM_HOST) &&
+           pyweft_array_check_dtype(call, "dest", &transfer->dest, "source", &transfer->source) &&
+           pyweft_array_check_symmetric(call, put ? "dest" : "source",
+                                        put ? &transfer->dest : &transfer->source,
+                                        transfer->target.world_pe);
 }
 
 /* in: dest, source, pe, bsize (NULL: 1), dst, sst, the number of blocks, ctx. */
-static PyObject *move(struct strided *strided, PyObject *const *in, const char *count, bool put) {
-    struct weft_transfer *transfer = &strided->transfer;
+static PyObject *move(struct strided_transfer *strided, PyObject *const *in, const char *count,
+                      bool put) {
+    struct pyweft_transfer *transfer = &strided->transfer;
     const char *call = transfer->call;
     PyObject *result = NULL;
     strided->bsize = strided->dst = strided->sst = 1;
@@ -115,40 +116,40 @@ static PyObject *move(struct strided *strided, PyObject *const *in, const char *
         take_positive(call, "bsize", in[3], &strided->bsize) &&
         take_positive(call, "dst", in[4], &strided->dst) &&
         take_positive(call, "sst", in[5], &strided->sst) && take_count(strided, count, in[6]))
-        result = weft_error_result(call, move_unlocked(strided, put));
-    weft_transfer_drop(transfer);
+        result = pyweft_error_result(call, move_unlocked(strided, put));
+    pyweft_transfer_drop(transfer);
     return result;
 }
 
-static PyObject *move_elements(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *move_elements(const struct pyweft_signature *signature, PyObject *const *args,
                                Py_ssize_t nargs, PyObject *names, bool put) {
-    struct strided strided = {.transfer.call = signature->call};
+    struct strided_transfer strided = {.transfer.call = signature->call};
     PyObject *in[7];
-    if (!weft_arguments_in_job(signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     PyObject *const given[] = {in[0], in[1], in[2], NULL, in[3], in[4], in[5], in[6]};
     return move(&strided, given, "nelems", put);
 }
 
-static PyObject *move_blocks(const struct weft_signature *signature, PyObject *const *args,
+static PyObject *move_blocks(const struct pyweft_signature *signature, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names, bool put) {
-    struct strided strided = {.transfer.call = signature->call};
+    struct strided_transfer strided = {.transfer.call = signature->call};
     PyObject *in[8];
-    if (!weft_arguments_in_job(signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     return move(&strided, in, "nblocks", put);
 }
 
 #define ELEMENTS(NAME, PUT)                                                        \
-    WEFT_FUNCTION(NAME) {                                                          \
-        static const struct weft_signature signature = {                           \
+    PYWEFT_FUNCTION(NAME) {                                                        \
+        static const struct pyweft_signature signature = {                         \
             #NAME, 3, 6, {"dest", "source", "pe", "dst", "sst", "nelems", "ctx"}}; \
         (void)self;                                                                \
         return move_elements(&signature, args, nargs, names, PUT);                 \
     }
 #define BLOCKS(NAME, PUT)                                                                    \
-    WEFT_FUNCTION(NAME) {                                                                    \
-        static const struct weft_signature signature = {                                     \
+    PYWEFT_FUNCTION(NAME) {                                                                  \
+        static const struct pyweft_signature signature = {                                   \
             #NAME, 6, 7, {"dest", "source", "pe", "bsize", "dst", "sst", "nblocks", "ctx"}}; \
         (void)self;                                                                          \
         return move_blocks(&signature, args, nargs, names, PUT);                             \
@@ -165,22 +166,22 @@ BLOCKS(ibget, false)
     "type. With ctx, it is that context's, and pe a rank of its team. ValueError, TypeError,\n" \
     "BufferError, RuntimeError: as for put()."
 
-PyMethodDef weft_strided_methods[] = {
-    WEFT_METHOD(iput,
-                "iput(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
-                "dest[i * dst] on PE pe <- source[i * sst] here, for `nelems` elements; None:\n"
-                "as many as both have. dest is symmetric." ERRORS),
-    WEFT_METHOD(iget,
-                "iget(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
-                "dest[i * dst] here <- source[i * sst] on PE pe, for `nelems` elements; None:\n"
-                "as many as both have. source is symmetric." ERRORS),
-    WEFT_METHOD(ibput,
-                "ibput(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
-                "dest[i * dst:][:bsize] on PE pe <- source[i * sst:][:bsize] here, for `nblocks`\n"
-                "blocks; None: as many whole ones as both have. dest is symmetric." ERRORS),
-    WEFT_METHOD(ibget,
-                "ibget(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
-                "dest[i * dst:][:bsize] here <- source[i * sst:][:bsize] on PE pe, for `nblocks`\n"
-                "blocks; None: as many whole ones as both have. source is symmetric." ERRORS),
+PyMethodDef pyweft_strided_methods[] = {
+    PYWEFT_METHOD(iput,
+                  "iput(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
+                  "dest[i * dst] on PE pe <- source[i * sst] here, for `nelems` elements; None:\n"
+                  "as many as both have. dest is symmetric." ERRORS),
+    PYWEFT_METHOD(iget,
+                  "iget(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
+                  "dest[i * dst] here <- source[i * sst] on PE pe, for `nelems` elements; None:\n"
+                  "as many as both have. source is symmetric." ERRORS),
+    PYWEFT_METHOD(
+        ibput, "ibput(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
+               "dest[i * dst:][:bsize] on PE pe <- source[i * sst:][:bsize] here, for `nblocks`\n"
+               "blocks; None: as many whole ones as both have. dest is symmetric." ERRORS),
+    PYWEFT_METHOD(
+        ibget, "ibget(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
+               "dest[i * dst:][:bsize] here <- source[i * sst:][:bsize] on PE pe, for `nblocks`\n"
+               "blocks; None: as many whole ones as both have. source is symmetric." ERRORS),
     {NULL, NULL, 0, NULL},
 };

@@ -5,78 +5,79 @@
 #include "argument.h"
 #include "buffer.h"
 #include "element.h"
-#include "reach.h"
+#include "copy.h"
 #include "session.h"
 #include "value.h"
 
-static bool check(const struct weft_buffer *buffer) {
-    return weft_memory_check(buffer->memory, "Buffer", "this Buffer");
+static bool check(const struct pyweft_buffer *buffer) {
+    return pyweft_memory_check(buffer->memory, "Buffer", "this Buffer");
 }
 
 /* Python code may run while a key or a value is read, and free this Buffer: its memory stays until
  * the call is over. */
-static bool begin(const struct weft_buffer *buffer) {
+static bool begin(const struct pyweft_buffer *buffer) {
     if (!check(buffer))
         return false;
-    weft_memory_view(buffer->memory);
+    pyweft_memory_view(buffer->memory);
     return true;
 }
 
-static void end(const struct weft_buffer *buffer) {
-    weft_memory_unview(buffer->memory);
+static void end(const struct pyweft_buffer *buffer) {
+    pyweft_memory_unview(buffer->memory);
 }
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
-static PyObject *read_element(const struct weft_buffer *buffer, const struct weft_part *part) {
-    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
+static PyObject *read_element(const struct pyweft_buffer *buffer, const struct pyweft_part *part) {
+    _Alignas(16) char element[PYWEFT_ELEMENT_BYTES_MAX];
     if (buffer->memory->space == SHMEMX_SPACE_HOST)
-        return weft_element_read(buffer->dtype, part->data);
-    const struct weft_part here = {.data = element, .nelems = 1, .itemsize = part->itemsize};
-    return weft_reach(buffer, part, &here, WEFT_FROM_BUFFER)
-               ? weft_element_read(buffer->dtype, element)
+        return pyweft_element_read(buffer->dtype, part->data);
+    const struct pyweft_part here = {.data = element, .nelems = 1, .itemsize = part->itemsize};
+    return pyweft_copy(buffer, part, &here, PYWEFT_FROM_BUFFER)
+               ? pyweft_element_read(buffer->dtype, element)
                : NULL;
 }
 
-PyObject *weft_buffer_subscript(PyObject *self, PyObject *key) {
-    const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    struct weft_part part;
+PyObject *pyweft_buffer_subscript(PyObject *self, PyObject *key) {
+    const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
+    struct pyweft_part part;
     PyObject *found = NULL;
     bool one;
     if (!begin(buffer))
         return NULL;
-    if (weft_part_find(&buffer->part, key, &part, &one))
-        found = one ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+    if (pyweft_part_find(&buffer->part, key, &part, &one))
+        found = one ? read_element(buffer, &part) : pyweft_buffer_make_part(buffer, &part);
     end(buffer);
     return found;
 }
 
-PyObject *weft_buffer_item(PyObject *self, Py_ssize_t at) {
-    const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    struct weft_part part;
+PyObject *pyweft_buffer_item(PyObject *self, Py_ssize_t at) {
+    const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
+    struct pyweft_part part;
     PyObject *found = NULL;
     if (!begin(buffer))
         return NULL;
     if (at < 0 || buffer->part.ndim == 0 || at >= buffer->part.shape[0])
         PyErr_Format(PyExc_IndexError, "Buffer: index %zd is out of range", at);
-    else if (weft_part_entry(&buffer->part, at, &part))
-        found = part.ndim == 0 ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+    else if (pyweft_part_entry(&buffer->part, at, &part))
+        found =
+            part.ndim == 0 ? read_element(buffer, &part) : pyweft_buffer_make_part(buffer, &part);
     end(buffer);
     return found;
 }
 
-PyObject *weft_buffer_iterate(PyObject *self) {
-    if (((struct weft_buffer *)self)->part.ndim > 0)
+PyObject *pyweft_buffer_iterate(PyObject *self) {
+    if (((struct pyweft_buffer *)self)->part.ndim > 0)
         return PySeqIter_New(self);
     PyErr_SetString(PyExc_TypeError, "a Buffer without dimensions has no entries: take b[()]");
     return NULL;
 }
 
 /* Of memory that this process reads by itself. */
-static PyObject *list(const struct weft_dtype_row *dtype, const struct weft_part *part, int dim,
+static PyObject *list(const struct pyweft_dtype_row *dtype, const struct pyweft_part *part, int dim,
                       const char *at) {
     if (dim == part->ndim)
-        return weft_element_read(dtype, at);
+        return pyweft_element_read(dtype, at);
     PyObject *entries = PyList_New((Py_ssize_t)part->shape[dim]);
     for (int64_t i = 0; entries && i < part->shape[dim]; i++) {
         PyObject *entry = list(dtype, part, dim + 1, at);
@@ -87,19 +88,19 @@ static PyObject *list(const struct weft_dtype_row *dtype, const struct weft_part
     return entries;
 }
 
-PyObject *weft_buffer_tolist(PyObject *self, PyObject *unused) {
-    struct weft_buffer *buffer = (struct weft_buffer *)self;
+PyObject *pyweft_buffer_tolist(PyObject *self, PyObject *unused) {
+    struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     PyObject *entries = NULL;
-    struct weft_value fetched;
+    struct pyweft_value fetched;
     (void)unused;
     if (!begin(buffer))
         return NULL;
     if (buffer->memory->space == SHMEMX_SPACE_HOST)
         entries = list(buffer->dtype, &buffer->part, 0, buffer->part.data);
     else {
-        if (weft_value_fetch(&fetched, buffer))
+        if (pyweft_value_fetch(&fetched, buffer))
             entries = list(buffer->dtype, &fetched.part, 0, fetched.part.data);
-        weft_value_drop(&fetched);
+        pyweft_value_drop(&fetched);
     }
     end(buffer);
     return entries;
@@ -107,75 +108,75 @@ PyObject *weft_buffer_tolist(PyObject *self, PyObject *unused) {
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-static bool begin_written(const struct weft_buffer *buffer) {
+static bool begin_written(const struct pyweft_buffer *buffer) {
     if (check(buffer) && buffer->memory->readonly)
         PyErr_SetString(PyExc_ValueError, "Buffer: this memory is read-only");
     return !PyErr_Occurred() && begin(buffer);
 }
 
 /* Whether one put brings a GPU's array, which is contiguous, where it has to go. */
-static bool is_one_put(const struct weft_buffer *buffer, const struct weft_part *part,
-                       const struct weft_part *from) {
+static bool is_one_put(const struct pyweft_buffer *buffer, const struct pyweft_part *part,
+                       const struct pyweft_part *from) {
     bool alike = part->ndim == from->ndim &&
                  memcmp(part->shape, from->shape, (size_t)part->ndim * sizeof *part->shape) == 0;
-    return alike && weft_part_contiguous(part) && buffer->memory->symmetric &&
-           !weft_part_overlap(part, from);
+    return alike && pyweft_part_contiguous(part) && buffer->memory->symmetric &&
+           !pyweft_part_overlap(part, from);
 }
 
 /* A number into an element of the host. */
-static bool write_element(const struct weft_buffer *buffer, char *to, PyObject *number) {
-    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
-    if (!weft_element_make("Buffer", buffer->dtype, number, element))
+static bool write_element(const struct pyweft_buffer *buffer, char *to, PyObject *number) {
+    _Alignas(16) char element[PYWEFT_ELEMENT_BYTES_MAX];
+    if (!pyweft_element_make("Buffer", buffer->dtype, number, element))
         return false;
-    weft_element_copy(to, element, buffer->dtype->bytes);
+    pyweft_element_copy(to, element, buffer->dtype->bytes);
     return true;
 }
 
-static bool write_value(const struct weft_buffer *buffer, const struct weft_part *part,
+static bool write_value(const struct pyweft_buffer *buffer, const struct pyweft_part *part,
                         PyObject *object) {
-    struct weft_value value;
+    struct pyweft_value value;
     if (part->ndim == 0 && buffer->memory->space == SHMEMX_SPACE_HOST &&
         (PyFloat_CheckExact(object) || PyLong_CheckExact(object)))
         return write_element(buffer, part->data, object);
-    bool right = weft_value_take(&value, buffer->dtype, part, object);
+    bool right = pyweft_value_take(&value, buffer->dtype, part, object);
     if (right && value.gpu && is_one_put(buffer, part, &value.part))
-        right = weft_reach_from_gpu(buffer, part, value.part.data);
+        right = pyweft_copy_from_gpu(buffer, part, value.part.data);
     else if (right)
-        right = (!value.gpu || weft_value_bring(&value, buffer->dtype, object)) &&
-                weft_value_stretch(&value, part, buffer->shift != 0) &&
-                weft_reach(buffer, part, &value.part, WEFT_TO_BUFFER);
-    weft_value_drop(&value);
+        right = (!value.gpu || pyweft_value_bring(&value, buffer->dtype, object)) &&
+                pyweft_value_stretch(&value, part, buffer->shift != 0) &&
+                pyweft_copy(buffer, part, &value.part, PYWEFT_TO_BUFFER);
+    pyweft_value_drop(&value);
     return right;
 }
 
-int weft_buffer_assign(PyObject *self, PyObject *key, PyObject *value) {
-    const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    struct weft_part part;
+int pyweft_buffer_assign(PyObject *self, PyObject *key, PyObject *value) {
+    const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
+    struct pyweft_part part;
     bool one;
     if (!value)
         PyErr_SetString(PyExc_TypeError, "Buffer: elements cannot be deleted");
     if (!value || !begin_written(buffer))
         return -1;
     bool right =
-        weft_part_find(&buffer->part, key, &part, &one) && write_value(buffer, &part, value);
+        pyweft_part_find(&buffer->part, key, &part, &one) && write_value(buffer, &part, value);
     end(buffer);
     return right ? 0 : -1;
 }
 
-PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                           PyObject *names) {
-    static const struct weft_signature signature = {"Buffer.fill", 1, 1, {"value"}};
-    const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    struct weft_part element = {.nelems = 1, .itemsize = buffer->part.itemsize};
-    _Alignas(16) char bytes[WEFT_ELEMENT_BYTES_MAX];
+PyObject *pyweft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *names) {
+    static const struct pyweft_signature signature = {"Buffer.fill", 1, 1, {"value"}};
+    const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
+    struct pyweft_part element = {.nelems = 1, .itemsize = buffer->part.itemsize};
+    _Alignas(16) char bytes[PYWEFT_ELEMENT_BYTES_MAX];
     PyObject *in[1];
     element.data = bytes;
     if (!begin_written(buffer))
         return NULL;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
-                 weft_element_make("Buffer", buffer->dtype, in[0], bytes) &&
-                 weft_part_stretch(&element, &buffer->part) &&
-                 weft_reach(buffer, &buffer->part, &element, WEFT_TO_BUFFER);
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in) &&
+                 pyweft_element_make("Buffer", buffer->dtype, in[0], bytes) &&
+                 pyweft_part_stretch(&element, &buffer->part) &&
+                 pyweft_copy(buffer, &buffer->part, &element, PYWEFT_TO_BUFFER);
     end(buffer);
     return right ? Py_NewRef(Py_None) : NULL;
 }
@@ -184,17 +185,17 @@ PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nar
 
 enum { WHOLE_MAX = 64, EDGE = 3, SHOWN_MAX = 1000 }; /* elements */
 
-static PyObject *text_of_element(const struct weft_buffer *buffer, const struct weft_part *part,
+static PyObject *text_of_element(const struct pyweft_buffer *buffer, const struct pyweft_part *part,
                                  char *at) {
-    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
-    const struct weft_part here = {.data = element, .nelems = 1, .itemsize = part->itemsize};
-    const struct weft_part there = {.data = at, .nelems = 1, .itemsize = part->itemsize};
-    return weft_reach(buffer, &there, &here, WEFT_FROM_BUFFER)
-               ? weft_element_text(buffer->dtype, element)
+    _Alignas(16) char element[PYWEFT_ELEMENT_BYTES_MAX];
+    const struct pyweft_part here = {.data = element, .nelems = 1, .itemsize = part->itemsize};
+    const struct pyweft_part there = {.data = at, .nelems = 1, .itemsize = part->itemsize};
+    return pyweft_copy(buffer, &there, &here, PYWEFT_FROM_BUFFER)
+               ? pyweft_element_text(buffer->dtype, element)
                : NULL;
 }
 
-static bool is_cut(const struct weft_part *part, int dim) {
+static bool is_cut(const struct pyweft_part *part, int dim) {
     return part->nelems > WHOLE_MAX && part->shape[dim] > 2 * EDGE;
 }
 
@@ -206,7 +207,7 @@ static void append(PyObject **text, PyObject *more) {
     *text = joined;
 }
 
-static PyObject *text_of_part(const struct weft_buffer *buffer, const struct weft_part *part,
+static PyObject *text_of_part(const struct pyweft_buffer *buffer, const struct pyweft_part *part,
                               int dim, char *at) {
     if (dim == part->ndim)
         return text_of_element(buffer, part, at);
@@ -225,15 +226,15 @@ static PyObject *text_of_part(const struct weft_buffer *buffer, const struct wef
     return text;
 }
 
-static size_t count_shown(const struct weft_part *part) {
+static size_t count_shown(const struct pyweft_part *part) {
     size_t shown = 1;
     for (int i = 0; i < part->ndim; i++)
         shown *= is_cut(part, i) ? 2 * EDGE : (size_t)part->shape[i];
     return shown;
 }
 
-PyObject *weft_buffer_text(const struct weft_buffer *buffer) {
-    if (check(buffer) && !weft_session.lost && count_shown(&buffer->part) <= SHOWN_MAX) {
+PyObject *pyweft_buffer_text(const struct pyweft_buffer *buffer) {
+    if (check(buffer) && !pyweft_session.lost && count_shown(&buffer->part) <= SHOWN_MAX) {
         PyObject *values = text_of_part(buffer, &buffer->part, 0, buffer->part.data);
         if (values)
             return values;

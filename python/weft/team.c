@@ -9,7 +9,7 @@
 #include "session.h"
 #include "type.h"
 
-struct team {
+struct team_object {
     PyObject_HEAD PyObject *weak;
     shmem_team_t handle;
     unsigned session; /* 0: any, the world */
@@ -18,26 +18,26 @@ struct team {
 static PyTypeObject *team_type;
 static PyObject *world; /* weft.world, which the module holds, too */
 
-static bool check(struct team *team, const char *call) {
-    if (!weft_session_check(call))
+static bool check(struct team_object *team, const char *call) {
+    if (!pyweft_session_check(call))
         return false;
-    if (team->session && team->session != weft_session.number)
+    if (team->session && team->session != pyweft_session.number)
         PyErr_Format(PyExc_RuntimeError, "%s: this team is of before finalize()", call);
     else if (shmem_team_n_pes(team->handle) < 0)
         PyErr_Format(PyExc_ValueError, "%s: this team was destroyed", call);
     return !PyErr_Occurred();
 }
 
-bool weft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size) {
+bool pyweft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size) {
     *team = SHMEM_TEAM_WORLD;
-    *size = weft_session.npes;
+    *size = pyweft_session.npes;
     if (!object || object == Py_None)
-        return weft_session_check(call);
+        return pyweft_session_check(call);
     if (!Py_IS_TYPE(object, team_type)) {
         PyErr_Format(PyExc_TypeError, "%s: argument team is %R: pass a weft.Team", call, object);
         return false;
     }
-    struct team *given = (struct team *)object;
+    struct team_object *given = (struct team_object *)object;
     *team = given->handle;
     if (!check(given, call))
         return false;
@@ -46,7 +46,7 @@ bool weft_team_take(const char *call, PyObject *object, shmem_team_t *team, int 
 }
 
 static PyObject *make(shmem_team_t handle, unsigned session) {
-    struct team *team = PyObject_New(struct team, team_type);
+    struct team_object *team = PyObject_New(struct team_object, team_type);
     if (!team)
         return NULL;
     team->weak = NULL;
@@ -58,25 +58,25 @@ static PyObject *make(shmem_team_t handle, unsigned session) {
 /* --- Attributes ------------------------------------------------------------------------------ */
 
 static PyObject *get_rank(PyObject *self, void *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     return check(team, "Team.rank") ? PyLong_FromLong(shmem_team_my_pe(team->handle)) : NULL;
 }
 
 static PyObject *get_size(PyObject *self, void *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     return check(team, "Team.size") ? PyLong_FromLong(shmem_team_n_pes(team->handle)) : NULL;
 }
 
 static PyObject *get_handle(PyObject *self, void *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     return check(team, "Team.handle") ? PyLong_FromVoidPtr(team->handle) : NULL;
 }
 
 static PyObject *get_pes(PyObject *self, void *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     if (!check(team, "Team.pes"))
         return NULL;
@@ -91,9 +91,9 @@ static PyObject *get_pes(PyObject *self, void *unused) {
 }
 
 static PyObject *repr(PyObject *self) {
-    struct team *team = (struct team *)self;
-    bool live = weft_session.running && shmem_team_n_pes(team->handle) > 0 &&
-                (!team->session || team->session == weft_session.number);
+    struct team_object *team = (struct team_object *)self;
+    bool live = pyweft_session.running && shmem_team_n_pes(team->handle) > 0 &&
+                (!team->session || team->session == pyweft_session.number);
     if (!live)
         return PyUnicode_FromString(team->session ? "<weft.Team, gone>" : "<weft.Team, world>");
     return PyUnicode_FromFormat("<weft.Team, rank %d of %d>", shmem_team_my_pe(team->handle),
@@ -114,32 +114,32 @@ static bool check_split(int start, int stride, int size, int parent) {
 }
 
 /* A wrong argument goes to the library all the same, which tells the other members. */
-WEFT_FUNCTION(split) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(split) {
+    static const struct pyweft_signature signature = {
         "Team.split", 3, 3, {"start", "stride", "size"}};
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     PyObject *in[3];
     int start = -1, stride = -1, size = -1;
     if (!check(team, "Team.split"))
         return NULL;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
-                 weft_argument_int("Team.split", "start", in[0], &start) &&
-                 weft_argument_int("Team.split", "stride", in[1], &stride) &&
-                 weft_argument_int("Team.split", "size", in[2], &size) &&
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in) &&
+                 pyweft_argument_int("Team.split", "start", in[0], &start) &&
+                 pyweft_argument_int("Team.split", "stride", in[1], &stride) &&
+                 pyweft_argument_int("Team.split", "size", in[2], &size) &&
                  check_split(start, stride, size, shmem_team_n_pes(team->handle));
     shmem_team_t made = SHMEM_TEAM_INVALID;
     int error;
-    WEFT_UNLOCKED(error, shmem_team_split_strided(team->handle, right ? start : -1, stride, size,
-                                                  NULL, 0, &made));
-    if (error == WEFT_JOB_LOST)
-        return weft_error_raise("Team.split", error);
+    PYWEFT_WITHOUT_GIL(error, shmem_team_split_strided(team->handle, right ? start : -1, stride,
+                                                       size, NULL, 0, &made));
+    if (error == PYWEFT_JOB_LOST)
+        return pyweft_error_raise("Team.split", error);
     if (!right)
         return NULL;
     if (error)
         return PyErr_Format(error == -22 ? PyExc_ValueError : PyExc_RuntimeError,
                             error == -22 ? "Team.split: the members pass different arguments"
                                          : "Team.split: there is no room for another team");
-    return made == SHMEM_TEAM_INVALID ? Py_NewRef(Py_None) : make(made, weft_session.number);
+    return made == SHMEM_TEAM_INVALID ? Py_NewRef(Py_None) : make(made, pyweft_session.number);
 }
 
 /* C makes one team after the other, so that members with different arguments would wait for each
@@ -147,21 +147,22 @@ WEFT_FUNCTION(split) {
 static int agree_on_xrange(shmem_team_t team, bool right, int xrange) {
     double both[] = {xrange, -(double)xrange};
     int error;
-    WEFT_UNLOCKED(error, weft_all_reduce(team, both, both, 2, right ? WEFT_F64 : (weft_dtype)-1,
-                                         WEFT_MIN, WEFT_STREAM_HOST));
+    PYWEFT_WITHOUT_GIL(error,
+                       weft_all_reduce(team, both, both, 2, right ? WEFT_F64 : (weft_dtype)-1,
+                                       WEFT_MIN, WEFT_STREAM_HOST));
     return !error && both[0] != -both[1] ? -EINVAL : error;
 }
 
-WEFT_FUNCTION(split_2d) {
-    static const struct weft_signature signature = {"Team.split_2d", 1, 1, {"xrange"}};
-    struct team *team = (struct team *)self;
+PYWEFT_FUNCTION(split_2d) {
+    static const struct pyweft_signature signature = {"Team.split_2d", 1, 1, {"xrange"}};
+    struct team_object *team = (struct team_object *)self;
     PyObject *in[1];
     int xrange = -1, error;
     shmem_team_t row = SHMEM_TEAM_INVALID, column = SHMEM_TEAM_INVALID;
     if (!check(team, "Team.split_2d"))
         return NULL;
-    bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
-                 weft_argument_int("Team.split_2d", "xrange", in[0], &xrange);
+    bool right = pyweft_arguments_sort(&signature, args, nargs, names, in) &&
+                 pyweft_argument_int("Team.split_2d", "xrange", in[0], &xrange);
     if (right && xrange < 1) {
         PyErr_Format(PyExc_ValueError, "Team.split_2d: argument xrange is %d: pass 1 or more",
                      xrange);
@@ -169,10 +170,10 @@ WEFT_FUNCTION(split_2d) {
     }
     error = agree_on_xrange(team->handle, right, xrange);
     if (!error && right)
-        WEFT_UNLOCKED(error,
-                      shmem_team_split_2d(team->handle, xrange, NULL, 0, &row, NULL, 0, &column));
+        PYWEFT_WITHOUT_GIL(
+            error, shmem_team_split_2d(team->handle, xrange, NULL, 0, &row, NULL, 0, &column));
     if (error && !PyErr_Occurred())
-        return error == WEFT_JOB_LOST ? weft_error_raise("Team.split_2d", error)
+        return error == PYWEFT_JOB_LOST ? pyweft_error_raise("Team.split_2d", error)
                : error == -EINVAL
                    ? PyErr_Format(PyExc_ValueError,
                                   "Team.split_2d: the members pass different arguments")
@@ -180,20 +181,21 @@ WEFT_FUNCTION(split_2d) {
                                   "Team.split_2d: there is no room for more teams");
     if (PyErr_Occurred())
         return NULL;
-    return Py_BuildValue("(NN)", make(row, weft_session.number), make(column, weft_session.number));
+    return Py_BuildValue("(NN)", make(row, pyweft_session.number),
+                         make(column, pyweft_session.number));
 }
 
 /* None for who is not in the other team. */
-WEFT_FUNCTION(translate_pe) {
-    static const struct weft_signature signature = {"Team.translate_pe", 1, 2, {"pe", "team"}};
-    struct team *team = (struct team *)self;
+PYWEFT_FUNCTION(translate_pe) {
+    static const struct pyweft_signature signature = {"Team.translate_pe", 1, 2, {"pe", "team"}};
+    struct team_object *team = (struct team_object *)self;
     PyObject *in[2];
     shmem_team_t to;
     int pe, size;
     if (!check(team, "Team.translate_pe") ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_argument_int("Team.translate_pe", "pe", in[0], &pe) ||
-        !weft_team_take("Team.translate_pe", in[1], &to, &size))
+        !pyweft_arguments_sort(&signature, args, nargs, names, in) ||
+        !pyweft_argument_int("Team.translate_pe", "pe", in[0], &pe) ||
+        !pyweft_team_take("Team.translate_pe", in[1], &to, &size))
         return NULL;
     int mine = shmem_team_n_pes(team->handle);
     if (pe < 0 || pe >= mine)
@@ -205,45 +207,45 @@ WEFT_FUNCTION(translate_pe) {
 }
 
 static PyObject *sync_team(PyObject *self, PyObject *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     if (!check(team, "Team.sync"))
         return NULL;
     int error;
-    WEFT_UNLOCKED(error, shmem_team_sync(team->handle));
-    return weft_error_result("Team.sync", error);
+    PYWEFT_WITHOUT_GIL(error, shmem_team_sync(team->handle));
+    return pyweft_error_result("Team.sync", error);
 }
 
 static PyObject *barrier(PyObject *self, PyObject *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     if (!check(team, "Team.barrier"))
         return NULL;
-    uint64_t begun = weft_pending_count();
+    uint64_t begun = pyweft_pending_count();
     int error;
-    WEFT_UNLOCKED(error, (shmem_quiet(), shmem_team_sync(team->handle)));
+    PYWEFT_WITHOUT_GIL(error, (shmem_quiet(), shmem_team_sync(team->handle)));
     if (!error)
-        weft_pending_drop(SHMEM_CTX_DEFAULT, begun);
-    return weft_error_result("Team.barrier", error);
+        pyweft_pending_drop(SHMEM_CTX_DEFAULT, begun);
+    return pyweft_error_result("Team.barrier", error);
 }
 
 static PyObject *destroy(PyObject *self, PyObject *unused) {
-    struct team *team = (struct team *)self;
+    struct team_object *team = (struct team_object *)self;
     (void)unused;
     if (!check(team, "Team.destroy"))
         return NULL;
     if (!team->session)
         return PyErr_Format(PyExc_ValueError, "Team.destroy: the world ends with finalize()");
-    weft_pending_finish(); /* the team's contexts end with it, and nobody could wait for them */
-    if (!weft_session_check("Team.destroy"))
+    pyweft_pending_finish(); /* the team's contexts end with it, and nobody could wait for them */
+    if (!pyweft_session_check("Team.destroy"))
         return NULL;
     int error;
-    WEFT_UNLOCKED(error, (shmem_team_destroy(team->handle), 0));
-    return weft_error_result("Team.destroy", error);
+    PYWEFT_WITHOUT_GIL(error, (shmem_team_destroy(team->handle), 0));
+    return pyweft_error_result("Team.destroy", error);
 }
 
 /* Not behind an exception: the other members may be elsewhere. */
-WEFT_FUNCTION(leave) {
+PYWEFT_FUNCTION(leave) {
     (void)names;
     if (nargs > 0 && args[0] != Py_None)
         Py_RETURN_NONE;
@@ -251,16 +253,16 @@ WEFT_FUNCTION(leave) {
 }
 
 static PyMethodDef methods[] = {
-    WEFT_METHOD(split,
-                "split($self, /, start, stride, size)\n--\n\n"
-                "A team of the ranks start, start + stride, ... of this one, `size` of them.\n"
-                "Collective over this team; None on its members that are not in the new one."),
-    WEFT_METHOD(
+    PYWEFT_METHOD(split,
+                  "split($self, /, start, stride, size)\n--\n\n"
+                  "A team of the ranks start, start + stride, ... of this one, `size` of them.\n"
+                  "Collective over this team; None on its members that are not in the new one."),
+    PYWEFT_METHOD(
         split_2d,
         "split_2d($self, /, xrange)\n--\n\n"
         "The team as a grid with rows of xrange members: the team of this PE's row and that\n"
         "of its column, as a tuple. The last row may be short. Collective over this team."),
-    WEFT_METHOD(
+    PYWEFT_METHOD(
         translate_pe,
         "translate_pe($self, /, pe, team=None)\n--\n\n"
         "The rank that this team's rank pe has in another team (None: all PEs), or None if\n"
@@ -271,8 +273,8 @@ static PyMethodDef methods[] = {
      "barrier($self, /)\n--\n\nsync(), and what this PE has put is there. Collective."},
     {"destroy", destroy, METH_NOARGS,
      "destroy($self, /)\n--\n\nEnds the team. Collective over it; all teams end with the job."},
-    WEFT_TYPE_ENTER,
-    WEFT_METHOD_AS(
+    PYWEFT_TYPE_ENTER,
+    PYWEFT_METHOD_AS(
         "__exit__", leave,
         "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy(), unless behind an exception."),
     {NULL, NULL, 0, NULL},
@@ -286,11 +288,11 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-WEFT_WEAK_MEMBERS(struct team);
+PYWEFT_WEAK_MEMBERS(struct team_object);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Some PEs in an order. weft.world has all; split() and weft.team() make others."},
-    {Py_tp_dealloc, weft_type_dealloc},
+    {Py_tp_dealloc, pyweft_type_dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
@@ -300,31 +302,31 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "weft.Team",
-    .basicsize = sizeof(struct team),
+    .basicsize = sizeof(struct team_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };
 
-WEFT_FUNCTION(team) {
-    static const struct weft_signature signature = {"team", 1, 2, {"pes", "tag"}};
+PYWEFT_FUNCTION(team) {
+    static const struct pyweft_signature signature = {"team", 1, 2, {"pes", "tag"}};
     PyObject *in[2];
     uint64_t tag = 0;
     int count, error;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_uint64(signature.call, "tag", in[1], &tag))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_uint64(signature.call, "tag", in[1], &tag))
         return NULL;
-    int *pes = weft_argument_pes(signature.call, in[0], &count);
+    int *pes = pyweft_argument_pes(signature.call, in[0], &count);
     shmem_team_t made;
     if (!pes)
         return NULL;
-    WEFT_UNLOCKED(error, shmemx_team_create(pes, count, tag, &made));
+    PYWEFT_WITHOUT_GIL(error, shmemx_team_create(pes, count, tag, &made));
     PyMem_Free(pes);
-    return error ? weft_error_raise(signature.call, error) : make(made, weft_session.number);
+    return error ? pyweft_error_raise(signature.call, error) : make(made, pyweft_session.number);
 }
 
-PyMethodDef weft_team_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_team_methods[] = {
+    PYWEFT_METHOD(
         team, "team(pes, tag=0)\n--\n\n"
               "A team of these PEs, in this order, made by them alone. Collective over them; all\n"
               "give the same list and tag. Tags tell calls apart that are under way at once with\n"
@@ -333,12 +335,12 @@ PyMethodDef weft_team_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyObject *weft_team_world(void) {
+PyObject *pyweft_team_world(void) {
     return world;
 }
 
-bool weft_team_define(PyObject *module) {
-    team_type = weft_type_define(module, &spec);
+bool pyweft_team_define(PyObject *module) {
+    team_type = pyweft_type_define(module, &spec);
     world = team_type ? make(SHMEM_TEAM_WORLD, 0) : NULL;
     return world && PyModule_AddObjectRef(module, "world", world) == 0;
 }

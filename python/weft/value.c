@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include "buffer.h"
-#include "reach.h"
+#include "copy.h"
 
-static void begin(struct weft_value *value) {
+static void begin(struct pyweft_value *value) {
     value->gpu = false;
     value->owned = NULL;
-    value->array.holder = WEFT_HELD_BY_NONE;
+    value->array.holder = PYWEFT_HELD_BY_NONE;
 }
 
-static bool allocate(struct weft_value *value, size_t itemsize, const struct weft_shape *shape) {
+static bool allocate(struct pyweft_value *value, size_t itemsize,
+                     const struct pyweft_shape *shape) {
     size_t bytes;
     bool fits = !__builtin_mul_overflow(shape->nelems, itemsize, &bytes);
     value->owned = fits ? malloc(bytes ? bytes : 1) : NULL;
@@ -21,44 +22,44 @@ static bool allocate(struct weft_value *value, size_t itemsize, const struct wef
         PyErr_NoMemory();
         return false;
     }
-    value->part = weft_part_whole(value->owned, itemsize, shape);
+    value->part = pyweft_part_whole(value->owned, itemsize, shape);
     return true;
 }
 
 /* Whether it can be stretched. */
-static bool check_shape(struct weft_part part, const struct weft_part *to) {
-    return weft_part_stretch(&part, to);
+static bool check_shape(struct pyweft_part part, const struct pyweft_part *to) {
+    return pyweft_part_stretch(&part, to);
 }
 
 /* Of a shape with no more elements than `to`, faults in its elements are told first. */
-static bool check_size(const struct weft_part *part, const struct weft_part *to) {
+static bool check_size(const struct pyweft_part *part, const struct pyweft_part *to) {
     return !to || part->nelems <= to->nelems || check_shape(*part, to);
 }
 
 /* --- Arrays ---------------------------------------------------------------------------------- */
 
-static struct weft_part part_of(const struct weft_array *array) {
-    struct weft_part part = {.data = array->data,
-                             .ndim = array->ndim,
-                             .nelems = array->nelems,
-                             .itemsize = array->dtype->bytes};
+static struct pyweft_part part_of(const struct pyweft_array *array) {
+    struct pyweft_part part = {.data = array->data,
+                               .ndim = array->ndim,
+                               .nelems = array->nelems,
+                               .itemsize = array->dtype->bytes};
     memcpy(part.shape, array->shape, (size_t)array->ndim * sizeof *part.shape);
     memcpy(part.strides, array->strides, (size_t)array->ndim * sizeof *part.strides);
     return part;
 }
 
-static struct weft_shape shape_of(const struct weft_part *part) {
-    struct weft_shape shape = {.ndim = part->ndim, .nelems = part->nelems};
+static struct pyweft_shape shape_of(const struct pyweft_part *part) {
+    struct pyweft_shape shape = {.ndim = part->ndim, .nelems = part->nelems};
     memcpy(shape.dims, part->shape, (size_t)part->ndim * sizeof *shape.dims);
     return shape;
 }
 
 /* The elements from dimension `dim` on, one behind the other from *to on. */
-static bool convert(const struct weft_dtype_row *dtype, char **to,
-                    const struct weft_dtype_row *from_dtype, const struct weft_part *from, int dim,
-                    const char *at) {
+static bool convert(const struct pyweft_dtype_row *dtype, char **to,
+                    const struct pyweft_dtype_row *from_dtype, const struct pyweft_part *from,
+                    int dim, const char *at) {
     if (dim == from->ndim) {
-        bool right = weft_element_convert(dtype, *to, from_dtype, at);
+        bool right = pyweft_element_convert(dtype, *to, from_dtype, at);
         *to += dtype->bytes;
         return right;
     }
@@ -70,44 +71,44 @@ static bool convert(const struct weft_dtype_row *dtype, char **to,
     return right;
 }
 
-static bool convert_all(struct weft_value *value, const struct weft_dtype_row *dtype,
-                        const struct weft_dtype_row *from_dtype, const struct weft_part *from) {
-    const struct weft_shape shape = shape_of(from);
-    if (!weft_element_check_kinds(dtype, from_dtype) || !allocate(value, dtype->bytes, &shape))
+static bool convert_all(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
+                        const struct pyweft_dtype_row *from_dtype, const struct pyweft_part *from) {
+    const struct pyweft_shape shape = shape_of(from);
+    if (!pyweft_element_check_kinds(dtype, from_dtype) || !allocate(value, dtype->bytes, &shape))
         return false;
     char *to = value->owned;
     return convert(dtype, &to, from_dtype, from, 0, from->data);
 }
 
-static bool fetch(struct weft_value *value, const struct weft_buffer *buffer) {
-    const struct weft_shape shape = shape_of(&buffer->part);
+static bool fetch(struct pyweft_value *value, const struct pyweft_buffer *buffer) {
+    const struct pyweft_shape shape = shape_of(&buffer->part);
     return allocate(value, buffer->dtype->bytes, &shape) &&
-           weft_reach(buffer, &buffer->part, &value->part, WEFT_FROM_BUFFER);
+           pyweft_copy(buffer, &buffer->part, &value->part, PYWEFT_FROM_BUFFER);
 }
 
-bool weft_value_fetch(struct weft_value *value, const struct weft_buffer *buffer) {
+bool pyweft_value_fetch(struct pyweft_value *value, const struct pyweft_buffer *buffer) {
     begin(value);
     return fetch(value, buffer);
 }
 
 /* Of a Buffer in memory of a GPU: elements are fetched first. */
-static bool take_buffer(struct weft_value *value, const struct weft_dtype_row *dtype,
-                        const struct weft_buffer *buffer) {
-    if (!weft_element_check_kinds(dtype, buffer->dtype) || !fetch(value, buffer))
+static bool take_buffer(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
+                        const struct pyweft_buffer *buffer) {
+    if (!pyweft_element_check_kinds(dtype, buffer->dtype) || !fetch(value, buffer))
         return false;
     if (buffer->dtype == dtype)
         return true;
     char *fetched = value->owned;
-    const struct weft_part from = value->part;
+    const struct pyweft_part from = value->part;
     bool right = convert_all(value, dtype, buffer->dtype, &from);
     free(fetched);
     return right;
 }
 
 /* Of another library's array on a GPU nobody here can read single elements. */
-bool weft_value_bring(struct weft_value *value, const struct weft_dtype_row *dtype,
-                      PyObject *object) {
-    const struct weft_buffer *buffer = weft_buffer_of(object);
+bool pyweft_value_bring(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
+                        PyObject *object) {
+    const struct pyweft_buffer *buffer = pyweft_buffer_of(object);
     value->gpu = false;
     if (buffer)
         return take_buffer(value, dtype, buffer);
@@ -117,10 +118,10 @@ bool weft_value_bring(struct weft_value *value, const struct weft_dtype_row *dty
     return false;
 }
 
-static bool take_gpu(struct weft_value *value, const struct weft_dtype_row *dtype,
+static bool take_gpu(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
                      PyObject *object) {
-    const struct weft_array *array = &value->array;
-    struct weft_buffer *buffer = weft_buffer_of(object);
+    const struct pyweft_array *array = &value->array;
+    struct pyweft_buffer *buffer = pyweft_buffer_of(object);
     value->gpu = array->dtype == dtype && array->contiguous;
     value->part = part_of(array);
     if (value->gpu)
@@ -136,13 +137,13 @@ static bool take_gpu(struct weft_value *value, const struct weft_dtype_row *dtyp
 
 /* Where nothing has to be converted, and the elements are one run, the array itself is what is
  * copied from. */
-static bool take_array(struct weft_value *value, const struct weft_dtype_row *dtype,
-                       const struct weft_part *to, PyObject *object) {
-    if (!weft_array_take_strided(&value->array, "Buffer", "value", object))
+static bool take_array(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
+                       const struct pyweft_part *to, PyObject *object) {
+    if (!pyweft_array_take_strided(&value->array, "Buffer", "value", object))
         return false;
     if (value->array.device >= 0)
         return take_gpu(value, dtype, object);
-    const struct weft_part from = part_of(&value->array);
+    const struct pyweft_part from = part_of(&value->array);
     if (!check_size(&from, to))
         return false;
     if (value->array.dtype != dtype || !value->array.contiguous)
@@ -157,10 +158,10 @@ static bool is_sequence(PyObject *object) {
     return PySequence_Check(object) && !PyUnicode_Check(object);
 }
 
-static bool add_dim(struct weft_shape *shape, int64_t dim) {
-    if (shape->ndim == WEFT_DIMS_MAX) {
+static bool add_dim(struct pyweft_shape *shape, int64_t dim) {
+    if (shape->ndim == PYWEFT_DIMS_MAX) {
         PyErr_Format(PyExc_ValueError, "Buffer: a sequence is nested more than %d times deep",
-                     WEFT_DIMS_MAX);
+                     PYWEFT_DIMS_MAX);
         return false;
     }
     shape->dims[shape->ndim++] = dim;
@@ -170,18 +171,18 @@ static bool add_dim(struct weft_shape *shape, int64_t dim) {
     return false;
 }
 
-static bool add_dims_of_array(struct weft_shape *shape, PyObject *object) {
-    struct weft_array array = {0};
-    bool right = weft_array_take_strided(&array, "Buffer", "value", object);
+static bool add_dims_of_array(struct pyweft_shape *shape, PyObject *object) {
+    struct pyweft_array array = {0};
+    bool right = pyweft_array_take_strided(&array, "Buffer", "value", object);
     for (int i = 0; right && i < array.ndim; i++)
         right = add_dim(shape, array.shape[i]);
-    weft_array_drop(&array);
+    pyweft_array_drop(&array);
     return right;
 }
 
 /* As deep as the first entries are nested. */
-static bool find_shape(struct weft_shape *shape, PyObject *object) {
-    if (weft_array_is(object))
+static bool find_shape(struct pyweft_shape *shape, PyObject *object) {
+    if (pyweft_array_is(object))
         return add_dims_of_array(shape, object);
     if (!is_sequence(object))
         return true;
@@ -202,14 +203,14 @@ static bool refuse_ragged(void) {
 }
 
 struct filling {
-    const struct weft_dtype_row *dtype;
-    const struct weft_shape *shape;
+    const struct pyweft_dtype_row *dtype;
+    const struct pyweft_shape *shape;
     char *to;
 };
 
 static bool fill_from_array(struct filling *filling, PyObject *object, int dim) {
-    struct weft_value value = {.owned = NULL};
-    bool right = weft_value_take(&value, filling->dtype, NULL, object);
+    struct pyweft_value value = {.owned = NULL};
+    bool right = pyweft_value_take(&value, filling->dtype, NULL, object);
     if (right && value.gpu) {
         PyErr_SetString(PyExc_ValueError, "Buffer: a sequence has an array of a GPU in it");
         right = false;
@@ -218,21 +219,21 @@ static bool fill_from_array(struct filling *filling, PyObject *object, int dim) 
                   memcmp(value.part.shape, filling->shape->dims + dim,
                          (size_t)value.part.ndim * sizeof *value.part.shape) != 0))
         right = refuse_ragged();
-    if (right) { /* contiguous: so weft_value_take makes them */
+    if (right) { /* contiguous: so pyweft_value_take makes them */
         memcpy(filling->to, value.part.data, value.part.nelems * filling->dtype->bytes);
         filling->to += value.part.nelems * filling->dtype->bytes;
     }
-    weft_value_drop(&value);
+    pyweft_value_drop(&value);
     return right;
 }
 
 static bool fill(struct filling *filling, PyObject *object, int dim) {
-    if (dim < filling->shape->ndim && weft_array_is(object))
+    if (dim < filling->shape->ndim && pyweft_array_is(object))
         return fill_from_array(filling, object, dim);
     if (dim == filling->shape->ndim) {
-        if (is_sequence(object) && !weft_array_is(object))
+        if (is_sequence(object) && !pyweft_array_is(object))
             return refuse_ragged();
-        bool right = weft_element_make("Buffer", filling->dtype, object, filling->to);
+        bool right = pyweft_element_make("Buffer", filling->dtype, object, filling->to);
         filling->to += filling->dtype->bytes;
         return right;
     }
@@ -247,12 +248,12 @@ static bool fill(struct filling *filling, PyObject *object, int dim) {
     return right;
 }
 
-static bool take_sequence(struct weft_value *value, const struct weft_dtype_row *dtype,
-                          const struct weft_part *to, PyObject *object) {
-    struct weft_shape shape = {.nelems = 1};
+static bool take_sequence(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
+                          const struct pyweft_part *to, PyObject *object) {
+    struct pyweft_shape shape = {.nelems = 1};
     if (!find_shape(&shape, object))
         return false;
-    const struct weft_part whole = weft_part_whole(NULL, dtype->bytes, &shape);
+    const struct pyweft_part whole = pyweft_part_whole(NULL, dtype->bytes, &shape);
     if (!check_size(&whole, to) || !allocate(value, dtype->bytes, &shape))
         return false;
     struct filling filling = {dtype, &shape, value->owned};
@@ -265,42 +266,43 @@ static bool is_plain_number(PyObject *object) {
     return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object);
 }
 
-bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtype,
-                     const struct weft_part *to, PyObject *object) {
+bool pyweft_value_take(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
+                       const struct pyweft_part *to, PyObject *object) {
     begin(value);
     if (!is_plain_number(object)) {
-        if (weft_array_is(object))
+        if (pyweft_array_is(object))
             return take_array(value, dtype, to, object);
         if (is_sequence(object))
             return take_sequence(value, dtype, to, object);
     }
-    value->part = (struct weft_part){
+    value->part = (struct pyweft_part){
         .data = value->element, .ndim = 0, .nelems = 1, .itemsize = dtype->bytes};
-    return weft_element_make("Buffer", dtype, object, value->element);
+    return pyweft_element_make("Buffer", dtype, object, value->element);
 }
 
 /* One run onto one run is copied right however they overlap. */
-static bool is_endangered(const struct weft_part *from, const struct weft_part *to, bool alias) {
-    if (to->nelems == 0 || (from->nelems == to->nelems && weft_part_contiguous(to)))
+static bool is_endangered(const struct pyweft_part *from, const struct pyweft_part *to,
+                          bool alias) {
+    if (to->nelems == 0 || (from->nelems == to->nelems && pyweft_part_contiguous(to)))
         return false;
-    return alias || weft_part_overlap(from, to);
+    return alias || pyweft_part_overlap(from, to);
 }
 
-bool weft_value_stretch(struct weft_value *value, const struct weft_part *to, bool alias) {
-    const struct weft_part from = value->part;
-    bool lent = value->array.holder != WEFT_HELD_BY_NONE && !value->owned;
+bool pyweft_value_stretch(struct pyweft_value *value, const struct pyweft_part *to, bool alias) {
+    const struct pyweft_part from = value->part;
+    bool lent = value->array.holder != PYWEFT_HELD_BY_NONE && !value->owned;
     if (!check_shape(from, to))
         return false;
     if (lent && is_endangered(&from, to, alias)) {
-        const struct weft_shape shape = shape_of(&from);
+        const struct pyweft_shape shape = shape_of(&from);
         if (!allocate(value, from.itemsize, &shape))
             return false;
         memcpy(value->owned, from.data, from.nelems * from.itemsize);
     }
-    return weft_part_stretch(&value->part, to);
+    return pyweft_part_stretch(&value->part, to);
 }
 
-void weft_value_drop(struct weft_value *value) {
-    weft_array_drop(&value->array);
+void pyweft_value_drop(struct pyweft_value *value) {
+    pyweft_array_drop(&value->array);
     free(value->owned);
 }

@@ -9,58 +9,58 @@
 
 /* --- One signal ------------------------------------------------------------------------------ */
 
-struct condition {
+struct signal_condition {
     uint64_t *word, value;
     int cmp;
 };
 
 static bool holds(void *of) {
-    const struct condition *condition = of;
+    const struct signal_condition *condition = of;
     return shmem_uint64_test(condition->word, condition->cmp, condition->value);
 }
 
 static PyObject *wait_by_thread(uint64_t *word, int cmp, uint64_t value) {
-    struct condition condition = {word, value, cmp};
-    return weft_await("wait", holds, &condition)
+    struct signal_condition condition = {word, value, cmp};
+    return pyweft_await("wait", holds, &condition)
                ? PyLong_FromUnsignedLongLong(shmem_signal_fetch(word))
                : NULL;
 }
 
 static PyObject *wait_by_stream(uint64_t *word, int cmp, uint64_t value, weft_stream stream) {
     int error;
-    WEFT_UNLOCKED(error,
-                  shmemx_signal_wait_until_on_stream(word, cmp, value, (shmemx_stream_t)stream));
-    return weft_error_result("wait", error);
+    PYWEFT_WITHOUT_GIL(
+        error, shmemx_signal_wait_until_on_stream(word, cmp, value, (shmemx_stream_t)stream));
+    return pyweft_error_result("wait", error);
 }
 
-WEFT_FUNCTION(wait) {
-    static const struct weft_signature signature = {
+PYWEFT_FUNCTION(wait) {
+    static const struct pyweft_signature signature = {
         "wait", 2, 3, {"signal", "value", "cmp", "stream"}};
-    struct weft_array word = {0};
+    struct pyweft_array word = {0};
     weft_stream stream;
     uint64_t value;
     int cmp;
     PyObject *in[4], *result = NULL;
     (void)self;
-    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature.call, in[3], &stream))
+    if (!pyweft_arguments_in_job(&signature, args, nargs, names, in) ||
+        !pyweft_argument_stream(signature.call, in[3], &stream))
         return NULL;
-    if (weft_signal_take(&word, signature.call, in[0], weft_session.pe, stream) &&
-        weft_argument_uint64(signature.call, "value", in[1], &value) &&
-        weft_argument_cmp(signature.call, in[2], &cmp))
+    if (pyweft_signal_take(&word, signature.call, in[0], pyweft_session.pe, stream) &&
+        pyweft_argument_uint64(signature.call, "value", in[1], &value) &&
+        pyweft_argument_cmp(signature.call, in[2], &cmp))
         result = stream == WEFT_STREAM_HOST
                      ? wait_by_thread((uint64_t *)word.data, cmp, value)
                      : wait_by_stream((uint64_t *)word.data, cmp, value, stream);
-    weft_array_drop(&word);
+    pyweft_array_drop(&word);
     return result;
 }
 
 /* --- Words of any type ----------------------------------------------------------------------- */
 
 /* Words, what they are compared with - one value, or one for each - and which do not count. */
-struct set {
+struct word_set {
     const char *call;
-    struct weft_array words;
+    struct pyweft_array words;
     size_t first, nelems; /* of the array's elements */
     uint64_t *values, value;
     int *status, cmp;
@@ -68,8 +68,8 @@ struct set {
     size_t *indices;
 };
 
-static bool test_word(const struct set *set, size_t i) {
-    const struct weft_dtype_row *dtype = set->words.dtype;
+static bool test_word(const struct word_set *set, size_t i) {
+    const struct pyweft_dtype_row *dtype = set->words.dtype;
     char *at = set->words.data + (set->first + i) * dtype->bytes;
     uint64_t value = set->values ? set->values[i] : set->value;
     switch (dtype->operand) {
@@ -84,11 +84,11 @@ static bool test_word(const struct set *set, size_t i) {
     }
 }
 
-static bool counts(const struct set *set, size_t i) {
+static bool counts(const struct word_set *set, size_t i) {
     return !set->status || set->status[i] == 0;
 }
 
-static bool is_empty(const struct set *set) {
+static bool is_empty(const struct word_set *set) {
     for (size_t i = 0; i < set->nelems; i++)
         if (counts(set, i))
             return false;
@@ -97,7 +97,7 @@ static bool is_empty(const struct set *set) {
 
 /* One after the other: what has been met once counts as met, as the specification has it. */
 static bool all_met(void *of) {
-    struct set *set = of;
+    struct word_set *set = of;
     while (set->met < set->nelems && (!counts(set, set->met) || test_word(set, set->met)))
         set->met++;
     return set->met == set->nelems;
@@ -106,7 +106,7 @@ static bool all_met(void *of) {
 /* Begins behind the word of the last time, so that every word gets its turn. */
 static bool any_met(void *of) {
     static atomic_size_t turn;
-    struct set *set = of;
+    struct word_set *set = of;
     size_t begin = atomic_fetch_add(&turn, 1);
     for (size_t i = 0; i < set->nelems; i++) {
         set->found = (begin + i) % set->nelems;
@@ -117,7 +117,7 @@ static bool any_met(void *of) {
 }
 
 static bool some_met(void *of) {
-    struct set *set = of;
+    struct word_set *set = of;
     set->found = 0;
     for (size_t i = 0; i < set->nelems; i++)
         if (counts(set, i) && test_word(set, i))
@@ -128,7 +128,7 @@ static bool some_met(void *of) {
 /* --- Arguments of sets ----------------------------------------------------------------------- */
 
 /* As many items as there are words, in a new list. */
-static PyObject *list_of(const struct set *set, const char *name, PyObject *object) {
+static PyObject *list_of(const struct word_set *set, const char *name, PyObject *object) {
     PyObject *list = PySequence_List(object);
     if (!list) {
         PyErr_Clear();
@@ -143,10 +143,10 @@ static PyObject *list_of(const struct set *set, const char *name, PyObject *obje
     return NULL;
 }
 
-static bool take_values(struct set *set, PyObject *object) {
+static bool take_values(struct word_set *set, PyObject *object) {
     PyObject *number = PyLong_Check(object) ? Py_NewRef(object) : PyNumber_Index(object);
     if (number) {
-        bool taken = weft_word_bits(set->call, "value", set->words.dtype, number, &set->value);
+        bool taken = pyweft_word_bits(set->call, "value", set->words.dtype, number, &set->value);
         Py_DECREF(number);
         return taken;
     }
@@ -155,13 +155,13 @@ static bool take_values(struct set *set, PyObject *object) {
     set->values = list ? PyMem_Malloc((set->nelems + 1) * sizeof *set->values) : NULL;
     bool taken = set->values != NULL;
     for (size_t i = 0; taken && i < set->nelems; i++)
-        taken = weft_word_bits(set->call, "value", set->words.dtype,
-                               PyList_GetItem(list, (Py_ssize_t)i), &set->values[i]);
+        taken = pyweft_word_bits(set->call, "value", set->words.dtype,
+                                 PyList_GetItem(list, (Py_ssize_t)i), &set->values[i]);
     Py_XDECREF(list);
     return taken || (PyErr_Occurred() ? false : (PyErr_NoMemory(), false));
 }
 
-static bool take_status(struct set *set, PyObject *object) {
+static bool take_status(struct word_set *set, PyObject *object) {
     if (!object || object == Py_None)
         return true;
     PyObject *list = list_of(set, "status", object);
@@ -175,36 +175,37 @@ static bool take_status(struct set *set, PyObject *object) {
     return taken || (PyErr_Occurred() ? false : (PyErr_NoMemory(), false));
 }
 
-static bool take_words(struct set *set, const char *name, PyObject *words) {
-    if (!weft_words_take(&set->words, set->call, name, words, WEFT_WORD_WHOLE, WEFT_ARRAY_READ) ||
-        !weft_array_check_symmetric(set->call, name, &set->words, weft_session.pe))
+static bool take_words(struct word_set *set, const char *name, PyObject *words) {
+    if (!pyweft_words_take(&set->words, set->call, name, words, PYWEFT_WORD_WHOLE,
+                           PYWEFT_ARRAY_READ) ||
+        !pyweft_array_check_symmetric(set->call, name, &set->words, pyweft_session.pe))
         return false;
     set->nelems = set->words.nelems;
     return true;
 }
 
 /* in: ivars, value, cmp, status. */
-static bool take_set(struct set *set, PyObject *const *in) {
+static bool take_set(struct word_set *set, PyObject *const *in) {
     set->indices = NULL;
     if (!take_words(set, "ivars", in[0]) || !take_values(set, in[1]) ||
-        !weft_argument_cmp(set->call, in[2], &set->cmp) || !take_status(set, in[3]))
+        !pyweft_argument_cmp(set->call, in[2], &set->cmp) || !take_status(set, in[3]))
         return false;
     set->indices = PyMem_Malloc((set->nelems + 1) * sizeof *set->indices);
     return set->indices || (PyErr_NoMemory(), false);
 }
 
 /* in: ivar, value, cmp, index. */
-static bool take_one(struct set *set, PyObject *const *in) {
+static bool take_one(struct word_set *set, PyObject *const *in) {
     if (!take_words(set, "ivar", in[0]) ||
-        !weft_words_index(&set->words, set->call, "ivar", in[3], &set->first) ||
-        !weft_word_bits(set->call, "value", set->words.dtype, in[1], &set->value))
+        !pyweft_words_index(&set->words, set->call, "ivar", in[3], &set->first) ||
+        !pyweft_word_bits(set->call, "value", set->words.dtype, in[1], &set->value))
         return false;
     set->nelems = 1;
-    return weft_argument_cmp(set->call, in[2], &set->cmp);
+    return pyweft_argument_cmp(set->call, in[2], &set->cmp);
 }
 
-static void drop_set(struct set *set) {
-    weft_array_drop(&set->words);
+static void drop_set(struct word_set *set) {
+    pyweft_array_drop(&set->words);
     PyMem_Free(set->values);
     PyMem_Free(set->status);
     PyMem_Free(set->indices);
@@ -215,21 +216,21 @@ static void drop_set(struct set *set) {
 typedef bool look(void *set);
 
 /* Looks once, or until it is met. False with an exception. */
-static bool look_at(struct set *set, look *met, bool waits, bool *result) {
+static bool look_at(struct word_set *set, look *met, bool waits, bool *result) {
     int error = 0;
     *result = false;
     if (waits)
-        return *result = weft_await(set->call, met, set);
+        return *result = pyweft_await(set->call, met, set);
     if (set->words.device < 0)
-        WEFT_HELD(error, (*result = met(set), 0));
+        PYWEFT_WITH_GIL(error, (*result = met(set), 0));
     else
-        WEFT_UNLOCKED(error, (*result = met(set), 0));
+        PYWEFT_WITHOUT_GIL(error, (*result = met(set), 0));
     if (error)
-        weft_error_raise(set->call, error);
+        pyweft_error_raise(set->call, error);
     return !error;
 }
 
-static PyObject *indices_of(const struct set *set) {
+static PyObject *indices_of(const struct word_set *set) {
     PyObject *list = PyList_New((Py_ssize_t)set->found);
     for (size_t i = 0; list && i < set->found; i++) {
         PyObject *index = PyLong_FromSize_t(set->indices[i]);
@@ -240,7 +241,7 @@ static PyObject *indices_of(const struct set *set) {
 }
 
 /* all: True, or None of a wait; any: the index, or None; some: a list of indices. */
-static PyObject *answer(const struct set *set, look *met, bool waits, bool is_met) {
+static PyObject *answer(const struct word_set *set, look *met, bool waits, bool is_met) {
     if (met == some_met)
         return indices_of(set);
     if (met == any_met)
@@ -248,18 +249,18 @@ static PyObject *answer(const struct set *set, look *met, bool waits, bool is_me
     return waits ? Py_NewRef(Py_None) : PyBool_FromLong(is_met);
 }
 
-struct kind {
-    struct weft_signature signature;
-    bool (*take)(struct set *set, PyObject *const *in);
+struct wait_kind {
+    struct pyweft_signature signature;
+    bool (*take)(struct word_set *set, PyObject *const *in);
     look *met;
     bool waits;
 };
 
-static PyObject *run(const struct kind *kind, PyObject *const *args, Py_ssize_t nargs,
+static PyObject *run(const struct wait_kind *kind, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *names) {
-    struct set set = {.call = kind->signature.call};
+    struct word_set set = {.call = kind->signature.call};
     PyObject *in[4], *result = NULL;
-    if (!weft_arguments_in_job(&kind->signature, args, nargs, names, in))
+    if (!pyweft_arguments_in_job(&kind->signature, args, nargs, names, in))
         return NULL;
     if (kind->take(&set, in)) {
         bool is_met = kind->met == all_met;
@@ -271,8 +272,8 @@ static PyObject *run(const struct kind *kind, PyObject *const *args, Py_ssize_t 
 }
 
 #define CALL(NAME, TAKE, WORDS, LAST, MET, WAITS)                            \
-    WEFT_FUNCTION(NAME) {                                                    \
-        static const struct kind kind = {                                    \
+    PYWEFT_FUNCTION(NAME) {                                                  \
+        static const struct wait_kind kind = {                               \
             {#NAME, 2, 3, {WORDS, "value", "cmp", LAST}}, TAKE, MET, WAITS}; \
         (void)self;                                                          \
         return run(&kind, args, nargs, names);                               \
@@ -298,8 +299,8 @@ CALL(test_some, take_set, "ivars", "status", some_met, false)
     "What\n"                                                                                   \
     "was put before a word was changed is there when it compares." WORDS
 
-PyMethodDef weft_wait_methods[] = {
-    WEFT_METHOD(
+PyMethodDef pyweft_wait_methods[] = {
+    PYWEFT_METHOD(
         wait,
         "wait(signal, value, cmp='==', *, stream=None)\n--\n\n"
         "Waits until this PE's word `signal` compares with value: '==', '!=', '>',\n"
@@ -307,28 +308,31 @@ PyMethodDef weft_wait_methods[] = {
         "is there then. With a stream, the stream waits, and the result is None.\n\n"
         "ValueError: a word that is not one aligned uint64 of symmetric memory, a value that is\n"
         "not from 0 to 2**64 - 1, no such cmp." STATE),
-    WEFT_METHOD(wait_until,
-                "wait_until(ivar, value, cmp='==', *, index=0)\n--\n\n"
-                "Waits until element `index` of this PE's ivar compares with value." WORDS STATE),
-    WEFT_METHOD(wait_until_all,
-                "wait_until_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                "Waits until all words of this PE's ivars have compared with value." SET STATE),
-    WEFT_METHOD(wait_until_any,
-                "wait_until_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                "Waits until any of the words compares with value, and returns its index. None if\n"
-                "there are none." SET STATE),
-    WEFT_METHOD(wait_until_some,
-                "wait_until_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                "Waits until any of the words compares with value, and returns the indices of all\n"
-                "that do." SET STATE),
-    WEFT_METHOD(test, "test(ivar, value, cmp='==', *, index=0)\n--\n\n"
-                      "Whether element `index` of this PE's ivar compares with value: '==', '!=',\n"
-                      "'>', '>=', '<' or '<='." WORDS STATE),
-    WEFT_METHOD(test_all, "test_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                          "Whether all words of this PE's ivars compare with value." SET STATE),
-    WEFT_METHOD(test_any, "test_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                          "The index of a word that compares with value, or None." SET STATE),
-    WEFT_METHOD(test_some, "test_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                           "The indices of the words that compare with value." SET STATE),
+    PYWEFT_METHOD(wait_until,
+                  "wait_until(ivar, value, cmp='==', *, index=0)\n--\n\n"
+                  "Waits until element `index` of this PE's ivar compares with value." WORDS STATE),
+    PYWEFT_METHOD(wait_until_all,
+                  "wait_until_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                  "Waits until all words of this PE's ivars have compared with value." SET STATE),
+    PYWEFT_METHOD(
+        wait_until_any,
+        "wait_until_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
+        "Waits until any of the words compares with value, and returns its index. None if\n"
+        "there are none." SET STATE),
+    PYWEFT_METHOD(
+        wait_until_some,
+        "wait_until_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
+        "Waits until any of the words compares with value, and returns the indices of all\n"
+        "that do." SET STATE),
+    PYWEFT_METHOD(test,
+                  "test(ivar, value, cmp='==', *, index=0)\n--\n\n"
+                  "Whether element `index` of this PE's ivar compares with value: '==', '!=',\n"
+                  "'>', '>=', '<' or '<='." WORDS STATE),
+    PYWEFT_METHOD(test_all, "test_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                            "Whether all words of this PE's ivars compare with value." SET STATE),
+    PYWEFT_METHOD(test_any, "test_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                            "The index of a word that compares with value, or None." SET STATE),
+    PYWEFT_METHOD(test_some, "test_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                             "The indices of the words that compare with value." SET STATE),
     {NULL, NULL, 0, NULL},
 };

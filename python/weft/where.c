@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames may be looked at with the GIL alone, which another thread may hold for ever, while the
  * peers wait for what this thread's call does without it. So a thread of its own asks, and the one
- * that waits gives it up after a moment; who comes last frees the question. */
+ * that waits gives it up after a moment; who comes last frees the query. */
 #include "where.h"
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 enum { PATIENCE_MS = 100, NAME_BYTES = 64, WHERE_BYTES = 192 };
 
-struct question {
+struct frame_query {
     pthread_mutex_t lock;
     pthread_cond_t answered;
     int holders; /* of the two threads */
@@ -112,84 +112,84 @@ static PyObject *frame_of(unsigned long thread) {
     return frame;
 }
 
-static void let_go(struct question *question) {
-    pthread_mutex_lock(&question->lock);
-    bool last = --question->holders == 0;
-    pthread_mutex_unlock(&question->lock);
+static void let_go(struct frame_query *query) {
+    pthread_mutex_lock(&query->lock);
+    bool last = --query->holders == 0;
+    pthread_mutex_unlock(&query->lock);
     if (!last)
         return;
-    pthread_cond_destroy(&question->answered);
-    pthread_mutex_destroy(&question->lock);
-    free(question);
+    pthread_cond_destroy(&query->answered);
+    pthread_mutex_destroy(&query->lock);
+    free(query);
 }
 
 static void *answer(void *argument) {
-    struct question *question = argument;
+    struct frame_query *query = argument;
     char where[WHERE_BYTES] = "";
     PyGILState_STATE state = PyGILState_Ensure();
-    find_own(frame_of(question->thread), question->call, where);
+    find_own(frame_of(query->thread), query->call, where);
     PyErr_Clear();
     PyGILState_Release(state);
-    pthread_mutex_lock(&question->lock);
-    memcpy(question->where, where, sizeof where);
-    question->done = true;
-    pthread_cond_signal(&question->answered);
-    pthread_mutex_unlock(&question->lock);
-    let_go(question);
+    pthread_mutex_lock(&query->lock);
+    memcpy(query->where, where, sizeof where);
+    query->done = true;
+    pthread_cond_signal(&query->answered);
+    pthread_mutex_unlock(&query->lock);
+    let_go(query);
     return NULL;
 }
 
-static struct question *ask(const char *call) {
-    struct question *question = calloc(1, sizeof *question);
-    if (!question)
+static struct frame_query *ask(const char *call) {
+    struct frame_query *query = calloc(1, sizeof *query);
+    if (!query)
         return NULL;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&question->lock, NULL);
-    pthread_cond_init(&question->answered, &attributes);
+    pthread_mutex_init(&query->lock, NULL);
+    pthread_cond_init(&query->answered, &attributes);
     pthread_condattr_destroy(&attributes);
-    question->thread = PyThread_get_thread_ident();
-    question->call = call;
-    question->holders = 2;
-    return question;
+    query->thread = PyThread_get_thread_ident();
+    query->call = call;
+    query->holders = 2;
+    return query;
 }
 
 /* No signal of the program's is delivered to it. */
-static bool start_answer(struct question *question) {
+static bool start_answer(struct frame_query *query) {
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, answer, question);
+    int error = pthread_create(&thread, NULL, answer, query);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         pthread_detach(thread);
     return error == 0;
 }
 
-static void await_answer(struct question *question) {
+static void await_answer(struct frame_query *query) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += PATIENCE_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     int error = 0;
-    while (!question->done && error == 0)
-        error = pthread_cond_timedwait(&question->answered, &question->lock, &until);
+    while (!query->done && error == 0)
+        error = pthread_cond_timedwait(&query->answered, &query->lock, &until);
 }
 
-void weft_where(const char *call, char *where, size_t bytes) {
-    struct question *question = Py_IsInitialized() ? ask(call) : NULL;
-    if (!question)
+void pyweft_where(const char *call, char *where, size_t bytes) {
+    struct frame_query *query = Py_IsInitialized() ? ask(call) : NULL;
+    if (!query)
         return;
-    if (!start_answer(question))
-        question->holders--;
-    pthread_mutex_lock(&question->lock);
-    if (question->holders == 2)
-        await_answer(question);
-    if (question->done)
-        snprintf(where, bytes, "%s", question->where);
-    pthread_mutex_unlock(&question->lock);
-    let_go(question);
+    if (!start_answer(query))
+        query->holders--;
+    pthread_mutex_lock(&query->lock);
+    if (query->holders == 2)
+        await_answer(query);
+    if (query->done)
+        snprintf(where, bytes, "%s", query->where);
+    pthread_mutex_unlock(&query->lock);
+    let_go(query);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where Python has made the call that a thread waits in, for the library's lines about hangs. */
-#ifndef WEFT_PYTHON_WHERE_H
-#define WEFT_PYTHON_WHERE_H
+#ifndef PYWEFT_WHERE_H
+#define PYWEFT_WHERE_H
 
 #include <stddef.h>
 
@@ -10,6 +10,6 @@
  * PyTorch's. The call is the function of the package that this frame has called, or else `call`, a
  * function of C, which may be NULL. Called without the GIL. Takes a tenth of a second at most, and
  * writes nothing if the place is not known by then. */
-void weft_where(const char *call, char *where, size_t bytes);
+void pyweft_where(const char *call, char *where, size_t bytes);
 
 #endif

@@ -5,33 +5,33 @@
 #include "argument.h"
 #include "dlpack.h"
 
-static bool is_whole(const struct weft_dtype_row *dtype) {
+static bool is_whole(const struct pyweft_dtype_row *dtype) {
     return dtype->dlpack == DLPACK_INT || dtype->dlpack == DLPACK_UINT;
 }
 
-static bool has_type(const struct weft_dtype_row *dtype, enum weft_word_types types) {
+static bool has_type(const struct pyweft_dtype_row *dtype, enum pyweft_word_types types) {
     return (dtype->bytes == 4 || dtype->bytes == 8) &&
-           (is_whole(dtype) || (types == WEFT_WORD_ANY && dtype->dlpack == DLPACK_FLOAT));
+           (is_whole(dtype) || (types == PYWEFT_WORD_ANY && dtype->dlpack == DLPACK_FLOAT));
 }
 
-bool weft_words_take(struct weft_array *words, const char *call, const char *name, PyObject *object,
-                     enum weft_word_types types, enum weft_array_use use) {
-    if (!weft_array_take(words, call, name, object, use, WEFT_STREAM_HOST))
+bool pyweft_words_take(struct pyweft_array *words, const char *call, const char *name,
+                       PyObject *object, enum pyweft_word_types types, enum pyweft_array_use use) {
+    if (!pyweft_array_take(words, call, name, object, use, WEFT_STREAM_HOST))
         return false;
     if (has_type(words->dtype, types) && (uintptr_t)words->data % words->dtype->bytes == 0)
         return true;
     PyErr_Format(
         PyExc_ValueError,
         "%s: argument %s is of %s: pass aligned elements of int32, int64, uint32%s uint64%s", call,
-        name, words->dtype->name, types == WEFT_WORD_ANY ? "," : " or",
-        types == WEFT_WORD_ANY ? ", float32 or float64" : "");
+        name, words->dtype->name, types == PYWEFT_WORD_ANY ? "," : " or",
+        types == PYWEFT_WORD_ANY ? ", float32 or float64" : "");
     return false;
 }
 
-bool weft_words_index(const struct weft_array *words, const char *call, const char *name,
-                      PyObject *index, size_t *at) {
+bool pyweft_words_index(const struct pyweft_array *words, const char *call, const char *name,
+                        PyObject *index, size_t *at) {
     *at = 0;
-    if (!weft_argument_size(call, "index", index, at))
+    if (!pyweft_argument_size(call, "index", index, at))
         return false;
     if (*at < words->nelems)
         return true;
@@ -40,9 +40,9 @@ bool weft_words_index(const struct weft_array *words, const char *call, const ch
     return false;
 }
 
-bool weft_signal_take(struct weft_array *word, const char *call, PyObject *object, int pe,
-                      weft_stream stream) {
-    if (!weft_array_take(word, call, "signal", object, WEFT_ARRAY_WRITTEN, stream))
+bool pyweft_signal_take(struct pyweft_array *word, const char *call, PyObject *object, int pe,
+                        weft_stream stream) {
+    if (!pyweft_array_take(word, call, "signal", object, PYWEFT_ARRAY_WRITTEN, stream))
         return false;
     if (strcmp(word->dtype->name, "uint64") != 0 || word->nelems != 1 ||
         (uintptr_t)word->data % sizeof(uint64_t) != 0) {
@@ -52,13 +52,13 @@ bool weft_signal_take(struct weft_array *word, const char *call, PyObject *objec
                      call, word->nelems, word->dtype->name);
         return false;
     }
-    return weft_array_check_symmetric(call, "signal", word, pe);
+    return pyweft_array_check_symmetric(call, "signal", word, pe);
 }
 
 /* --- Numbers --------------------------------------------------------------------------------- */
 
-static bool is_out_of_range(const char *call, const char *name, const struct weft_dtype_row *dtype,
-                            PyObject *object) {
+static bool is_out_of_range(const char *call, const char *name,
+                            const struct pyweft_dtype_row *dtype, PyObject *object) {
     PyErr_Clear();
     PyErr_Format(PyExc_ValueError, "%s: argument %s is %R: it is no number of %s", call, name,
                  object, dtype->name);
@@ -77,7 +77,7 @@ static bool signed_bits(PyObject *index, size_t bytes, uint64_t *bits) {
     return !overflow && !PyErr_Occurred() && (bytes == 8 || value == (int32_t)value);
 }
 
-static bool real_bits(const char *call, const char *name, const struct weft_dtype_row *dtype,
+static bool real_bits(const char *call, const char *name, const struct pyweft_dtype_row *dtype,
                       PyObject *object, uint64_t *bits) {
     double value = PyFloat_AsDouble(object);
     float single = (float)value;
@@ -91,8 +91,8 @@ static bool real_bits(const char *call, const char *name, const struct weft_dtyp
     return true;
 }
 
-bool weft_word_bits(const char *call, const char *name, const struct weft_dtype_row *dtype,
-                    PyObject *object, uint64_t *bits) {
+bool pyweft_word_bits(const char *call, const char *name, const struct pyweft_dtype_row *dtype,
+                      PyObject *object, uint64_t *bits) {
     if (!is_whole(dtype))
         return real_bits(call, name, dtype, object, bits);
     PyObject *index = PyNumber_Index(object);
@@ -108,7 +108,7 @@ bool weft_word_bits(const char *call, const char *name, const struct weft_dtype_
     return fits || is_out_of_range(call, name, dtype, object);
 }
 
-PyObject *weft_word_number(const struct weft_dtype_row *dtype, uint64_t bits) {
+PyObject *pyweft_word_number(const struct pyweft_dtype_row *dtype, uint64_t bits) {
     float single;
     double value;
     if (dtype->dlpack == DLPACK_UINT)
@@ -120,10 +120,10 @@ PyObject *weft_word_number(const struct weft_dtype_row *dtype, uint64_t bits) {
     return PyFloat_FromDouble(dtype->bytes == 8 ? value : (double)single);
 }
 
-bool weft_argument_cmp(const char *call, PyObject *object, int *cmp) {
+bool pyweft_argument_cmp(const char *call, PyObject *object, int *cmp) {
     static const char *const comparisons[] = {"==", "!=", ">", ">=", "<", "<=", NULL};
     int choice = 0;
-    if (!weft_argument_choice(call, "cmp", object, comparisons, &choice))
+    if (!pyweft_argument_choice(call, "cmp", object, comparisons, &choice))
         return false;
     *cmp = SHMEM_CMP_EQ + choice;
     return true;

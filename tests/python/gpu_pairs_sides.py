@@ -147,7 +147,7 @@ class OnBackend(Functions):
         if self.backend == "WEFT":
             weft.torch.install(force=True)
         elif OnBackend.now:
-            _backend._shim.weft_torch_restore()
+            _backend._shim.pyweft_torch_restore()
         OnBackend.now = self.backend
 
     def close(self):

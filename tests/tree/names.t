@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One name, one thing: what is inside shares no name with what is public, with what kernels of users
-will call, or with anything else inside."""
+"""One name, one thing: names inside the library, and inside the Python extension, are neither public names,
+names for kernels of users, nor names of something else inside."""
 import collections
 import pathlib
 import re
@@ -27,6 +27,7 @@ def sources(folder, *suffixes):
 
 
 INSIDE = sources("src", ".c", ".h", ".cu", ".cuh")
+PYTHON = sources("python/weft", ".c", ".h", ".cpp")
 # The interface for kernels, <weft/device.cuh>: names that the inside stays away from. Those that it makes of tables
 # stand in comments, and here.
 KERNELS = {name for _, text in sources("include/weft", ".cuh") for name in FUNCTION.findall(text)}
@@ -64,7 +65,7 @@ def check_kernels(problems):
 
 def check_structures(problems):
     where = collections.defaultdict(set)
-    for path, text in INSIDE + sources("include", ".h", ".cuh"):
+    for path, text in INSIDE + PYTHON + sources("include", ".h", ".cuh"):
         for name in STRUCTURE.findall(text):
             where[name].add(str(path.relative_to(ROOT)))
     problems += [f"struct {name} is in {' and in '.join(sorted(paths))}" for name, paths in sorted(where.items())
@@ -73,9 +74,23 @@ def check_structures(problems):
         problems.append(f"only {len(where)} structures were found")
 
 
+def check_python(problems):
+    """Every other name of the extension that looks like the library's is one that the public headers declare."""
+    library = re.compile(r"\b(?:weft|WEFT)_\w+")
+    public = {name for _, text in sources("include", ".h", ".cuh") for name in library.findall(text)}
+    for path, text in PYTHON:
+        names = set(library.findall(re.sub(r'"(?:[^"\\\n]|\\.)*"', "", text)))
+        for name in sorted(names - public):
+            own = name.replace("weft", "pyweft").replace("WEFT", "PYWEFT")
+            problems.append(f"{path.relative_to(ROOT)} has {name}, which no public header declares: call it {own}")
+    if len(PYTHON) < 80:
+        problems.append(f"only {len(PYTHON)} sources of the extension were found")
+
+
 tap.run([
     ("no function inside is named like a public one", check_public),
     ("no function inside is named like one for kernels of users", check_device),
     ("kernels are weftk_, and nothing else is named like one", check_kernels),
     ("no two structures share a name", check_structures),
+    ("the Python extension uses public names, and pyweft_ for its own", check_python),
 ])

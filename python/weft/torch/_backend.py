@@ -87,16 +87,16 @@ def _register():
     library = shim.load()
     _members = shim.members_callback(_ranks_of)
     extension = ctypes.CDLL(weft._core.__file__)  # in this process already: what it exports
-    library.weft_torch_register(_members, extension.weft_session_guard, extension.weft_session_guard_limited,
+    library.pyweft_torch_register(_members, extension.pyweft_session_guard, extension.pyweft_session_guard_limited,
                                 extension.weft_error_text, int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
-        library.weft_torch_alias(b"NVSHMEM")
+        library.pyweft_torch_alias(b"NVSHMEM")
     _shim = library
 
 
 def _select(force):
     if force and torch.version.cuda is not None:
-        _shim.weft_torch_replace()
+        _shim.pyweft_torch_replace()
         return
     try:
         _SymmetricMemory.set_backend(_NAME)
@@ -149,7 +149,7 @@ def counters():
     counts, value = dict(fused_runs), ctypes.c_uint64()
     index = 0
     while _shim is not None:
-        name = _shim.weft_torch_count(index, ctypes.byref(value))
+        name = _shim.pyweft_torch_count(index, ctypes.byref(value))
         if name is None:
             break
         counts[name.decode()] = value.value

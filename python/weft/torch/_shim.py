@@ -117,20 +117,20 @@ def _make(to):
 
 def _declare(shim):
     """The functions of entry.cpp."""
-    shim.weft_torch_register.argtypes = [_MEMBERS, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
-    shim.weft_torch_register.restype = None
-    shim.weft_torch_alias.argtypes = [ctypes.c_char_p]
-    shim.weft_torch_alias.restype = None
-    for name in ("weft_torch_replace", "weft_torch_restore"):
+    shim.pyweft_torch_register.argtypes = [_MEMBERS, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    shim.pyweft_torch_register.restype = None
+    shim.pyweft_torch_alias.argtypes = [ctypes.c_char_p]
+    shim.pyweft_torch_alias.restype = None
+    for name in ("pyweft_torch_replace", "pyweft_torch_restore"):
         getattr(shim, name).argtypes = []
         getattr(shim, name).restype = None
-    shim.weft_torch_count.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_uint64)]
-    shim.weft_torch_count.restype = ctypes.c_char_p
+    shim.pyweft_torch_count.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_uint64)]
+    shim.pyweft_torch_count.restype = ctypes.c_char_p
     return shim
 
 
 def members_callback(ranks_of):
-    """For weft_torch_register: ranks_of(group name) gives the PEs of a group, or raises; with None, none."""
+    """For pyweft_torch_register: ranks_of(group name) gives the PEs of a group, or raises; with None, none."""
     def members(group, pes, room, text, text_bytes):
         try:
             ranks = ranks_of(None if group is None else group.decode())

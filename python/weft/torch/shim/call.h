@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/* weft_session_guard, weft_session_guard_limited and weft_error_text of the extension. */
+/* pyweft_session_guard, pyweft_session_guard_limited and pyweft_error_text of the extension. */
 using Guard = int (*)(int (*call)(void *), void *context);
 using ErrorText = const char *(*)(int error);
 inline Guard session_guard, session_guard_limited;

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-#define WEFT_COUNTS(X)                                                                 \
+#define PYWEFT_COUNTS(X)                                                                 \
     X(allocations)     /* blocks made */                                               \
     X(releases)        /* blocks freed */                                              \
     X(rendezvous)      /* answered together with the group's other members */          \
@@ -19,7 +19,7 @@ namespace weft {
 
 struct Counts {
 #define X(name) std::atomic<uint64_t> name{0};
-    WEFT_COUNTS(X)
+    PYWEFT_COUNTS(X)
 #undef X
 };
 

@@ -21,7 +21,7 @@ extern "C" {
 
 /* Makes the backend known as "WEFT": that of GPUs where PyTorch has any, and that of the host, for
  * which PyTorch has none of its own, in any case. */
-__attribute__((visibility("default"))) void weft_torch_register(weft::Members members,
+__attribute__((visibility("default"))) void pyweft_torch_register(weft::Members members,
                                                                 weft::Guard guard,
                                                                 weft::Guard guard_limited,
                                                                 weft::ErrorText error_text,
@@ -36,33 +36,33 @@ __attribute__((visibility("default"))) void weft_torch_register(weft::Members me
 }
 
 /* Under another backend's name, too: programs that insist on it get ours. */
-__attribute__((visibility("default"))) void weft_torch_alias(const char *name) {
+__attribute__((visibility("default"))) void pyweft_torch_alias(const char *name) {
     symm::register_availability(name, allocator_of(at::kCUDA));
 }
 
 /* In place of a backend that has been used already: what it has made remains its own. And back. */
 static AllocatorPtr &replaced = *new AllocatorPtr;
 
-__attribute__((visibility("default"))) void weft_torch_replace(void) {
+__attribute__((visibility("default"))) void pyweft_torch_replace(void) {
     if (!replaced)
         replaced = symm::get_allocator(at::kCUDA);
     symm::register_allocator(at::kCUDA, allocator_of(at::kCUDA));
 }
 
-__attribute__((visibility("default"))) void weft_torch_restore(void) {
+__attribute__((visibility("default"))) void pyweft_torch_restore(void) {
     if (replaced)
         symm::register_allocator(at::kCUDA, replaced);
 }
 
 /* The value of count i, and its name; NULL behind the last. */
-__attribute__((visibility("default"))) const char *weft_torch_count(int i, uint64_t *value) {
+__attribute__((visibility("default"))) const char *pyweft_torch_count(int i, uint64_t *value) {
     struct Count {
         const char *name;
         const std::atomic<uint64_t> *value;
     };
     static const Count all[] = {
 #define X(name) {#name, &weft::counts.name},
-        WEFT_COUNTS(X)
+        PYWEFT_COUNTS(X)
 #undef X
     };
     if (i < 0 || i >= static_cast<int>(sizeof all / sizeof all[0]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Both sides are gone through together, in runs of elements that lie one behind the other. */
-#include "reach.h"
+#include "copy.h"
 #include <stdlib.h>
 #include <string.h>
 #include "element.h"
@@ -10,9 +10,9 @@
 
 enum { CHUNK_BYTES = 1 << 20 }; /* of equal elements on their way to a GPU */
 
-struct run {
-    const struct weft_buffer *buffer;
-    enum weft_direction direction;
+struct copy_run {
+    const struct pyweft_buffer *buffer;
+    enum pyweft_copy_direction direction;
     bool repeat; /* `here` is one element, for all of the run */
     size_t nelems, itemsize;
 };
@@ -20,7 +20,7 @@ struct run {
 /* --- Memory of the host ---------------------------------------------------------------------- */
 
 static void copy_bytes(char *to, const char *from, size_t bytes) {
-    if (bytes <= WEFT_SHORT_BYTES) {
+    if (bytes <= PYWEFT_SHORT_BYTES) {
         memmove(to, from, bytes);
         return;
     }
@@ -32,23 +32,23 @@ static void copy_bytes(char *to, const char *from, size_t bytes) {
 /* What is there already is copied behind itself, by pieces that stay in the cache. */
 static void repeat_element(char *to, const char *element, size_t itemsize, size_t nelems) {
     size_t bytes = nelems * itemsize, done = itemsize;
-    weft_element_copy(to, element, itemsize);
+    pyweft_element_copy(to, element, itemsize);
     while (done < bytes) {
-        size_t piece = done < WEFT_SHORT_BYTES ? done : WEFT_SHORT_BYTES;
+        size_t piece = done < PYWEFT_SHORT_BYTES ? done : PYWEFT_SHORT_BYTES;
         piece = piece < bytes - done ? piece : bytes - done;
         memcpy(to + done, to, piece);
         done += piece;
     }
 }
 
-static void copy_by_processor(const struct run *run, char *there, char *here) {
-    char *to = run->direction == WEFT_TO_BUFFER ? there : here;
-    char *from = run->direction == WEFT_TO_BUFFER ? here : there;
+static void copy_by_processor(const struct copy_run *run, char *there, char *here) {
+    char *to = run->direction == PYWEFT_TO_BUFFER ? there : here;
+    char *from = run->direction == PYWEFT_TO_BUFFER ? here : there;
     if (run->nelems == 1)
-        weft_element_copy(to, from, run->itemsize);
+        pyweft_element_copy(to, from, run->itemsize);
     else if (!run->repeat)
         copy_bytes(to, from, run->nelems * run->itemsize);
-    else if (run->nelems * run->itemsize <= WEFT_SHORT_BYTES)
+    else if (run->nelems * run->itemsize <= PYWEFT_SHORT_BYTES)
         repeat_element(to, from, run->itemsize, run->nelems);
     else {
         Py_BEGIN_ALLOW_THREADS;
@@ -59,7 +59,7 @@ static void copy_by_processor(const struct run *run, char *there, char *here) {
 
 /* --- Memory of GPUs -------------------------------------------------------------------------- */
 
-static bool check_gpu(const struct weft_buffer *buffer) {
+static bool check_gpu(const struct pyweft_buffer *buffer) {
     if (!buffer->memory->symmetric) {
         PyErr_SetString(PyExc_NotImplementedError,
                         "Buffer: this is memory of a GPU that is not symmetric, and the host does "
@@ -67,7 +67,7 @@ static bool check_gpu(const struct weft_buffer *buffer) {
                         "torch.from_dlpack");
         return false;
     }
-    return weft_session_check("Buffer");
+    return pyweft_session_check("Buffer");
 }
 
 static int put(char *dest, const char *source, size_t bytes, int pe) {
@@ -81,25 +81,25 @@ static int get(char *dest, const char *source, size_t bytes, int pe) {
     return 0;
 }
 
-static bool put_unlocked(const struct weft_buffer *buffer, char *there, const char *source,
+static bool put_unlocked(const struct pyweft_buffer *buffer, char *there, const char *source,
                          size_t bytes) {
     int error;
-    WEFT_UNLOCKED(error, put(there - buffer->shift, source, bytes, buffer->pe));
+    PYWEFT_WITHOUT_GIL(error, put(there - buffer->shift, source, bytes, buffer->pe));
     if (error)
-        weft_error_raise("Buffer", error);
+        pyweft_error_raise("Buffer", error);
     return error == 0;
 }
 
-static bool get_unlocked(const struct weft_buffer *buffer, char *dest, const char *there,
+static bool get_unlocked(const struct pyweft_buffer *buffer, char *dest, const char *there,
                          size_t bytes) {
     int error;
-    WEFT_UNLOCKED(error, get(dest, there - buffer->shift, bytes, buffer->pe));
+    PYWEFT_WITHOUT_GIL(error, get(dest, there - buffer->shift, bytes, buffer->pe));
     if (error)
-        weft_error_raise("Buffer", error);
+        pyweft_error_raise("Buffer", error);
     return error == 0;
 }
 
-static bool repeat_to_gpu(const struct run *run, char *there, const char *element) {
+static bool repeat_to_gpu(const struct copy_run *run, char *there, const char *element) {
     size_t nelems = CHUNK_BYTES / run->itemsize;
     nelems = nelems < run->nelems ? nelems : run->nelems;
     char *chunk = malloc(nelems * run->itemsize);
@@ -117,9 +117,9 @@ static bool repeat_to_gpu(const struct run *run, char *there, const char *elemen
     return right;
 }
 
-static bool copy_by_library(const struct run *run, char *there, char *here) {
+static bool copy_by_library(const struct copy_run *run, char *there, char *here) {
     size_t bytes = run->nelems * run->itemsize;
-    if (run->direction == WEFT_FROM_BUFFER)
+    if (run->direction == PYWEFT_FROM_BUFFER)
         return get_unlocked(run->buffer, here, there, bytes);
     return run->repeat ? repeat_to_gpu(run, there, here)
                        : put_unlocked(run->buffer, there, here, bytes);
@@ -129,7 +129,8 @@ static bool copy_by_library(const struct run *run, char *there, char *here) {
 
 /* From which dimension on the elements of both sides are one run. A run of one element of `here` is
  * one over and over again. */
-static int find_run(const struct weft_part *there, const struct weft_part *here, struct run *run) {
+static int find_run(const struct pyweft_part *there, const struct pyweft_part *here,
+                    struct copy_run *run) {
     int64_t next = 1;
     int dim = there->ndim;
     for (; dim > 0; dim--) {
@@ -146,8 +147,8 @@ static int find_run(const struct weft_part *there, const struct weft_part *here,
     return dim;
 }
 
-static bool go(const struct run *run, const struct weft_part *there, const struct weft_part *here,
-               int ndim, int dim, char *there_at, char *here_at) {
+static bool go(const struct copy_run *run, const struct pyweft_part *there,
+               const struct pyweft_part *here, int ndim, int dim, char *there_at, char *here_at) {
     if (dim == ndim && run->buffer->memory->space == SHMEMX_SPACE_DEVICE)
         return copy_by_library(run, there_at, here_at);
     if (dim == ndim) {
@@ -163,26 +164,26 @@ static bool go(const struct run *run, const struct weft_part *there, const struc
     return right;
 }
 
-bool weft_reach(const struct weft_buffer *buffer, const struct weft_part *there,
-                const struct weft_part *here, enum weft_direction direction) {
-    struct run run = {.buffer = buffer, .direction = direction, .itemsize = there->itemsize};
+bool pyweft_copy(const struct pyweft_buffer *buffer, const struct pyweft_part *there,
+                 const struct pyweft_part *here, enum pyweft_copy_direction direction) {
+    struct copy_run run = {.buffer = buffer, .direction = direction, .itemsize = there->itemsize};
     if (buffer->memory->space == SHMEMX_SPACE_DEVICE && !check_gpu(buffer))
         return false;
     if (there->nelems == 0)
         return true;
     int ndim = find_run(there, here, &run);
-    weft_memory_view(buffer->memory);
+    pyweft_memory_view(buffer->memory);
     bool right = go(&run, there, here, ndim, 0, there->data, here->data);
-    weft_memory_unview(buffer->memory);
+    pyweft_memory_unview(buffer->memory);
     return right;
 }
 
-bool weft_reach_from_gpu(const struct weft_buffer *buffer, const struct weft_part *there,
-                         const char *source) {
+bool pyweft_copy_from_gpu(const struct pyweft_buffer *buffer, const struct pyweft_part *there,
+                          const char *source) {
     if (!check_gpu(buffer))
         return false;
-    weft_memory_view(buffer->memory);
+    pyweft_memory_view(buffer->memory);
     bool right = put_unlocked(buffer, there->data, source, there->nelems * there->itemsize);
-    weft_memory_unview(buffer->memory);
+    pyweft_memory_unview(buffer->memory);
     return right;
 }
