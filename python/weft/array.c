@@ -4,45 +4,8 @@
 #include <string.h>
 #include "array_source.h"
 #include "buffer.h"
+#include "gpu.h"
 #include "session.h"
-
-void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t *shape,
-                            const int64_t *strides) {
-    int64_t next = 1;
-    array->ndim = ndim;
-    array->nelems = 1;
-    array->contiguous = true;
-    for (int i = ndim - 1; i >= 0; i--) {
-        if (i < PYWEFT_DIMS_MAX) {
-            array->shape[i] = shape[i];
-            array->strides[i] = strides ? strides[i] : next;
-        }
-        if (strides && shape[i] != 1 && strides[i] != next)
-            array->contiguous = false;
-        next *= shape[i];
-        array->nelems *= (size_t)shape[i];
-    }
-    array->contiguous |= array->nelems == 0;
-    array->bytes = array->nelems * array->dtype->bytes;
-    if (ndim != 2)
-        return;
-    array->rows = (size_t)shape[0];
-    array->cols = (size_t)shape[1];
-    bool whole = array->contiguous || shape[1] == 1 || strides[1] == 1;
-    bool apart = array->contiguous || shape[0] == 1 || strides[0] >= shape[1];
-    if (whole && apart)
-        array->ld = array->contiguous || shape[0] == 1 ? array->cols : (size_t)strides[0];
-    if (whole && apart && array->ld == 0)
-        array->ld = 1; /* no columns: any will do, but 0 says that there is none */
-}
-
-bool pyweft_array_refuse_type(const struct pyweft_request *request, const char *what,
-                              const char *detail) {
-    PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s has elements of %s %s, which Weft has no type for", request->call,
-                 request->name, what, detail);
-    return false;
-}
 
 /* --- Our own --------------------------------------------------------------------------------- */
 
@@ -125,7 +88,7 @@ static bool find(struct pyweft_array *array, PyObject *object,
 static bool check_device(const struct pyweft_array *array, const struct pyweft_request *request) {
     if (array->device < 0 || request->stream == WEFT_STREAM_HOST)
         return true;
-    int mine = pyweft_session_device(request->call);
+    int mine = pyweft_gpu(request->call);
     if (mine >= 0 && mine != array->device)
         PyErr_Format(PyExc_ValueError,
                      "%s: argument %s lies on GPU %d, and this PE's streams work on its GPU %d",

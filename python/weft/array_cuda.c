@@ -3,6 +3,7 @@
  * that is this PE's; and the stream that it may name is the caller's to wait for. */
 #include "array_source.h"
 #include "buffer.h"
+#include "gpu.h"
 #include "session.h"
 
 /* Borrowed; NULL with ValueError where it is missing and has to be there. */
@@ -87,7 +88,7 @@ bool pyweft_array_from_cuda(struct pyweft_array *array, PyObject *object,
     PyObject *data = typestr ? item(request, interface, "data") : NULL;
     bool right = data && read_type(array, typestr, request) && read_data(array, data) &&
                  check_mask(interface, request) && read_shape(array, interface, request) &&
-                 (array->device = pyweft_session_device(request->call)) >= 0;
+                 (array->device = pyweft_gpu(request->call)) >= 0;
     Py_DECREF(interface);
     if (!right)
         return false;

@@ -20,7 +20,9 @@ struct pyweft_buffer {
 /* A number or a sequence of numbers. ValueError. */
 bool pyweft_shape_read(const char *call, PyObject *object, struct pyweft_shape *shape);
 
-/* NULL if the object is no Buffer. */
+extern PyTypeObject *pyweft_buffer_type; /* set by pyweft_buffer_define */
+
+/* Returns the object as a Buffer, or NULL if it is none. */
 struct pyweft_buffer *pyweft_buffer_of(PyObject *object);
 
 /* A Buffer at `data` in the memory, which it holds. */

@@ -32,7 +32,7 @@ struct pyweft_memory {
     struct pyweft_memory *next; /* in the books: in the order of making, alike on all PEs */
 };
 
-/* Symmetric memory, zeroed on demand; that of GPUs once pyweft_session_device has said which this
+/* Symmetric memory, zeroed on demand; that of GPUs once pyweft_gpu has said which this
  * PE has. Collective over all PEs, which have to ask for the same; bytes of SIZE_MAX say that this
  * PE cannot, with the exception set, and makes it fail on all. */
 struct pyweft_memory *pyweft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,

@@ -96,7 +96,8 @@ const char *pyweft_session_loss(void);
 /* RuntimeError unless the job runs. */
 bool pyweft_session_check(const char *call);
 
-/* The number of this PE's GPU, as CUDA counts here; -1 with RuntimeError. */
-int pyweft_session_device(const char *call);
+/* Registers the library's end handler, which makes a lost job an exception, and its handler for the
+ * place of a call in lines about hangs. */
+void pyweft_session_set_handlers(void);
 
 #endif

@@ -11,7 +11,7 @@ from hypothesis import strategies as st  # noqa: E402
 import weft.torch as symm_mem  # noqa: E402
 from torch_operators import drawn, of_all, symmetric  # noqa: E402
 from torch_world import ME, RANKS, on_groups, property_test, raises, seeded  # noqa: E402
-from weft.torch import _collectives, _groups, _pulls  # noqa: E402
+from weft.torch import _collectives, _exchange_cuda, _groups  # noqa: E402
 
 seeds = st.integers(0, 999)
 tables = st.lists(st.lists(st.integers(0, 5), min_size=16, max_size=16), min_size=4, max_size=4)
@@ -102,9 +102,9 @@ def test_exchange_by_copies(group, table, rest, seed):
     known = _groups.group_of(group)
 
     def exchange(taken):
-        sizes = _pulls.exchange_sizes(lambda t: _collectives.all_gather(t[None], 0, known.name), splits[me], taken,
-                                      x.device)
-        _pulls.exchange(sizes, known, dest, taken, x[:sum(splits[me])], splits[me])
+        sizes = _exchange_cuda.exchange_sizes(lambda t: _collectives.all_gather(t[None], 0, known.name), splits[me],
+                                              taken, x.device)
+        _exchange_cuda.exchange(sizes, known, dest, taken, x[:sum(splits[me])], splits[me])
     exchange(taken)
     assert torch.equal(dest, torch.cat([cut(inputs[sender], splits[sender])[me]
                                         for sender in range(n)]))

@@ -24,7 +24,7 @@ from torch.distributed._symmetric_memory import (  # noqa: F401
     _test_mode, enable_symm_mem_for_group, is_nvshmem_available, make_contiguous_for_perm,
     restride_A_for_fused_matmul_reduce_scatter, restride_A_shard_for_fused_all_gather_matmul)
 
-from weft.torch import _library  # noqa: F401
+from weft.torch import _backend, _compiler, _library, _module, _nvshmem, _views  # noqa: F401
 from weft.torch._backend import counters, install, installed  # noqa: F401
 from weft.torch._groups import init_process_group  # noqa: F401
 from weft.torch._matrices import all_to_all_nd, reduce_scatter_offset  # noqa: F401
@@ -46,6 +46,7 @@ from weft.torch.hyperparallel import (  # noqa: F401
     SymmetricMemoryHandler, TorchSymmetricMemoryHandler, acquire_symmetric_memory)
 
 _SymmetricMemory = SymmetricMemory
+_backend.patches += (_nvshmem.install, _views.install, _module.install, _compiler.install)
 
 
 def __getattr__(name):

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weft as a backend of PyTorch's symmetric memory: install(), and how a process comes to be a PE.
-
-Allocation is local; a group's members meet in rendezvous. Before the first of these the process has
-to be a PE of Weft's job, which all processes come into together. That goes on in a thread from
-install() on, so that a rendezvous of some ranks need not wait for others to reach theirs.
-"""
+"""Weft as a backend of PyTorch's symmetric memory: install()."""
 import ctypes
 import os
 import threading
@@ -15,63 +10,22 @@ import torch.distributed.distributed_c10d as c10d
 from torch._C._distributed_c10d import _SymmetricMemory
 
 import weft
+from weft.torch import _job
+from weft.torch import _shim as _shim_build
 
 _NAME = "WEFT"
 _GPU = torch.device("cuda")
-_LAUNCHERS = ("WEFT_PE", "PMIX_RANK", "PMI_RANK", "PMI_ID", "SLURM_STEP_NUM_TASKS")
 
 fused_runs = {}   # on CPU tensors, by the operator's name
 _lock = threading.RLock()
 _shim = None      # the loaded library
 _members = None   # the function that it calls; kept alive for it
-_joining = None   # the thread that brings this process into the job
-
-
-# --- Coming into the job ------------------------------------------------------------------------------
-
-
-class _Joining(threading.Thread):
-    """weft.init(), which waits for all PEs."""
-
-    def __init__(self):
-        super().__init__(name="weft-join", daemon=True)
-        self.error = None
-
-    def run(self):
-        try:
-            weft.init()
-        except BaseException as error:  # raised where it is waited for
-            self.error = error
-
-
-def _knows_its_job():
-    """Whether it is said already which PE this process is, of how many."""
-    torchrun = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
-    return dist.is_initialized() or torchrun or any(name in os.environ for name in _LAUNCHERS)
-
-
-def _begin_joining():
-    global _joining
-    if _joining is None and not weft.initialized() and _knows_its_job():
-        _joining = _Joining()
-        _joining.start()
-
-
-def _join():
-    """This process is a PE when it returns, and its number that of its rank."""
-    global _joining
-    thread = _joining
-    if thread is not None:
-        thread.join()
-        _joining = None
-        if thread.error is not None:
-            raise thread.error
-    weft.init()
+patches = []      # functions that put Weft's in the place of PyTorch's: weft.torch fills the list
 
 
 def _ranks_of(group_name):
     """The PEs of a group, by rank: as ranks of the world."""
-    _join()
+    _job.join()
     if group_name is None:
         return []
     group = c10d._resolve_process_group(group_name)
@@ -83,12 +37,11 @@ def _ranks_of(group_name):
 
 def _register():
     global _shim, _members
-    from weft.torch import _shim as shim
-    library = shim.load()
-    _members = shim.members_callback(_ranks_of)
+    library = _shim_build.load()
+    _members = _shim_build.members_callback(_ranks_of)
     extension = ctypes.CDLL(weft._core.__file__)  # in this process already: what it exports
     library.pyweft_torch_register(_members, extension.pyweft_session_guard, extension.pyweft_session_guard_limited,
-                                extension.weft_error_text, int(torch.version.cuda is not None))
+                                  extension.pyweft_error_text, int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
         library.pyweft_torch_alias(b"NVSHMEM")
     _shim = library
@@ -128,10 +81,9 @@ def install(force=False):
             _register()
         if not installed():
             _select(force)
-            from weft.torch import _compiler, _module, _nvshmem, _views
-            for part in (_nvshmem, _views, _module, _compiler):
-                part.install()
-        _begin_joining()
+            for patch in patches:
+                patch()
+        _job.begin_joining()
 
 
 def installed():

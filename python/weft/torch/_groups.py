@@ -17,8 +17,8 @@ import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import DeviceMesh
 
 import weft
-from weft.torch import _meeting
-from weft.torch._backend import _join as join
+from weft.torch import _store
+from weft.torch._job import join
 
 _resolve = c10d._resolve_process_group
 
@@ -120,8 +120,8 @@ def init_process_group(backend=None, **options):
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if not ("RANK" in os.environ and "MASTER_PORT" in os.environ):
         weft.init()
-        _meeting.use_network()
-        options.update(store=_meeting.store(), rank=weft.my_pe(), world_size=weft.n_pes())
+        _store.use_network()
+        options.update(store=_store.store(), rank=weft.my_pe(), world_size=weft.n_pes())
     dist.init_process_group(backend, **options)
     if "nccl" in backend.lower():
         weft.init()

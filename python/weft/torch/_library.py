@@ -9,7 +9,7 @@ import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
 
 from weft.torch._backend import fused_runs
-from weft.torch import (_collectives, _cuda, _exchange, _fused, _gradients, _peers, _scaled,
+from weft.torch import (_collectives, _collectives_cuda, _exchange, _fused, _gradients, _peers, _scaled,
                         _shapes)
 
 _weft = torch.library.Library("weft", "DEF")
@@ -74,17 +74,17 @@ def _of_newer(schema):
 
 
 _define("all_gather(Tensor input, int gather_dim, str group_name) -> Tensor",
-        _collectives.all_gather, _cuda.all_gather, _shapes.all_gather,
+        _collectives.all_gather, _collectives_cuda.all_gather, _shapes.all_gather,
         _gradients.all_gather_setup, _gradients.all_gather_backward)
 _define("reduce_scatter(Tensor input, str reduce_op, int scatter_dim, str group_name) -> Tensor",
-        _collectives.reduce_scatter, _cuda.reduce_scatter, _shapes.reduce_scatter,
+        _collectives.reduce_scatter, _collectives_cuda.reduce_scatter, _shapes.reduce_scatter,
         _gradients.reduce_scatter_setup, _gradients.reduce_scatter_backward)
 _define("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
-        _collectives.all_reduce, _cuda.all_reduce, _shapes.all_reduce,
+        _collectives.all_reduce, _collectives_cuda.all_reduce, _shapes.all_reduce,
         _gradients.all_reduce_setup, _gradients.all_reduce_backward)
 _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_splits, str group_name)"
         " -> Tensor",
-        _exchange.all_to_all, _cuda.all_to_all, _shapes.all_to_all,
+        _exchange.all_to_all, _collectives_cuda.all_to_all, _shapes.all_to_all,
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
 
 _fused_kernels = {
@@ -100,7 +100,7 @@ _fused_rules = {
 
 for _name, _kernel in _fused_kernels.items():
     _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
-    _define(_schema, _kernel, _cuda.forward(_name), getattr(_shapes, _name),
+    _define(_schema, _kernel, _collectives_cuda.forward(_name), getattr(_shapes, _name),
             *_fused_rules.get(_name, ()))
     _on_cpu(_name, _kernel)
 

@@ -8,7 +8,7 @@ from weft.torch._check import check_dim, check_divisible, check_reduce_op
 from weft.torch._collectives import fold
 from weft.torch._exchange import split_sizes
 from weft.torch._groups import group_of
-from weft.torch._pulls import exchange, exchange_sizes
+from weft.torch._exchange_cuda import exchange, exchange_sizes
 
 CUDA = torch.device("cuda")
 TWO_SHOTS_FROM_BYTES = 1 << 18

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How this process becomes a PE of Weft's job, which all processes join together.
+
+begin_joining() starts that in a thread of its own, so that some ranks can have a rendezvous before the others have
+reached theirs; join() waits for the thread.
+"""
+import os
+import threading
+
+import torch.distributed as dist
+
+import weft
+
+_LAUNCHERS = ("WEFT_PE", "PMIX_RANK", "PMI_RANK", "PMI_ID", "SLURM_STEP_NUM_TASKS")
+_joining = None  # the thread that joins
+
+
+class _Joining(threading.Thread):
+    """weft.init(), which waits for all PEs."""
+
+    def __init__(self):
+        super().__init__(name="weft-join", daemon=True)
+        self.error = None
+
+    def run(self):
+        try:
+            weft.init()
+        except BaseException as error:  # raised where it is waited for
+            self.error = error
+
+
+def _knows_its_job():
+    """Whether it is said already which PE this process is, of how many."""
+    torchrun = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    return dist.is_initialized() or torchrun or any(name in os.environ for name in _LAUNCHERS)
+
+
+def begin_joining():
+    global _joining
+    if _joining is None and not weft.initialized() and _knows_its_job():
+        _joining = _Joining()
+        _joining.start()
+
+
+def join():
+    """This process is a PE when it returns, and its number that of its rank."""
+    global _joining
+    thread = _joining
+    if thread is not None:
+        thread.join()
+        _joining = None
+        if thread.error is not None:
+            raise thread.error
+    weft.init()
