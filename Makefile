@@ -37,7 +37,7 @@ quiet = $(if $(filter-out 0,$(V)),,@printf '  %-5s %s\n' $(1) '$(2)';)
 
 ROOMS   := base boot transport tcp core device coll ops api
 GPU_SRC := $(wildcard src/device/*.c src/transport/gpu*.c src/*/on_stream*.c \
-             $(addprefix src/coll/,stream_choice.c same_way.c ll.c marked.c push.c ring.c))
+             $(addprefix src/coll/,stream_choice.c same_way.c ll.c marked.c push.c))
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 ifneq ($(NO_GPU),)
 LIB_SRC := $(filter-out $(GPU_SRC),$(LIB_SRC)) $(wildcard src/without_gpu/*.c)

@@ -14,7 +14,7 @@
 set -eu
 build=$1 results=$2
 : "${ROUNDS:=3}" "${TABLES:=calls device small large ordinary}" "${PATIENCE:=120}" "${PYTHON:=python3}"
-: "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${WAYS:=ll marked push ring meet}"
+: "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${WAYS:=ll marked push meet}"
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}"
 export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME="${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo}"

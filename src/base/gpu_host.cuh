@@ -235,13 +235,6 @@ WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
     return (uint32_t)__syncthreads_or((int)mine);
 }
 
-WEFT_DEVICE void weft_barrier_sync(uint32_t barrier, uint32_t threads) {
-    kernel_barrier(barrier, threads, true);
-}
-WEFT_DEVICE void weft_barrier_arrive(uint32_t barrier, uint32_t threads) {
-    kernel_barrier(barrier, threads, false);
-}
-
 #else
 
 #define WEFT_SHARED(type, name, count) static thread_local type name[count]

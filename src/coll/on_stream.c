@@ -12,7 +12,6 @@
 #include "coll/on_stream_far.h"
 #include "coll/on_stream_meet.h"
 #include "coll/push.h"
-#include "coll/ring.h"
 #include "coll/same_way.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
@@ -112,18 +111,17 @@ static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
                                                 weft_ll_broadcast, true},
                                [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange,
                                                   false}},
-    [WEFT_STREAM_REDUCE_SCATTER] =
-        {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max, weft_ll_reduce, true},
-         [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_reduce_max,
-                              weft_marked_reduce, true},
-         [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes, NULL, weft_ring_reduce, false}},
+    [WEFT_STREAM_REDUCE_SCATTER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
+                                                     weft_ll_reduce, true},
+                                    [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
+                                                         weft_marked_reduce_max, weft_marked_reduce,
+                                                         true}},
     [WEFT_STREAM_ALL_REDUCE] =
         {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max, weft_ll_reduce, true},
          [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_reduce_max,
                               weft_marked_reduce, true},
          [WEFT_WAY_MARKED_TWICE] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_all_reduce_max,
-                                    weft_marked_all_reduce, true},
-         [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes, NULL, weft_ring_reduce, false}},
+                                    weft_marked_all_reduce, true}},
 };
 
 /* The family that carries a call, with its channels; NULL: it goes by meetings. */

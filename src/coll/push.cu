@@ -6,7 +6,6 @@
  * met. Stores are aligned; loads take a block as it lies. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_channel.cuh"
-#include "coll/unit.cuh"
 
 enum { UNITS = 2, MEMBERS = 4 }; /* under way in a thread */
 

@@ -22,7 +22,6 @@ static const struct {
     [WEFT_WAY_MARKED_TWICE] = {"marked", "marked words, two shots", false},
     [WEFT_WAY_PUSH] = {"push", "pushes in one kernel", true},
     [WEFT_WAY_FOLD] = {"meet", "loads of chunks", false},
-    [WEFT_WAY_RING] = {"ring", "pieces pushed to who folds them", false},
     [WEFT_WAY_MEET] = {"meet", "engines between two meetings", false},
 };
 
@@ -32,18 +31,17 @@ static const struct {
  * 6.0; of 32 MiB 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB
  * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 5.6 by these and
  * 8.1 by loads, of 1 MiB 7.1 and 9.7, of 8 MiB 29.0 and 31.9; a reduce-scatter of 4 MiB to
- * each 17.2 and 19.7. Rings have not been faster than loads there: 221 us and 206 for 64 MiB; so
- * they go where the setting says so. */
+ * each 17.2 and 19.7. */
 static const struct {
     const char *name;
     size_t bytes_max[WEFT_WAY_MEET];
 } table[WEFT_STREAM_OPERATIONS] = {
-    /*                          ll         marked     twice    push      fold  ring */
-    [WEFT_STREAM_ALL_GATHER] = {"all-gather", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
-    [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
-    [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
-    [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 2 * MIB, 0, 0, ALL, ALL}},
-    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 8 * MIB, 0, ALL, ALL}},
+    /*                          ll         marked     twice    push      fold */
+    [WEFT_STREAM_ALL_GATHER] = {"all-gather", {128 * KIB, 0, 0, 16 * MIB, 0}},
+    [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0}},
+    [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0}},
+    [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 2 * MIB, 0, 0, ALL}},
+    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 8 * MIB, 0, ALL}},
 };
 
 /* --- Settings --------------------------------------------------------------------------------- */
@@ -57,7 +55,7 @@ static void check_setting(void) {
     for (int way = 0; way < WEFT_WAYS; way++)
         known |= strcmp(weft_env.algorithm, ways[way].setting) == 0;
     if (!known)
-        weft_log("SHMEMX_ALGORITHM is '%s': it should be auto, ll, marked, push, ring or meet, and "
+        weft_log("SHMEMX_ALGORITHM is '%s': it should be auto, ll, marked, push or meet, and "
                  "auto is used",
                  weft_env.algorithm);
 }

@@ -25,7 +25,6 @@ enum weft_stream_way {
     WEFT_WAY_MARKED_TWICE, /* the same; each folds a chunk, and sends what becomes of it */
     WEFT_WAY_PUSH,         /* one kernel: a meeting, pushes, a meeting */
     WEFT_WAY_FOLD,         /* one kernel: a meeting, loads, a meeting; as WEFT_WAY_MEET goes */
-    WEFT_WAY_RING,         /* one kernel: pieces are pushed to who folds them */
     WEFT_WAY_MEET,         /* a meeting, copies or a fold by whichever engine, a meeting */
     WEFT_WAYS
 };

@@ -5,9 +5,8 @@
  * Every member has in its GPU's memory, for each channel, the words below, and behind them inboxes
  * of packets, which the others write:
  *
- *   words   [channel]: head, then ready[n], done[n], started[n], tiles[n], credit[n]
- *   inbox   [channel][parity of the epoch][source][unit]      units of 16 bytes, `slot_units` a
- * slot
+ *   words   [channel]: head, then ready[n], done[n], started[n]
+ *   inbox   [channel][parity of the epoch][source][unit]      `slot_units` units of 16 bytes a slot
  *
  * A call is an epoch of each channel that it uses, counted in GPU memory so that captured graphs
  * replay. Two slots are enough where everybody hears of everybody in every call: who has completed
@@ -30,8 +29,7 @@ struct weft_gpu_channel_head {
     uint64_t epoch;    /* of calls in which everybody hears of everybody */
     uint64_t packets;  /* of those that send packets */
     uint64_t directed; /* of the others, broadcasts: these have inboxes of their own */
-    uint64_t tiles;    /* that have gone through each of the channel's rings */
-    uint64_t pad[12];
+    uint64_t pad[13];
 };
 
 /* What a kernel gets, by value: the members' words and inboxes of one form, in places that are the
@@ -48,8 +46,6 @@ enum weft_gpu_channel_row {
     WEFT_GPU_CHANNEL_READY,
     WEFT_GPU_CHANNEL_DONE,
     WEFT_GPU_CHANNEL_STARTED,
-    WEFT_GPU_CHANNEL_TILES,  /* of a ring: how many the member has sent */
-    WEFT_GPU_CHANNEL_CREDIT, /* and how many of those sent to it, it has folded */
     WEFT_GPU_CHANNEL_ROWS
 };
 
@@ -86,7 +82,6 @@ enum weft_gpu_form {
     WEFT_FORM_LL,       /* packets of calls in which everybody hears of everybody */
     WEFT_FORM_DIRECTED, /* packets of the others */
     WEFT_FORM_MARKED,   /* whole words; all bits set: it has not come */
-    WEFT_FORM_RING,     /* pieces of large arrays on their way, announced by words */
     WEFT_FORMS
 };
 
@@ -102,13 +97,12 @@ WEFT_ADDR uint32_t weft_gpu_channel_slots(enum weft_gpu_form form, int n) {
 }
 
 /* Units of a slot, whole lines of 128 bytes. Slots of larger teams are smaller: the inboxes of all
- * forms together take 34 MiB of a team of four, and little more of any other. */
+ * forms together take 19 MiB of a team of four, and little more of any other. */
 WEFT_ADDR uint32_t weft_gpu_slot_units(enum weft_gpu_form form, int n) {
     enum { KIB = 64 };
     uint32_t of_four = form == WEFT_FORM_LL         ? 8 * KIB
                        : form == WEFT_FORM_DIRECTED ? 4 * KIB
-                       : form == WEFT_FORM_MARKED   ? 22 * KIB
-                                                    : 32 * KIB;
+                                                    : 22 * KIB;
     uint32_t all = weft_gpu_channel_slots(form, 4) * of_four;
     uint32_t units = all / weft_gpu_channel_slots(form, n) / 8 * 8;
     return units > 8 ? units : 8;

@@ -53,10 +53,6 @@
     X(weftk_ll_sum_u32)                                                               \
     X(weftk_ll_sum_u64)                                                               \
     X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */           \
-    X(weftk_ring_sum_f32)                                                             \
-    X(weftk_ring_sum_f64)                                                             \
-    X(weftk_ring_sum_bf16)                                                            \
-    X(weftk_ring_sum_f16)                                                             \
     WEFT_GPU_MARKED(X, weftk_marked)                                                  \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 

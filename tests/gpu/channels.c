@@ -194,10 +194,7 @@ static void algorithms(void) {
     static const struct {
         const char *name;
         enum weft_stream_way few; /* where sums of FEW go first; WEFT_WAYS: nowhere */
-    } settings[] = {{"marked", WEFT_WAY_MARKED},
-                    {"ring", WEFT_WAY_RING},
-                    {"meet", WEFT_WAYS},
-                    {"any", WEFT_WAY_LL}};
+    } settings[] = {{"marked", WEFT_WAY_MARKED}, {"meet", WEFT_WAYS}, {"any", WEFT_WAY_LL}};
     tap_case("SHMEMX_ALGORITHM says how calls go");
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         void *p = start_with("SHMEMX_ALGORITHM", settings[i].name);
@@ -223,9 +220,9 @@ static void algorithms(void) {
 static void settings_that_differ(void) {
     tap_case("a setting that differs is an error that names PEs, values and variable");
     char expected[128];
-    void *p = start_with("SHMEMX_ALGORITHM", me == 1 ? "ring" : "ll");
+    void *p = start_with("SHMEMX_ALGORITHM", me == 1 ? "meet" : "ll");
     snprintf(expected, sizeof expected,
-             "SHMEMX_ALGORITHM is 'll' on PE 0 and 'ring' on PE 1: set it to the same on all PEs");
+             "SHMEMX_ALGORITHM is 'll' on PE 0 and 'meet' on PE 1: set it to the same on all PEs");
     EXPECT(!p && strstr(weft_last_error(), expected), "%p: %s", p, weft_last_error());
     p = start_with(NULL, NULL);
     EXPECT(p, "behind it: %s", weft_last_error());

@@ -31,14 +31,13 @@ SURVIVORS_S, JOB_S = (1.0, 2.0) if REAL or STRICT else (5.0, 10.0)
 LEFT_BYTES_MAX = 64 << 20
 APART_MS = 50  # by the clock that a kernel reads before it traps
 
-KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels", "packets", "broadcasts",
-           "reduce_by_rings")
+KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels", "packets", "broadcasts")
 WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
 CALLS = ("host_wait", "host_collective", "host_put", "host_quiet", "host_handle", "host_handle_end")
 OWN = ("own_kernel", "own_kernels")
 INSIDE = ("inside_signal", "inside_signal_of_warp", "inside_signal_of_block", "inside_long_limit", "inside_barrier",
           "inside_sync", "inside_grid_barrier", "inside_packet", "inside_bytes")
-GRAPHS = ("replay_kernels", "replay_packets", "replay_rings", "replay_engine")
+GRAPHS = ("replay_kernels", "replay_packets", "replay_engine")
 
 
 def used_memory():

@@ -68,20 +68,6 @@ MARKED = [
     ("answers lie where marked words are sent first", "src/coll/marked.cuh", "WEFT_MARKED_ANSWER = 2", "WEFT_MARKED_ANSWER = 0"),
     ("sums by marked words are not counted", *UNCOUNTED),
 ]
-RING = [
-    ("tiles are made known without a fence", "src/coll/ring.cu", r"weft_fence_sys\(\);", ";"),
-    ("tiles are read without an acquire", "src/coll/ring.cu",
-     r"weft_ld_acquire_sys\(tiles\)", "weft_ld_relaxed_sys(tiles)"),
-    ("tiles are made known before they have been pushed", "src/coll/ring.cu",
-     r"weft_barrier_sync(\(PUSHED \+ k % AHEAD, pushers)", r"weft_barrier_arrive\1"),
-    ("places are taken before they are given back", "src/coll/ring.cu",
-     r"known \+ ring->shape\.depth <= ring->first \+ k", "false"),
-    ("places are given back before all threads have read them", "src/coll/ring.cu",
-     r"(await_tiles\(ring, k\);\s+)weft_barrier_sync\(FOLDED, ring->count\);", r"\1"),
-    ("tiles are not counted", "src/coll/ring.cu", r"weft_st_relaxed_sys\(&head->tiles[^;]*;", ";"),
-    ("an all-reduce ends before the others have pushed its results", "src/coll/ring.cu",
-     r"!weft_channel_await\([^;]*CHANNEL_DONE, *epoch\)", "false"),
-]
 BARRIER = [
     ("a barrier's epoch is counted before all threads have it", "src/transport/barrier.cu",
      r"weft_block_sync\(\);", ""),
@@ -96,7 +82,7 @@ MEET = [
      r"weft_st_relaxed_sys\(&mine\[i\], 0u\);", ";"),
 ]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
-           ("src/coll/marked.cu", "gpu/marked", MARKED), ("src/coll/ring.cu", "gpu/ring", RING),
+           ("src/coll/marked.cu", "gpu/marked", MARKED),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}

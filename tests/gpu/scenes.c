@@ -174,17 +174,6 @@ static void broadcasts(void) {
     synchronize();
 }
 
-/* By rings, where the setting says so. */
-static void enqueue_reduce(void) {
-    must(shmemx_double_sum_reduce_on_stream(SHMEM_TEAM_WORLD, (double *)dest, (double *)source, FEW,
-                                            stream));
-}
-
-static void reduce_by_rings(void) {
-    enqueue_reduce();
-    synchronize();
-}
-
 /* One release is not enough for what lies in the queue. */
 static void many_by_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
@@ -229,10 +218,6 @@ static void replay_kernels(void) {
 
 static void replay_packets(void) {
     replay(enqueue_packets);
-}
-
-static void replay_rings(void) {
-    replay(enqueue_reduce);
 }
 
 static void replay_engine(void) {
@@ -389,13 +374,11 @@ static const struct scene {
     {"fcollect_by_kernels", fcollect_by_kernels, false},
     {"packets", packets, false},
     {"broadcasts", broadcasts, false},
-    {"reduce_by_rings", reduce_by_rings, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
     {"replay_kernels", replay_kernels, true},
     {"replay_packets", replay_packets, true},
-    {"replay_rings", replay_rings, true},
     {"replay_engine", replay_engine, true},
     {"own_kernel", own_kernel, false},
     {"own_kernels", own_kernels, true},
@@ -425,7 +408,6 @@ static void use_once(void) {
     enqueue_barrier();
     enqueue_packets();
     enqueue_broadcasts();
-    enqueue_reduce();
     gpu_drain(stream);
 }
 
@@ -462,8 +444,6 @@ int main(int argc, char **argv) {
         puts("1..0 # SKIP played by tests/gpu/death.t");
         return 0;
     }
-    if (strstr(argv[1], "rings"))
-        setenv("SHMEMX_ALGORITHM", "ring", 1);
     shmem_init();
     gpu_start();
     victim = atoi(argv[2]);

@@ -17,11 +17,7 @@
 #include "tap.h"
 
 enum { PES_MAX = 4, CALLS_MAX = 40, EVENTS_MAX = 4096, EDGES_MAX = 4 * EVENTS_MAX, NONE = -1 };
-enum {
-    UNITS = 2,
-    TILES = 3,
-    DEPTH = 2
-}; /* of packets; of a chunk in a ring, and the ring's slots */
+enum { UNITS = 2 }; /* of packets */
 
 /* --- The rules ------------------------------------------------------------------------------- */
 
@@ -29,16 +25,12 @@ enum rule {
     TWO_SLOTS,     /* packets and marked words alternate between two slots, by the epoch's parity */
     CLASSES_APART, /* calls that all members hear all of, and others, have epochs and slots apart */
     EMPTY_PACKETS, /* a member without a chunk gets an empty packet from each member */
-    EMPTY_TILES,   /* or, in a ring, an empty tile */
     STARTED_FIRST, /* a sender of the other class waits until receivers are past the call before */
     SLOTS_OF_CHANNELS, /* a slot belongs to its channel, whatever the number of blocks of a call is
                         */
-    REGIONS_APART,     /* packets and the ring's tiles never lie in the same memory */
     WIDE_WORDS,        /* words that are compared by >= do not come round */
     READY_FIRST,       /* data goes to a peer that has started the call */
     DONE_BEHIND_DATA,  /* DONE is a release */
-    FLAG_BEHIND_TILE,  /* so is the flag of a tile */
-    CREDITS,           /* a tile waits until its slot has been read */
     MARKS_PUT_BACK,    /* who has read a marked word marks it again in the same call */
     HEARD_FIRST,       /* answers, which have one slot, go to who is heard to be in the call */
     INBOX_ZEROED,      /* before flags come round the inbox is zeroed, once for each parity */
@@ -46,28 +38,14 @@ enum rule {
     RULES
 };
 static const char *const rule_names[RULES] = {
-    "two slots",      "classes apart",     "empty packets",    "empty tiles",
-    "started first",  "slots of channels", "regions apart",    "wide words",
-    "ready first",    "done behind data",  "flag behind tile", "credits",
-    "marks put back", "heard first",       "inbox zeroed",     "packets counted"};
+    "two slots",         "classes apart", "empty packets", "started first",
+    "slots of channels", "wide words",    "ready first",   "done behind data",
+    "marks put back",    "heard first",   "inbox zeroed",  "packets counted"};
 static bool kept[RULES];
 
 /* --- Words ----------------------------------------------------------------------------------- */
 
-enum region {
-    PACKETS,
-    DIRECTED,
-    MARKED,
-    ANSWERS,
-    STARTED,
-    READY,
-    DONE,
-    STAGED,
-    FLAGS,
-    CREDIT,
-    DEST,
-    REGIONS
-};
+enum region { PACKETS, DIRECTED, MARKED, ANSWERS, STARTED, READY, DONE, DEST, REGIONS };
 enum { WORDS_OF_REGION = 2 * 2 * PES_MAX * 4, WORDS_MAX = PES_MAX * REGIONS * WORDS_OF_REGION };
 
 /* Word `unit` for `peer` in slot `slot` of a channel, in this region of `owner`. */
@@ -167,7 +145,6 @@ struct line {
 static struct {
     int pe, npes, call, flag_bits;
     int epochs[2], packet_epochs[2], directed_epoch;
-    int tiles_sent[PES_MAX], tiles_taken[PES_MAX];
 } self;
 
 static int peer_at(int distance) {
@@ -324,15 +301,10 @@ static void tell_done(struct line *line, int epoch) {
         await(line, word_of(self.pe, DONE, peer_at(distance)), epoch);
 }
 
-/* The program's array: a part for each member, of some tiles. */
-static int dest_at(int owner, int part, int tile) {
-    return word_at(owner, DEST, (struct place){.peer = part, .unit = tile});
-}
-
-static void use_result(struct line *line, int tiles) {
+/* The program's array: a part for each member. */
+static void use_result(struct line *line) {
     for (int distance = 1; distance < self.npes; distance++)
-        for (int tile = 0; tile < tiles; tile++)
-            step(line, READ, dest_at(self.pe, peer_at(distance), tile), 0, tag_of(0));
+        step(line, READ, word_of(self.pe, DEST, peer_at(distance)), 0, tag_of(0));
 }
 
 static void exchange(struct line *line, int unused) {
@@ -343,75 +315,9 @@ static void exchange(struct line *line, int unused) {
     for (int distance = 1; distance < self.npes && kept[READY_FIRST]; distance++)
         await(line, word_of(self.pe, READY, peer_at(distance)), epoch);
     for (int distance = 1; distance < self.npes; distance++)
-        post(line, dest_at(peer_at(distance), self.pe, 0), 0, tag_of(0));
+        post(line, word_of(peer_at(distance), DEST, self.pe), 0, tag_of(0));
     tell_done(line, epoch);
-    use_result(line, 1);
-}
-
-/* --- The ring -------------------------------------------------------------------------------- */
-
-enum { INPUT = 32 }; /* what the program has put where results come to: the call is in place */
-
-static int tiles_of(int member, int tiles, int chunkless) {
-    return member != chunkless ? tiles : kept[EMPTY_TILES] ? 1 : 0;
-}
-
-static int staged_at(int owner, int source, int tile) {
-    struct place place = {.peer = source, .unit = tile % DEPTH};
-    return word_at(owner, kept[REGIONS_APART] ? STAGED : PACKETS, place);
-}
-
-static void push_tile(struct line *line, int owner, int tile, bool empty) {
-    int number = self.tiles_sent[owner]++;
-    if (kept[CREDITS])
-        await(line, word_of(self.pe, CREDIT, owner), number - DEPTH + 1);
-    if (!empty)
-        step(line, READ, dest_at(self.pe, owner, tile), 0, tag_of(INPUT));
-    post(line, staged_at(owner, self.pe, number), 0, number + 1);
-    post_release(line, FLAG_BEHIND_TILE, word_of(owner, FLAGS, self.pe), number + 1);
-}
-
-/* A tile of each member, which are added; `spread`: the sum goes to all. */
-static void reduce_tile(struct line *line, int tile, bool spread) {
-    for (int distance = 1; distance < self.npes; distance++) {
-        int source = peer_at(distance), number = self.tiles_taken[source]++;
-        await(line, word_of(self.pe, FLAGS, source), number + 1);
-        step(line, READ, staged_at(self.pe, source, number), 0, number + 1);
-        post(line, word_of(source, CREDIT, self.pe), number + 1, 0);
-    }
-    for (int distance = 1; distance < self.npes && spread; distance++)
-        post(line, dest_at(peer_at(distance), self.pe, tile), 0, tag_of(0));
-}
-
-/* Chunks of so many tiles. */
-static void run_ring(struct line *line, int tiles, int chunkless, bool spread) {
-    static struct line reducers;
-    int epoch = self.epochs[0] = next_epoch(self.epochs[0]);
-    for (int distance = 1; distance < self.npes; distance++)
-        for (int tile = 0; tile < tiles; tile++)
-            step(line, WRITE, dest_at(self.pe, peer_at(distance), tile), 0, tag_of(INPUT));
-    reducers.last = line->last, reducers.nunordered = 0;
-    for (int tile = 0; tile < tiles; tile++)
-        for (int distance = 1; distance < self.npes; distance++)
-            if (tile < tiles_of(peer_at(distance), tiles, chunkless))
-                push_tile(line, peer_at(distance), tile, peer_at(distance) == chunkless);
-    for (int tile = 0; tile < tiles_of(self.pe, tiles, chunkless); tile++)
-        reduce_tile(&reducers, tile, spread);
-    join(line, &reducers);
-    if (spread) {
-        tell_done(line, epoch);
-        use_result(line, tiles);
-    }
-}
-
-static void all_reduce_ring(struct line *line, int unused) {
-    (void)unused;
-    run_ring(line, TILES, NONE, true);
-}
-
-/* So few that no credit is waited for. */
-static void reduce_scatter_ring(struct line *line, int chunkless) {
-    run_ring(line, 1, chunkless, false);
+    use_result(line);
 }
 
 /* --- The other class ------------------------------------------------------------------------- */
@@ -524,16 +430,13 @@ struct kind {
     int with; /* EACH: of each member once */
 };
 enum { EACH = -2 };
-static const struct kind kinds[] = {
-    {"all-reduce", all_reduce, 1},
-    {"all-reduce by 2 blocks", all_reduce, 2},
-    {"marked all-reduce", all_reduce_marked, 1},
-    {"marked all-reduce in two shots", all_reduce_marked, 2},
-    {"exchange", exchange, 0},
-    {"ring", all_reduce_ring, 0},
-    {"reduce-scatter without the chunk of", reduce_scatter, EACH},
-    {"ring reduce-scatter without the chunk of", reduce_scatter_ring, EACH},
-    {"broadcast of", broadcast, EACH}};
+static const struct kind kinds[] = {{"all-reduce", all_reduce, 1},
+                                    {"all-reduce by 2 blocks", all_reduce, 2},
+                                    {"marked all-reduce", all_reduce_marked, 1},
+                                    {"marked all-reduce in two shots", all_reduce_marked, 2},
+                                    {"exchange", exchange, 0},
+                                    {"reduce-scatter without the chunk of", reduce_scatter, EACH},
+                                    {"broadcast of", broadcast, EACH}};
 enum { KINDS = sizeof kinds / sizeof *kinds, CHOICES_MAX = KINDS * PES_MAX };
 static const struct kind small = {"small all-reduce", all_reduce_small, 0};
 
@@ -569,8 +472,7 @@ static void print_calls(const char *before_it, const struct kind *const *calls, 
                         const char *wrong) {
     printf("# %s:", before_it);
     for (int i = 0; i < ncalls; i++) {
-        bool each = calls[i]->run == reduce_scatter || calls[i]->run == reduce_scatter_ring ||
-                    calls[i]->run == broadcast;
+        bool each = calls[i]->run == reduce_scatter || calls[i]->run == broadcast;
         printf("%s %s", i ? "," : "", calls[i]->name);
         if (each)
             printf(" %d", calls[i]->with);

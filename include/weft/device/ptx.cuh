@@ -294,15 +294,6 @@ WEFT_DEVICE void weft_block_sync(void) {
 #endif
 }
 
-/* Barriers of some of a block's threads, in whole warps: number 1 to 15, of so many. Who arrives
- * goes on; who syncs waits until as many have done the one or the other. */
-WEFT_DEVICE void weft_barrier_sync(uint32_t barrier, uint32_t threads) {
-    __asm__ volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-WEFT_DEVICE void weft_barrier_arrive(uint32_t barrier, uint32_t threads) {
-    __asm__ volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
 /* The same; tells all threads whether one of them has brought anything but 0. */
 WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 #ifdef __CUDACC__

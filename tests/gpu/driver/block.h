@@ -11,7 +11,7 @@
 #include "fibre.h"
 #include "module.h"
 
-enum { BARRIERS = 16, SHARED_ALIGNMENT = 16, LANES = 32 };
+enum { SHARED_ALIGNMENT = 16, LANES = 32 };
 
 /* With weak memory: one access in so many lets another thread run first, and one in so many, or a
  * turn, lets one store in so many arrive. */
@@ -47,10 +47,6 @@ struct block {
     struct warp *warps;
     uint32_t any; /* of the barrier that is open, and of the next one */
     uint32_t next_any;
-    struct {
-        unsigned arrived, turn; /* turns: how often all have come */
-        struct view view;       /* of those that have come */
-    } barriers[BARRIERS];
     struct buffer buffer;
     struct cache *cache; /* of its multiprocessor, which it shares with another block */
     struct async async;

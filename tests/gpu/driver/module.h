@@ -41,9 +41,6 @@ extern __thread const struct kernel_place *kernel_place;
 /* Lets other threads of the kernel run: until all of the block are here, of which it returns
  * whether any came with true; or for a while. */
 bool kernel_block_sync(bool mine);
-/* Comes to one of the block's 16 barriers of so many threads, and waits until they have all come.
- */
-void kernel_barrier(unsigned barrier, unsigned threads, bool waits);
 void kernel_yield(void);
 
 /* Waits until all lanes of the warp that have not ended are here; what they have given, by lane,

@@ -62,24 +62,6 @@ bool kernel_block_sync(bool mine) {
     return thread->block->any;
 }
 
-void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
-    struct thread *thread = thread_self();
-    struct block *block = thread->block;
-    unsigned turn = block->barriers[barrier].turn;
-    struct view *view = &block->barriers[barrier].view;
-    buffer_publish(&block->buffer, thread_number(thread), block_owns, block->grid->gpu);
-    view_join(view, &thread->view);
-    if (++block->barriers[barrier].arrived == threads) {
-        block->barriers[barrier].arrived = 0;
-        block->barriers[barrier].turn++;
-        block->grid->turns = 0;
-    }
-    while (waits && block->barriers[barrier].turn == turn)
-        kernel_yield();
-    if (waits)
-        view_join(&thread->view, view);
-}
-
 const uint64_t *kernel_warp_meet(uint64_t mine, uint32_t *lanes) {
     static __thread uint64_t own;
     struct thread *thread = thread_self();
