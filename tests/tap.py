@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TAP for tests that look for problems: a case is a name and a function that appends to a list, or raises
-Skip with the reason why it cannot run here. Another exception is a problem of that case alone.
-WEFT_TEST_CASES, a regular expression, leaves only the cases whose names are like it.
+"""Runs the cases of a test and prints TAP. A case is a name and a function that appends its problems to a list. It
+raises Skip with a reason if it cannot run here; any other exception is a problem of that case alone.
+WEFT_TEST_CASES, a regular expression, selects cases by name.
 """
 import concurrent.futures
 import os
@@ -15,14 +15,14 @@ class Skip(Exception):
 
 
 def chosen(cases):
-    """Those whose name, the first field, is asked for."""
+    """Returns the cases that WEFT_TEST_CASES selects by their first field, the name."""
     asked = os.environ.get("WEFT_TEST_CASES", "")
     found = [case for case in cases if re.search(asked, case[0])]
     return found or sys.exit(f"no case is like WEFT_TEST_CASES={asked}")
 
 
 def ahead(cases, width=2):
-    """For cases that mostly wait: so many run at a time; what each has found comes in order."""
+    """Runs cases that mostly wait, `width` at a time; their problems are reported in order."""
     pool = concurrent.futures.ThreadPoolExecutor(width)
 
     def begin(case):

@@ -34,7 +34,6 @@ if [ "$purpose" != demo ]; then
 fi
 if [ "$purpose" = check ]; then
     need 'test -e /usr/include/openssl/ssl.h' libssl-dev
-    need 'command -v prove' perl
     need 'command -v cmake' cmake
     need 'command -v gdb' gdb
     need 'command -v pkg-config' pkg-config pkgconf

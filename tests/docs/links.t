@@ -32,7 +32,8 @@ def files(problems):
 
 
 def targets(problems):
-    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    makefiles = [ROOT / "Makefile", *(ROOT / "mk").glob("*.mk")]
+    known = {target for file in makefiles for target in re.findall(r"^([a-z-]+):", file.read_text(), re.M)}
     for document in DOCUMENTS:
         for target in re.findall(r"`make ([a-z-]+)", document.read_text()):
             if target not in known:

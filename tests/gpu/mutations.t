@@ -5,7 +5,7 @@ their sources, their tests fail on the pretended driver, which runs all threads 
 stores arrive late. So the tests would notice.
 
 Each mutation is compiled into a driver of its own. With WEFT_TEST_LONG=1 all are tried, and the originals, which
-in the short form run by themselves (tests/prove.sh, with delays).
+in the short form run by themselves (tests/matrix.py, with delays).
 """
 import functools
 import os

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the launcher's tests share: running oshrun, finding what it left behind, printing TAP.
+"""Helps tests that run jobs: starts oshrun, awaits its end, and finds what it left behind. Cases run by tests/tap.py.
 
-Every process that a test starts carries a mark in its environment, so that whatever outlives it can
-be found, however it was started. WEFT_TEST_CASES, a regular expression, leaves only the cases whose
-names are like it.
+Every process that a test starts carries a mark in its environment, so that processes which outlive it can be found,
+however they were started.
 """
 import contextlib
 import os
@@ -19,6 +18,7 @@ import uuid
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
+from tap import Skip  # noqa: E402
 
 BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
 OSHRUN = str(BUILD / "bin/oshrun")
@@ -37,10 +37,6 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
 STRICT = bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
 
 cases = []
-
-
-class Skip(Exception):
-    """Why a case cannot run here."""
 
 
 def memory_await(mebibytes, seconds_max=20):
@@ -203,19 +199,13 @@ def wait_until(condition, seconds, what):
 
 
 def main(mebibytes=0):
-    """Runs the cases, each where so much memory is available."""
-    chosen, failed = tap.chosen(cases), 0
-    for number, (name, function) in enumerate(chosen, 1):
-        try:
+    """Runs the cases, each once that much memory is available, and ends what a case has left running."""
+    def guarded(function):
+        def check(_):
             memory_await(mebibytes)
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Skip as reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-        except Exception as problem:  # whatever it is, the next case can still run
-            failed += 1
-            print(f"# {problem!r}".replace("\n", "\n# "), file=sys.stderr)
-            print(f"not ok {number} - {name}", flush=True)
-        end_leftovers()
-    print(f"1..{len(chosen)}")
-    sys.exit(failed != 0)
+            try:
+                function()
+            finally:
+                end_leftovers()
+        return check
+    tap.run([(name, guarded(function)) for name, function in cases])
