@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The profiling interface: every routine of shmem.h a second time, under the name p and its own.
+/* The profiling interface: every routine of shmem.h a second time, with the prefix p.
  *
- * A tool defines shmem_X, in the program, in a library before Weft's or in one that is preloaded,
- * and calls pshmem_X. The program's calls then come to the tool, Weft's own never do: it calls
- * neither name. */
+ * A tool defines shmem_X (in the program, in a library that is linked before Weft, or in a
+ * preloaded one) and calls pshmem_X. The program's calls then reach the tool. The library itself
+ * calls neither name, so the tool never sees internal calls. */
 #ifndef PSHMEM_H
 #define PSHMEM_H
 
@@ -22,7 +22,7 @@ void pshmem_global_exit(int status) __attribute__((__noreturn__));
 void pshmem_signal_add(uint64_t *sig_addr, uint64_t signal, int pe);
 void pshmem_signal_set(uint64_t *sig_addr, uint64_t signal, int pe);
 
-/* All others that shmem.h declares one by one: the twin has the same type. */
+/* The routines that shmem.h declares individually: the twin has the same type. */
 #define PSHMEM_TWIN_OF(NAME) extern __typeof__(NAME) p##NAME;
 PSHMEM_TWIN_OF(shmem_init)
 PSHMEM_TWIN_OF(shmem_init_thread)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* OpenSHMEM 1.6.
  *
- * Every PE of a job owns symmetric objects: what shmem_malloc returns, and the global and static
- * variables of the executable. An object's address here names the same object on every PE.
- * Routines with a context count PEs within the context's team, all others within the job.
- * Typed routines are in shmem_typed.h, their type-generic names in shmem_generic.h (C11)
- * and shmem_overloads.h (C++). */
+ * Every PE of a job has its own copy of each symmetric object: of the objects that shmem_malloc
+ * returns, and of the executable's global and static variables. The address of the local copy names
+ * the object on every PE. In routines with a context, `pe` is a number in the context's team; in
+ * all others it is a number in the job.
+ *
+ * The typed routines are in shmem_typed.h, their type-generic names in shmem_generic.h (C11) and
+ * shmem_overloads.h (C++). Their contracts are in the manual: man shmem_put, and so on. */
 #ifndef SHMEM_H
 #define SHMEM_H
 
@@ -19,8 +21,8 @@
 #define SHMEM_MAX_NAME_LEN  256
 #define SHMEM_VENDOR_STRING "Weft " WEFT_VERSION_STRING
 
-/* Handles. They can be copied, compared and used in static initialisers; they mean nothing on
- * another PE. */
+/* Handles. They can be copied, compared and used in static initialisers; a handle is only valid on
+ * the PE that created it. */
 typedef struct shmem_team *shmem_team_t;
 typedef struct shmem_ctx *shmem_ctx_t;
 #define SHMEM_TEAM_INVALID ((shmem_team_t)0)
@@ -32,21 +34,21 @@ typedef struct shmem_ctx *shmem_ctx_t;
 typedef struct {
     int num_contexts;
 } shmem_team_config_t;
-#define SHMEM_TEAM_NUM_CONTEXTS (1L << 0) /* mask: num_contexts is meant */
+#define SHMEM_TEAM_NUM_CONTEXTS (1L << 0) /* mask: num_contexts is set */
 
 /* Options of a context. */
 #define SHMEM_CTX_SERIALIZED (1L << 0) /* threads take turns on it */
 #define SHMEM_CTX_PRIVATE    (1L << 1) /* only the thread that creates it uses it */
 #define SHMEM_CTX_NOSTORE    (1L << 2) /* its fence and quiet need not order plain stores */
 
-/* What a session is going to do: option and mask of its configuration. */
+/* The operations that a session will contain: option and mask of its configuration. */
 typedef struct {
     size_t total_ops;
 } shmem_ctx_session_config_t;
 #define SHMEM_CTX_SESSION_BATCH     (1L << 0) /* many operations that may be joined */
-#define SHMEM_CTX_SESSION_TOTAL_OPS (1L << 0) /* mask: total_ops is meant */
+#define SHMEM_CTX_SESSION_TOTAL_OPS (1L << 0) /* mask: total_ops is set */
 
-/* Thread levels, increasing. */
+/* Thread levels, in increasing order. */
 #define SHMEM_THREAD_SINGLE     0
 #define SHMEM_THREAD_FUNNELED   1
 #define SHMEM_THREAD_SERIALIZED 2
@@ -60,11 +62,11 @@ typedef struct {
 #define SHMEM_CMP_LT 5
 #define SHMEM_CMP_LE 6
 
-/* What put_signal does to the signal word. */
+/* Operations of put_signal on the signal word. */
 #define SHMEM_SIGNAL_SET 1
 #define SHMEM_SIGNAL_ADD 2
 
-/* Hints of shmem_malloc_with_hints: what will be done to the memory from other PEs. */
+/* Hints of shmem_malloc_with_hints: how other PEs will use the memory. */
 #define SHMEM_MALLOC_ATOMICS_REMOTE (1L << 0)
 #define SHMEM_MALLOC_SIGNAL_REMOTE  (1L << 1)
 
@@ -121,7 +123,7 @@ void shmem_ctx_session_start(shmem_ctx_t ctx, long options,
                              const shmem_ctx_session_config_t *config, long config_mask);
 void shmem_ctx_session_stop(shmem_ctx_t ctx);
 
-/* Put, get, atomics, put-with-signal, waiting and collectives, by type and size. */
+/* Put, get, atomics, put-with-signal, waits and collectives, by type and size. */
 #define SHMEM_TWIN
 #include "shmem_typed.h"
 #undef SHMEM_TWIN

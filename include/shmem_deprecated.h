@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What OpenSHMEM 1.6 deprecates and still requires: names without the prefix, constants with an
- * underscore, atomics without `atomic`, and collectives on active sets.
+/* The routines that OpenSHMEM 1.6 deprecates but still requires: names without the prefix,
+ * constants with an underscore, atomics without `atomic`, and collectives on active sets.
  *
- * Included by shmem_typed.h, in one line, with the shapes of that header. With that line, this
- * file, src/api/deprecated*.c and src/coll/active.[ch] all of it goes, and nothing else needs them.
- */
+ * One line of shmem_typed.h includes this file, which uses that header's shapes. To drop the
+ * deprecated routines, delete that line, this file, src/api/deprecated*.c and src/coll/active.[ch];
+ * nothing else needs them. */
 #ifndef SHMEM_DEPRECATED_H
 #define SHMEM_DEPRECATED_H
 
@@ -19,7 +19,7 @@
 #define _SHMEM_CMP_LT        SHMEM_CMP_LT
 #define _SHMEM_CMP_LE        SHMEM_CMP_LE
 
-/* Work arrays of the active-set routines, in elements. */
+/* Sizes of the active-set routines' work arrays, in elements. */
 #define SHMEM_SYNC_VALUE               0L
 #define SHMEM_SYNC_SIZE                64
 #define SHMEM_BARRIER_SYNC_SIZE        SHMEM_SYNC_SIZE
@@ -42,7 +42,7 @@
 #define SHMEM_OLD_WAIT_TYPES(X, A)    SHMEM_SHORTS(X, A)
 #define SHMEM_C_OLD_INTEGER(X, A)     SHMEM_OLD_INTEGER_TYPES(X, A)
 #define SHMEM_C_OLD_NUMBER(X, A)      SHMEM_OLD_NUMBER_TYPES(X, A)
-/* The other types that atomics have, whose old names exist without a type alone. */
+/* The other types of atomics: their old names only exist without a type. */
 #define SHMEM_C_NOT_OLD(X, A)         SHMEM_UNSIGNED_WORDS(X, A)
 #define SHMEM_C_OLD_WAIT(X, A)        SHMEM_OLD_WAIT_TYPES(X, A)
 #define SHMEM_TO_ALL_BITWISE_TYPES(X, A)    X(short, short, A) SHMEM_OLD_INTEGER_TYPES(X, A)
@@ -75,8 +75,8 @@
 
 #endif
 
-/* From here on prototypes, each time that shmem_typed.h is used. Atomics, now with atomic_ in their
- * names: */
+/* Prototypes, repeated each time that shmem_typed.h is used. First the atomics without atomic_ in
+ * their names: */
 #define SHMEM_OLD_NUMBER(N, T, P)                                                                  \
     SHMEM_ONE(P, T,    N##_fetch, const T *source, int pe)                                         \
     SHMEM_ONE(P, void, N##_set,   T *dest, T value, int pe)                                        \
@@ -108,12 +108,12 @@ SHMEM_EACH(NOT_OLD, SHMEM_NOT_OLD)
 #undef SHMEM_OLD_INTEGER
 #undef SHMEM_OLD_NUMBER
 
-/* Waiting for short integers, in all forms: the specification lists those of one word, programs
- * use the others, too. */
+/* Waits for short integers, in all forms: the specification lists the forms for one word, but
+ * programs also use the others. */
 SHMEM_EACH(OLD_WAIT, SHMEM_WAIT)
 SHMEM_EACH(OLD_WAIT, SHMEM_WAIT_UNTIL)
 
-/* All that follows has no type-generic names. */
+/* The routines below have no type-generic names. */
 #ifndef SHMEM_OVERLOADS
 
 /* Names that do not begin with shmem_. */
@@ -141,9 +141,9 @@ SHMEM_WAIT_LONG(SHMEM_TWIN)
 #undef SHMEM_WAIT_LONG
 #undef SHMEM_WAIT_NE
 
-/* Collectives on an active set: PE_size PEs from PE_start, 2^logPE_stride apart. pSync has
- * SHMEM_SYNC_SIZE elements that are SHMEM_SYNC_VALUE before and after; pWrk has
- * max(nreduce / 2 + 1, SHMEM_REDUCE_MIN_WRKDATA_SIZE). */
+/* Collectives on an active set: PE_size PEs from PE_start on, 2^logPE_stride apart. pSync has
+ * SHMEM_SYNC_SIZE elements, which equal SHMEM_SYNC_VALUE before and after the call; pWrk has
+ * max(nreduce / 2 + 1, SHMEM_REDUCE_MIN_WRKDATA_SIZE) elements. */
 #define SHMEM_ACTIVE_SET int PE_start, int logPE_stride, int PE_size
 #define SHMEM_ACTIVE_BARRIERS(P)                                                                   \
     SHMEM_ONE(P, void, barrier, SHMEM_ACTIVE_SET, long *pSync)                                     \

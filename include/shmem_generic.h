@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The type-generic names of C11, with and without a leading context. Part of shmem.h.
  *
- * The number of arguments says whether there is a context; the first pointer after it says the
- * type. An argument with commas outside parentheses, such as a compound literal, has to be put in
- * parentheses. A type that the specification does not list has no association: a compile error. */
+ * The number of arguments shows whether there is a context, and the first pointer argument selects
+ * the type. Put an argument with commas outside parentheses, such as a compound literal, in
+ * parentheses. A type that the specification does not list has no association, which is a compile
+ * error. */
 #ifndef SHMEM_H
 #error "include shmem.h instead"
 #endif
@@ -18,7 +19,7 @@
 #define SHMEM_ARM_CTX(N, T, OP)       , T *: shmem_ctx_##N##OP
 #define SHMEM_ARM_CTX_CONST(N, T, OP) , const T *: shmem_ctx_##N##OP
 
-/* Flags of programs for OpenSHMEM 1.3 are volatile: what it had of atomics and waits takes them. */
+/* Programs for OpenSHMEM 1.3 have volatile flags, so 1.3's atomics and waits accept them. */
 #define SHMEM_ARM_VOLATILE(N, T, OP)     , volatile T *: shmem_##N##OP
 #define SHMEM_ARM_CTX_VOLATILE(N, T, OP) , volatile T *: shmem_ctx_##N##OP
 
@@ -26,13 +27,13 @@
 #define SHMEM_CALL(TYPES, OP, p, ...) _Generic((p) TYPES(SHMEM_ARM, OP))(p, __VA_ARGS__)
 #define SHMEM_CALL_CTX(TYPES, OP, ctx, p, ...)                                                     \
     _Generic((p) TYPES(SHMEM_ARM_CTX, OP))(SHMEM_A_CTX(ctx), p, __VA_ARGS__)
-/* Where the pointer is only read, both T * and const T * are welcome. */
+/* A pointer that is only read may be T * or const T *. */
 #define SHMEM_READ(TYPES, OP, p, pe)                                                               \
     _Generic((p) TYPES(SHMEM_ARM, OP) TYPES(SHMEM_ARM_CONST, OP))(p, pe)
 #define SHMEM_READ_CTX(TYPES, OP, ctx, p, pe)                                                      \
     _Generic((p) TYPES(SHMEM_ARM_CTX, OP) TYPES(SHMEM_ARM_CTX_CONST, OP))(SHMEM_A_CTX(ctx), p, pe)
 
-/* The association has looked at the type, so that the cast takes no more than the qualifier away. */
+/* The association has checked the type, so the cast only removes the qualifier. */
 #define SHMEM_ATOMIC(TYPES, OP, p, ...)                                                            \
     _Generic((p) TYPES(SHMEM_ARM, OP) TYPES(SHMEM_ARM_VOLATILE, OP))((void *)(p), __VA_ARGS__)
 #define SHMEM_ATOMIC_CTX(TYPES, OP, ctx, p, ...)                                                   \
@@ -45,9 +46,9 @@
     _Generic((p) TYPES(SHMEM_ARM_CTX, OP) TYPES(SHMEM_ARM_CTX_CONST, OP)                           \
              TYPES(SHMEM_ARM_CTX_VOLATILE, OP))(SHMEM_A_CTX(ctx), (const void *)(p), pe)
 
-/* SHMEM_CALLn(TYPES, OP, arguments): a routine of n arguments, n + 1 with a context. The forms are
- * written behind the arguments; how many of these there are decides which form gets to `form`.
- * OP starts with an underscore, because a program may well have a macro named p, g or put. */
+/* SHMEM_CALLn(TYPES, OP, arguments): a routine of n arguments, n + 1 with a context. The forms
+ * follow the arguments, so the number of arguments decides which form becomes `form`. OP starts
+ * with an underscore, because a program may have a macro named p, g or put. */
 #define SHMEM_FORM2(t, o, a, b, c, form, ...)                form
 #define SHMEM_FORM3(t, o, a, b, c, d, form, ...)             form
 #define SHMEM_FORM4(t, o, a, b, c, d, e, form, ...)          form
@@ -109,7 +110,7 @@
 #define shmem_atomic_fetch_or_nbi(...)  SHMEM_CALL4(SHMEM_C_AMO_BITWISE, _atomic_fetch_or_nbi, __VA_ARGS__)
 #define shmem_atomic_fetch_xor_nbi(...) SHMEM_CALL4(SHMEM_C_AMO_BITWISE, _atomic_fetch_xor_nbi, __VA_ARGS__)
 
-/* Also short integers, which are deprecated. */
+/* Includes short integers, which are deprecated. */
 #define SHMEM_C_AWAITED(X, A) SHMEM_C_WAIT(X, A) SHMEM_SHORTS(X, A)
 #define shmem_wait_until(...)             SHMEM_ATOMIC(SHMEM_C_AWAITED, _wait_until, __VA_ARGS__)
 #define shmem_test(...)                   SHMEM_ATOMIC(SHMEM_C_AWAITED, _test, __VA_ARGS__)
@@ -126,21 +127,21 @@
 #define shmem_test_any_vector(...)        SHMEM_CALL(SHMEM_C_AWAITED, _test_any_vector, __VA_ARGS__)
 #define shmem_test_some_vector(...)       SHMEM_CALL(SHMEM_C_AWAITED, _test_some_vector, __VA_ARGS__)
 
-/* Also functions: three arguments call the function, four have a context. */
+/* These names are functions, too: three arguments call the function, four have a context. */
 #define SHMEM_SIGNAL_FORM(a, b, c, d, form, ...) form
 #define shmem_signal_add(...)                                                                      \
     SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_add, shmem_signal_add, 0, 0)(__VA_ARGS__)
 #define shmem_signal_set(...)                                                                      \
     SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_set, shmem_signal_set, 0, 0)(__VA_ARGS__)
 
-/* One argument is a team; four are an active set and call the deprecated function. */
+/* One argument is a team; four arguments are an active set and call the deprecated function. */
 #define SHMEM_SYNC_FORM(a, b, c, d, form, ...) form
 #define SHMEM_A_TEAM(team) _Generic((team), shmem_team_t: (team))
 #define SHMEM_SYNC_TEAM(team) shmem_team_sync(SHMEM_A_TEAM(team))
 #define shmem_sync(...)                                                                            \
     SHMEM_SYNC_FORM(__VA_ARGS__, shmem_sync, 0, 0, SHMEM_SYNC_TEAM, 0)(__VA_ARGS__)
 
-/* Collectives have a team, and dest says the type. */
+/* Collectives take a team; `dest` selects the type. */
 #define SHMEM_TEAM_CALL(TYPES, OP, team, dest, ...)                                                \
     _Generic((dest) TYPES(SHMEM_ARM, OP))(SHMEM_A_TEAM(team), dest, __VA_ARGS__)
 #define shmem_broadcast(...)   SHMEM_TEAM_CALL(SHMEM_C_RMA, _broadcast, __VA_ARGS__)

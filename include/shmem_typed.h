@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every typed and sized prototype, as shapes over the tables of shmem_types.h.
+/* Every typed and sized prototype, made by applying macros ("shapes") to the tables of
+ * shmem_types.h.
  *
  * A shape is a macro (TYPENAME, C type, P). FN declares a routine with and without a context, TEAM
- * a collective on a team, ONE any other. __extension__ is for complex types, which C++ does not
- * have. The shapes are used three times:
+ * a collective on a team, ONE any other routine. __extension__ allows complex types in C++. The
+ * shapes are used three times:
  *
  *   by shmem.h            SHMEM_TWIN is empty: shmem_int_put
- *   by pshmem.h           SHMEM_TWIN is p, which stands before the name: pshmem_int_put
- *   by shmem_overloads.h  TYPENAME is empty and P is "int": shmem_put of C++, whose symbol is
+ *   by pshmem.h           SHMEM_TWIN is the prefix p: pshmem_int_put
+ *   by shmem_overloads.h  TYPENAME is empty and P is "int": shmem_put of C++, with the symbol
  *                         shmem_int_put */
 #ifndef SHMEM_H
 #error "include shmem.h instead"
@@ -56,7 +57,7 @@
 SHMEM_EACH(RMA, SHMEM_RMA)
 #undef SHMEM_RMA
 
-/* Atomics: those of every AMO type, the bitwise ones, and the extended ones. */
+/* Atomics: for every AMO type, the bitwise ones, and the extended ones. */
 #define SHMEM_AMO_VALUE(NAME, T, P, OP)                                                            \
     SHMEM_FN(P, void, NAME##_##OP,             T *dest, T value, int pe)                           \
     SHMEM_FN(P, T,    NAME##_fetch_##OP,       T *dest, T value, int pe)                           \
@@ -86,7 +87,7 @@ SHMEM_EACH(AMO_EXTENDED, SHMEM_AMO_EXTENDED)
 #undef SHMEM_AMO
 #undef SHMEM_AMO_VALUE
 
-/* Waiting and testing: one word, or sets of words. */
+/* Waits and tests of one word, or of sets of words. */
 #define SHMEM_SET     size_t nelems, const int *status, int cmp
 #define SHMEM_INDICES size_t nelems, size_t *indices, const int *status, int cmp
 #define SHMEM_WAIT(N, T, P)                                                                        \
@@ -107,7 +108,8 @@ SHMEM_EACH(AMO_EXTENDED, SHMEM_AMO_EXTENDED)
 SHMEM_EACH(WAIT, SHMEM_WAIT)
 SHMEM_EACH(WAIT_UNTIL, SHMEM_WAIT_UNTIL)
 
-/* In C++, what OpenSHMEM 1.3 had of these takes its volatile flags, also by typed names of waits. */
+/* In C++, the OpenSHMEM 1.3 routines among these also take 1.3's volatile flags; so do the typed
+ * names of waits. */
 #ifdef SHMEM_OVERLOADS
 #define SHMEM_VOLATILE_ONE(NAME, R, SYMBOL, ...) R NAME(__VA_ARGS__) __asm__(SYMBOL);
 #define SHMEM_VOLATILE_WAIT(N, T, P)                                                               \
@@ -172,7 +174,8 @@ SHMEM_EACH(ARITHMETIC, SHMEM_REDUCE_ARITHMETIC)
 #undef SHMEM_SCAN
 #undef SHMEM_REDUCE
 
-/* By the size of an element, and in bytes: these have no generic names. */
+/* Routines named by the size of an element, and routines that count in bytes. They have no
+ * type-generic names. */
 #ifndef SHMEM_OVERLOADS
 #define SHMEM_COPY(P, NAME)        SHMEM_FN(P, void, NAME, void *dest, const void *source,         \
                                             size_t nelems, int pe)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type tables of OpenSHMEM: X(TYPENAME, C type, A), one row a type; A is handed through.
+/* The type tables of OpenSHMEM: X(TYPENAME, C type, A), one row for each type; A is passed through.
  *
- * Nothing else lists types. Prototypes, definitions and type-generic macros are shapes over these
- * tables. First the rows, then the groups of the specification as unions of them. */
+ * Types are listed here only. Prototypes, definitions and type-generic macros apply their own macro
+ * X to these tables. The file lists the rows first, then the specification's groups as unions of
+ * rows. */
 #ifndef SHMEM_TYPES_H
 #define SHMEM_TYPES_H
 
@@ -20,7 +21,7 @@
 #define SHMEM_REALS(X, A)   X(float, float, A) X(double, double, A)
 #define SHMEM_COMPLEX(X, A) X(complexf, float _Complex, A) X(complexd, double _Complex, A)
 
-/* Atomics (specification: standard, bitwise and extended AMO types), and waiting. */
+/* Atomics (the specification's standard, bitwise and extended AMO types), and waits. */
 #define SHMEM_AMO_TYPES(X, A)                                                                      \
     SHMEM_WORDS(X, A) SHMEM_FIXED_WORDS(X, A) X(size, size_t, A) X(ptrdiff, ptrdiff_t, A)
 #define SHMEM_AMO_BITWISE_TYPES(X, A)  SHMEM_UNSIGNED_WORDS(X, A) SHMEM_FIXED_WORDS(X, A)
@@ -43,13 +44,13 @@
 /* Routines named by the size of an element: X(bits, bytes, A). */
 #define SHMEM_SIZES(X, A) X(8, 1, A) X(16, 2, A) X(32, 4, A) X(64, 8, A) X(128, 16, A)
 
-/* For generic names no two rows may be the same C type, so only base types: int32_t is int or long,
- * and so on. Signed bitwise routines exist by their fixed-width names alone. */
+/* Type-generic names need distinct C types, so these groups contain base types only: int32_t is int
+ * or long, and so on. Signed bitwise routines only exist under their fixed-width names. */
 #define SHMEM_C_AMO(X, A)          SHMEM_WORDS(X, A)
 #define SHMEM_C_AMO_BITWISE(X, A)  SHMEM_UNSIGNED_WORDS(X, A) X(int32, int, A) X(int64, long, A)
 #define SHMEM_C_AMO_EXTENDED(X, A) SHMEM_WORDS(X, A) SHMEM_REALS(X, A)
 #define SHMEM_C_WAIT(X, A)         SHMEM_WORDS(X, A)
-#define SHMEM_C_WAIT_UNTIL(X, A) /* of C++, where long has the deprecated function */              \
+#define SHMEM_C_WAIT_UNTIL(X, A) /* for C++, where the deprecated function takes long */            \
     X(int, int, A) X(longlong, long long, A) SHMEM_UNSIGNED_WORDS(X, A)
 #define SHMEM_C_RMA(X, A)                                                                          \
     SHMEM_WORDS(X, A) SHMEM_REALS(X, A) SHMEM_CHARS(X, A) SHMEM_SHORTS(X, A)                       \

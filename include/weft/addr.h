@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The window and its one formula, for C and for CUDA kernels alike.
+/* The window and its address formula, for C and for CUDA kernels.
  *
- *  base              base+stride         base+2*stride
- *  |--- slot 0 ------|--- slot 1 --------|--- slot 2 ------| ...
- *           ^ p here             ^ the same object there
+ *  base              base+stride         base+2*stride |--- slot 0 ------|--- slot 1 --------|---
+ *  slot 2 ------| ... ^ p here             ^ the same object there
  *
- * Every near PE of a window has one slot, `stride` bytes apart, in this process's address space.
- * Near PEs form an arithmetic progression first, first+step, ..., so a PE's slot is a division and
- * there is no pointer table. `local` is where this process's own symmetric addresses start: its own
- * slot for a heap, the executable's data for statics. Nothing else in the project repeats this, nor
- * any other arithmetic of slots. */
+ * A window maps the symmetric memory of all near PEs into this process's address space: one slot
+ * for each PE, `stride` bytes apart. The near PEs form an arithmetic progression first, first+step,
+ * ..., so a division gives a PE's slot and no pointer table is needed. `local` is the start of this
+ * process's own symmetric addresses: its own slot for a heap, the executable's data for statics.
+ * All arithmetic with slots is in this file. */
 #ifndef WEFT_ADDR_H
 #define WEFT_ADDR_H
 
-/* nvrtc has size_t and ptrdiff_t, and headers only if its caller brings them. The types are those
- * of libcu++, so that both may be there. */
+/* nvrtc has size_t and ptrdiff_t, but headers only if its caller provides them. These types are the
+ * same as libcu++'s, so that both may be included. */
 #ifndef __CUDACC_RTC__
 #include <stddef.h>
 #include <stdint.h>
@@ -42,16 +41,16 @@ typedef uint64_t uintptr_t;
 #endif
 
 struct weft_window {
-    uintptr_t local; /* first of this process's own symmetric addresses */
-    size_t bytes;    /* how many of them exist now; set atomically */
+    uintptr_t local; /* start of this process's own symmetric addresses */
+    size_t bytes;    /* bytes that exist now; set atomically */
     uintptr_t shift; /* base - local, modulo 2^64 */
     size_t stride;   /* distance between slots */
     uint32_t first;  /* PE in slot 0 */
-    uint32_t step;   /* PE distance between slots; 0 in a window that is not there */
+    uint32_t step;   /* PE distance between slots; 0 if there is no window */
     uint32_t count;  /* slots */
 };
 
-/* A window grows while threads of its process look; a kernel has a copy of its own. */
+/* A window grows while threads of its process read it; a kernel has a copy. */
 WEFT_ADDR size_t weft_window_bytes(const struct weft_window *w) {
 #ifdef __CUDA_ARCH__
     return w->bytes;
@@ -60,17 +59,17 @@ WEFT_ADDR size_t weft_window_bytes(const struct weft_window *w) {
 #endif
 }
 
-/* Whether `bytes` at `offset` lie inside a window that has `now` bytes. */
+/* Returns 1 if `bytes` at `offset` lie inside a window of `now` bytes. */
 WEFT_ADDR int weft_window_fits(size_t now, uintptr_t offset, size_t bytes) {
     return offset <= now && bytes <= now - offset;
 }
 
-/* Whether [p, p+bytes) lies inside this process's part of the window. */
+/* Returns 1 if [p, p+bytes) lies inside this process's part of the window. */
 WEFT_ADDR int weft_window_holds(const struct weft_window *w, const void *p, size_t bytes) {
     return weft_window_fits(weft_window_bytes(w), (uintptr_t)p - w->local, bytes);
 }
 
-/* The slot of `pe`, or a number >= count where the PE is not near. */
+/* Returns the slot of `pe`, or a number >= count if the PE is not near. */
 WEFT_ADDR uint32_t weft_window_slot(const struct weft_window *w, int pe) {
     uint32_t distance = (uint32_t)pe - w->first;
     if (__builtin_expect(w->step <= 1, 1))
@@ -78,13 +77,13 @@ WEFT_ADDR uint32_t weft_window_slot(const struct weft_window *w, int pe) {
     return distance % w->step == 0 ? distance / w->step : ~0u;
 }
 
-/* Where the PE in `slot` keeps the object that this process has at `p`. */
+/* Returns the address of the copy in `slot` of the object that this process has at `p`. */
 WEFT_ADDR void *weft_window_at(const struct weft_window *w, const void *p, uint32_t slot) {
     return (void *)((uintptr_t)p + w->shift + slot * (uintptr_t)w->stride);
 }
 
-/* A window of `count` slots of PEs 0, 1, ..., the first one at `base`; of this process's part,
- * which begins at `local`, nothing exists yet. */
+/* Returns a window of `count` slots for PEs 0, 1, ..., with slot 0 at `base`. This process's part
+ * begins at `local` and has no bytes yet. */
 WEFT_ADDR struct weft_window weft_window_make(uintptr_t base, size_t stride, uint32_t count,
                                               uintptr_t local) {
     struct weft_window w = {local, 0, base - local, stride, 0, 1, count};
@@ -95,13 +94,12 @@ WEFT_ADDR uintptr_t weft_window_base(const struct weft_window *w) {
     return w->local + w->shift;
 }
 
-/* The first byte of a slot. */
 WEFT_ADDR void *weft_window_slot_begin(const struct weft_window *w, uint32_t slot) {
     return weft_window_at(w, (const void *)w->local, slot);
 }
 
-/* The other way round: in whose slot `p` lies, and at which *offset; a number >= count where it
- * lies in none, as in a window that is not mapped. */
+/* The inverse: returns the slot that contains `p` and stores the offset in it, or returns a number
+ * >= count if no slot contains `p` or the window is not mapped. */
 WEFT_ADDR uint32_t weft_window_slot_of(const struct weft_window *w, const void *p, size_t *offset) {
     uintptr_t distance = (uintptr_t)p - weft_window_base(w);
     if (w->stride == 0 || distance / w->stride >= w->count)
@@ -110,16 +108,15 @@ WEFT_ADDR uint32_t weft_window_slot_of(const struct weft_window *w, const void *
     return (uint32_t)(distance / w->stride);
 }
 
-/* The same object on all members of a team, for who works on all of them: in places that are evenly
- * apart. Where the members' PEs are not, places are slots, and the members' are looked up. */
+/* The copies of one object on all members of a team, at evenly spaced addresses ("places"). If the
+ * members' PEs are not evenly spaced, a place is a slot and a table gives each member's place. */
 struct weft_array {
-    char *first;    /* in place 0 */
-    ptrdiff_t step; /* from one place to the next, bytes */
-    const uint16_t
-        *places; /* of members, within the reach of who asks; NULL: member i is place i */
+    char *first;            /* address in place 0 */
+    ptrdiff_t step;         /* bytes from one place to the next */
+    const uint16_t *places; /* place of each member; NULL: member i is place i */
 };
 
-/* What this process has at `p`, in the slots first, first + step, ... */
+/* Returns the array of the copies of `p` in the slots first, first + step, ... */
 WEFT_ADDR struct weft_array weft_window_array(const struct weft_window *w, const void *p,
                                               uint32_t first, int step, const uint16_t *places) {
     struct weft_array array = {(char *)weft_window_at(w, p, first), (ptrdiff_t)w->stride * step,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVSHMEM's names over Weft, for programs that were written for NVSHMEM: docs/nvshmem.md lists what
- * is there. A program that includes <nvshmem.h> or <nvshmemx.h> finds this file where the folder
- * weft/nvshmem is on the compiler's path. Nothing else of Weft needs it.
+/* NVSHMEM's names on top of Weft, for programs that were written for NVSHMEM: docs/nvshmem.md lists
+ * the supported names. A program that includes <nvshmem.h> or <nvshmemx.h> finds this file if the
+ * folder weft/nvshmem is on the compiler's path. No other part of Weft needs it.
  *
- * NVSHMEM's calls name no team, so a translation unit has state of its own, which is filled when
- * the job's GPUs are opened: weft/nvshmem/host/job.h. Kernels have all names of
- * weft/nvshmem/device, and programs all of weft/nvshmem/host; nvcc makes both of one source, nvrtc
- * and a clang without CUDA the first, other compilers the second. */
+ * NVSHMEM's calls name no team, so each translation unit has hidden state, which is filled when the
+ * job's GPUs are opened: see weft/nvshmem/host/job.h. Kernels can use the names in
+ * weft/nvshmem/device, and host code the names in weft/nvshmem/host. nvcc compiles both from one
+ * source; nvrtc and a clang without CUDA compile the former, other compilers the latter. */
 #ifndef WEFT_NVSHMEM_CUH
 #define WEFT_NVSHMEM_CUH
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells shmem4py which routines the library has, in its own words. It knows the headers of five
- * other libraries; of any other it believes, without these macros, that OpenSHMEM 1.3 is all there
- * is, and defines the rest itself, which no compiler accepts beside our prototypes. Included by
- * shmem.h in modules that cffi generates, such as shmem4py's. */
+/* Declares to shmem4py which routines this library has. shmem4py knows the headers of five other
+ * libraries. For an unknown library without these macros it assumes OpenSHMEM 1.3 and defines the
+ * newer routines itself, which conflicts with our prototypes. shmem.h includes this file in modules
+ * that cffi generates, such as shmem4py's. */
 #ifndef WEFT_SHMEM4PY_H
 #define WEFT_SHMEM4PY_H
 

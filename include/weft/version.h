@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Weft's version, for the preprocessor: `#if WEFT_VERSION >= 100` tells versions apart, and `#ifdef
- * WEFT_VERSION` tells Weft from other OpenSHMEM libraries. Make reads the three numbers from here.
- */
+/* Weft's version, for the preprocessor: `#if WEFT_VERSION >= 100` compares versions, and `#ifdef
+ * WEFT_VERSION` distinguishes Weft from other OpenSHMEM libraries. The Makefile reads the three
+ * numbers from this file. */
 #ifndef WEFT_VERSION_H
 #define WEFT_VERSION_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meetings. On a channel one group of threads of each member, mostly block b of its grid on channel
- * b, meets those of the others: each stores its epoch into its own word at every member, and waits
- * for those of all in its own memory, so it is one way over the link, and no atomic. Epochs are
- * counted in GPU memory, so that graphs replay; they have 64 bits, and never come round.
+/* Barriers. On a channel one group of threads of each member (usually block b of its grid on
+ * channel b) synchronises with the groups of the other members. Each stores its epoch into its own
+ * word at every member, and waits for the epochs of all in its own memory. That takes one trip over
+ * the link and no atomic. Epochs are counted in GPU memory, so that graphs can replay; they have 64
+ * bits and never wrap around.
  *
- * All members meet on a channel in the same order; one may do so by a thread and another by a
- * block. Groups of one member meet on one channel behind a sync of theirs only. */
+ * All members make the calls on a channel in the same order; one may use a thread and another a
+ * block. Two groups of one member may use the same channel only with a sync of both in between. */
 #ifndef WEFT_DEVICE_BARRIER_CUH
 #define WEFT_DEVICE_BARRIER_CUH
 
@@ -13,7 +14,7 @@
 #include "weft/device/group.cuh"
 #include "weft/device/spin.cuh"
 
-/* What a barrier does besides to meet: nothing, or it releases and acquires. */
+/* The order that a barrier gives: none, or release and acquire. */
 enum weft_barrier_kind { WEFT_BARRIER_RELAXED, WEFT_BARRIER_ORDERED };
 
 WEFT_DEVICE uint64_t *weft_barrier_epoch(const weft_device_team *t, uint32_t channel,
@@ -29,9 +30,9 @@ WEFT_DEVICE uint64_t *weft_barrier_row(const weft_device_team *t, uint32_t chann
                                         : weft_device_synced(t, channel, m);
 }
 
-/* Tells the others that the group has come. The result is the epoch, or 0 where the handle is no
- * more: its words may be another's. The first thread counts, when all have loaded the epoch. The
- * fence is the release of what all threads have stored before the sync; it takes its time together
+/* Stores this group's epoch at the other members. Returns the epoch, or 0 if the handle has been
+ * freed: its words may then belong to another handle. The first thread counts, after all threads
+ * have loaded the epoch. The fence releases the stores of all threads before the sync; it overlaps
  * with the loads. */
 WEFT_DEVICE uint64_t weft_barrier_tell(const weft_device_team *t, uint32_t channel,
                                        enum weft_barrier_kind kind, enum weft_scope scope) {
@@ -57,7 +58,7 @@ WEFT_DEVICE uint64_t weft_barrier_look(const uint64_t *word, enum weft_barrier_k
     return kind == WEFT_BARRIER_ORDERED ? weft_poll_acquire_u64(word) : weft_poll_relaxed_u64(word);
 }
 
-/* Waits until all others have come as far. */
+/* Waits until all other members have stored this epoch. */
 WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel,
                                    enum weft_barrier_kind kind, enum weft_scope scope,
                                    uint64_t epoch) {
@@ -81,7 +82,7 @@ WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel,
     return !weft_scope_sync_any(scope, over);
 }
 
-/* When the first thread has counted. */
+/* Waits for the epoch that the first thread has counted. */
 WEFT_DEVICE int weft_barrier_depart(const weft_device_team *t, uint32_t channel,
                                     enum weft_scope scope) {
     weft_scope_sync(scope);
@@ -96,15 +97,16 @@ WEFT_DEVICE int weft_barrier_by(const weft_device_team *t, uint32_t channel,
     return weft_barrier_await(t, channel, kind, scope, epoch);
 }
 
-/* --- By channels ---------------------------------------------------------------------------------
- */
+/* --- By channels ------------------------------------------------------------------------------ */
 
-/* arrive and depart are the halves of a barrier: arrive tells the others that this group has come,
- * and does not wait; depart waits until all have. What any thread of a member's group has stored
- * before it arrived is seen by all threads of the others' behind depart. In between the group does
- * not arrive again on this channel. sync meets without a fence: it orders nothing between members.
+/* arrive and depart are the halves of a barrier. arrive tells the others that this group has
+ * arrived, and does not wait; depart waits until all have arrived. After depart all threads of a
+ * group see what any thread of another member's group stored before it arrived. Between the two, a
+ * group must not arrive again on this channel. sync synchronises without a fence: it orders no
+ * stores between members.
  *
- * All threads of the group call it, and get the same result. 0: the job is over; 1 otherwise. */
+ * All threads of the group call the function and get the same result: 1, or 0 if the job is over.
+ */
 WEFT_DEVICE void weft_arrive_t(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
     weft_barrier_tell(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_t);
@@ -156,14 +158,12 @@ WEFT_DEVICE int weft_sync_b(const weft_device_team *t, uint32_t channel) {
     return weft_barrier_by(t, channel, WEFT_BARRIER_RELAXED, WEFT_SCOPE_b);
 }
 
-/* --- By grids ------------------------------------------------------------------------------------
- */
+/* --- By grids --------------------------------------------------------------------------------- */
 
-/* This block is the last of its grid to come. What the other blocks have stored it has acquired:
- * `arrived` is counted by atomics that acquire and release, and what is acquired in the scope of a
- * GPU is released to the system by the fence of the meeting, as causality is transitive. So there
- * is one fence of the system, where three took 1.6 us each. Nobody counts `arrived` again before
- * the epoch is told. */
+/* Called by the last block of its grid to arrive. It has acquired the stores of the other blocks,
+ * since atomics that acquire and release count `arrived`. The fence of the barrier then releases
+ * these stores to the system, because causality is transitive. So one system fence is enough; three
+ * took 1.6 us each. No block counts `arrived` again before the new epoch is stored. */
 WEFT_DEVICE int weft_grid_meet(const weft_device_team *t, struct weft_device_head *head,
                                uint64_t epoch) {
     int first = weft_scope_first(WEFT_SCOPE_b), met = weft_barrier_b(t, 0);
@@ -174,10 +174,11 @@ WEFT_DEVICE int weft_grid_meet(const weft_device_team *t, struct weft_device_hea
     return met;
 }
 
-/* A barrier of all threads of all blocks of all members' grids: the last block of each meets the
- * others' on channel 0, which nobody else uses meanwhile. All blocks have to run at once: each grid
- * fits on its GPU beside what else is there, as one of cudaLaunchCooperativeKernel does. Grids may
- * differ in size between members, and from launch to launch. 0: the job is over. */
+/* A barrier of all threads of all blocks of all members' grids: the last block of each grid to
+ * arrive synchronises with the others' on channel 0, which nothing else may use meanwhile. All
+ * blocks must run at once: each grid fits on its GPU beside everything else there, as
+ * cudaLaunchCooperativeKernel ensures. Grids may differ in size between members and launches.
+ * Returns 1, or 0 if the job is over. */
 WEFT_DEVICE int weft_barrier_grid(const weft_device_team *t) {
     WEFT_CHECK_TEAM(t);
     WEFT_CHECK_WAIT(check);
@@ -188,7 +189,8 @@ WEFT_DEVICE int weft_barrier_grid(const weft_device_team *t) {
     uint64_t epoch = 0, before = 0;
     weft_block_sync();
     if (first) {
-        epoch = weft_ld_relaxed_sys_u64(&head->epoch) + 1; /* it waits for this block to arrive */
+        epoch = weft_ld_relaxed_sys_u64(&head->epoch) + 1; /* cannot change before this block
+                                                            * arrives */
         before = weft_atom_add_gpu_u64(&head->arrived, 1);
     }
     if (weft_block_sync_any(first && before + 1 == weft_grid_size()))

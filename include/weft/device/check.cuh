@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checked mode of kernels. With WEFT_CHECK defined when a kernel is compiled (nvcc -DWEFT_CHECK),
- * the functions of weft/device.cuh look at their arguments; the first error is one line, and the
- * end of the job. A wait of WEFT_CHECK_SECONDS says what it waits for, and after as much time again
- * it ends the job, because CUDA shows what a kernel prints when the kernel has ended.
+/* Checked mode of kernels. If WEFT_CHECK is defined when a kernel is compiled (nvcc -DWEFT_CHECK),
+ * the functions of weft/device.cuh check their arguments; the first error prints one line and ends
+ * the job. A wait that takes WEFT_CHECK_SECONDS reports what it waits for. After the same time
+ * again it ends the job, because CUDA only shows a kernel's output when the kernel has ended.
  *
- * Without WEFT_CHECK the macros here are nothing. */
+ * Without WEFT_CHECK the macros in this file expand to nothing. */
 #ifndef WEFT_DEVICE_CHECK_CUH
 #define WEFT_DEVICE_CHECK_CUH
 
@@ -34,7 +34,7 @@
 #error "WEFT_CHECK prints: compile with nvcc, nvrtc or clang++ -x cuda, or leave it out"
 #endif
 
-/* How long a wait may take until it is worth a line. */
+/* Seconds after which a wait is reported. */
 #ifndef WEFT_CHECK_SECONDS
 #define WEFT_CHECK_SECONDS 10
 #endif
@@ -54,11 +54,11 @@
 enum { WEFT_CHECK_LINES = 16, WEFT_CHECK_TURNS = 64, WEFT_CHECK_STATUS = 1 };
 
 WEFT_CHECK_STATIC uint32_t weft_check_failed; /* threads that have found an error */
-WEFT_CHECK_STATIC uint32_t weft_check_waited; /* lines about waits */
+WEFT_CHECK_STATIC uint32_t weft_check_waited; /* lines that report waits */
 
 WEFT_DEVICE void weft_abort(const weft_device_team *t, int status);
 
-/* The thread goes no further. */
+/* Stops the thread. */
 WEFT_DEVICE void weft_check_stop(void) {
 #ifdef __CUDACC__
     __asm__ volatile("exit;");
@@ -67,14 +67,15 @@ WEFT_DEVICE void weft_check_stop(void) {
 #endif
 }
 
-/* Of the threads that find an error, mostly the same, the first one returns and speaks for all. */
+/* Only returns in the first thread that finds an error. The others, which mostly found the same
+ * error, stop. */
 WEFT_DEVICE void weft_check_be_first(void) {
     if (weft_atom_add_sys_u32(&weft_check_failed, 1) != 0)
         weft_check_stop();
 }
 
-/* The job ends, and the kernel with it, as its waits return then: CUDA shows what a kernel has
- * printed when it ends well. Where nobody can be told, all that is left is a trap. */
+/* Ends the job, and so the kernel, because its waits then return: CUDA only shows a kernel's output
+ * if the kernel ends normally. Traps if no host can be notified. */
 WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
     if (!t || !t->gave_up)
         weft_trap();
@@ -82,14 +83,14 @@ WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
     weft_check_stop();
 }
 
-/* Grid and block have one dimension. */
+/* For grids and blocks of one dimension. */
 WEFT_DEVICE int weft_check_is_flat(void) {
     return weft_block_count_y() * weft_block_count_z() * weft_block_threads_y() *
                weft_block_threads_z() ==
            1;
 }
 
-/* One printf a line, so that lines do not mix. */
+/* One printf for each line, so that lines of different threads do not mix. */
 #define WEFT_CHECK_SAY(pe, function, format, ...)                                                 \
     (weft_check_is_flat()                                                                         \
          ? WEFT_CHECK_PRINT("weft: PE %d, block %u, thread %u: %s: " format "\n", pe,             \
@@ -105,7 +106,7 @@ WEFT_DEVICE int weft_check_is_flat(void) {
         weft_check_end(t);                                 \
     } while (0)
 
-/* --- Arguments ------------------------------------------------------------------------------- */
+/* --- Arguments -------------------------------------------------------------------------------- */
 
 WEFT_DEVICE void weft_check_team(const weft_device_team *t, const char *function) {
     if (t->version != WEFT_DEVICE_VERSION)
@@ -191,12 +192,12 @@ WEFT_DEVICE void weft_check_bulk_bytes(const char *function, uint32_t bytes) {
 /* One wait; zero at the start. */
 struct weft_check_wait {
     uint32_t turns, said, over;
-    uint32_t bounded; /* it ends by itself, and so does not end the job */
+    uint32_t bounded; /* the wait has a time limit, so it does not end the job */
     uint64_t began;   /* ns; 0 before the first look at the clock */
 };
 
-/* A turn of a wait that has not ended: non-zero when it is worth a line. `over` is set when it has
- * lasted twice as long as that, and then the job is, too. */
+/* One turn of an unfinished wait: returns non-zero if the wait is to be reported. Sets `over` after
+ * twice that time; the job then ends. */
 WEFT_DEVICE int weft_check_turn(struct weft_check_wait *wait, const weft_device_team *t) {
     const uint64_t limit = (uint64_t)(WEFT_CHECK_SECONDS * 1e9);
     if (++wait->turns % WEFT_CHECK_TURNS != 0)
@@ -225,30 +226,33 @@ WEFT_DEVICE const char *weft_check_comparison(int cmp) {
 
 /* --- What the functions call ------------------------------------------------------------------ */
 
-/* The handle's version. */
+/* Checks the handle's version. */
 #define WEFT_CHECK_TEAM(t)      weft_check_team(t, __func__)
-/* `m` is a member. */
+/* Checks that `m` is a member. */
 #define WEFT_CHECK_MEMBER(t, m) weft_check_member(t, __func__, m)
-/* [p, p + bytes) lies in this PE's slice of the device heap, and `m` is a member. */
+/* Checks that [p, p + bytes) lies in this PE's slice of the device heap and that `m` is a member.
+ */
 #define WEFT_CHECK_OBJECT(t, p, bytes, m) \
     (weft_check_member(t, __func__, m), weft_check_object(t, __func__, #p, p, bytes))
-/* The same of a word, which is aligned. */
+/* Checks a word in the same way; it must also be aligned. */
 #define WEFT_CHECK_WORD(t, p, m)              \
     (WEFT_CHECK_OBJECT(t, p, sizeof *(p), m), \
      weft_check_aligned(t, __func__, #p, p, (uint32_t)sizeof *(p)))
-/* A word of this PE's, wherever it lies. */
+/* Checks a word of this PE, in any memory. */
 #define WEFT_CHECK_OWN_WORD(t, p) \
     (weft_check_team(t, __func__), weft_check_aligned(t, __func__, #p, p, (uint32_t)sizeof *(p)))
 #define WEFT_CHECK_CHANNEL(t, channel)         weft_check_channel(t, __func__, channel)
 #define WEFT_CHECK_UNIT(t, unit)               weft_check_unit(t, __func__, unit)
 #define WEFT_CHECK_CONSTANT(t, c, least, most) weft_check_constant(t, __func__, #c, c, least, most)
-/* An end of a bulk copy, and its bytes; they know no team. */
+/* Check an end of a bulk copy, and its bytes. Bulk copies have no team. */
 #define WEFT_CHECK_BULK(p)                     weft_check_aligned(NULL, __func__, #p, p, 16)
 #define WEFT_CHECK_BULK_BYTES(bytes)           weft_check_bulk_bytes(__func__, bytes)
-/* The handle is the one whose words have this generation: it has not been freed. */
+/* Checks that the words belong to this handle (`found` is their generation): it has not been freed.
+ */
 #define WEFT_CHECK_LIVES(t, found)             weft_check_lives(t, __func__, found)
-/* A wait's state, declared before its loop; and its turn, 0 when it is to end as if the job were
- * over. The format and what follows it, as of printf, say for what: "member %d on channel %u". */
+/* The state of a wait, declared before its loop, and one turn of the loop, which is 0 if the wait
+ * must end as if the job were over. The format and arguments, as for printf, name the awaited
+ * event: "member %d on channel %u". */
 #define WEFT_CHECK_WAIT(wait)                  struct weft_check_wait wait = {0, 0, 0, 0, 0}
 #define WEFT_CHECK_BOUNDED_WAIT(wait)          struct weft_check_wait wait = {0, 0, 0, 1, 0}
 #define WEFT_CHECK_TURN(wait, t, function, format, ...)                            \
@@ -258,7 +262,7 @@ WEFT_DEVICE const char *weft_check_comparison(int cmp) {
           : (void)0),                                                              \
      !(wait).over)
 
-/* A kernel's weft_at() looks, too; the host's does not. */
+/* A kernel's weft_at() checks its arguments, too; the host's does not. */
 WEFT_ADDR void *weft_at_checked(const weft_device_team *t, const void *p, int m) {
 #if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
     weft_check_member(t, "weft_at", m);

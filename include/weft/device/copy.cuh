@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies of bytes by threads: any alignment, any size, either side anywhere within the GPU's reach.
- * Puts and gets are copies to and from the same object of another member.
+/* Copies of bytes by threads: any alignment and size, to and from any memory that the GPU can
+ * access. A put or get copies to or from another member's copy of an object.
  *
  * An element of up to 8 bytes that is naturally aligned on both sides is stored by one instruction,
- * so that nobody sees half of it. Each thread has several loads under way before it stores. */
+ * so that no reader sees half of it. Each thread has several loads under way before it stores. */
 #ifndef WEFT_DEVICE_COPY_CUH
 #define WEFT_DEVICE_COPY_CUH
 
@@ -11,17 +11,18 @@
 #include "weft/device/group.cuh"
 #include "weft/device/team.cuh"
 
-/* --- Words of one size ---------------------------------------------------------------------------
- */
+/* --- Words of one size ------------------------------------------------------------------------ */
 
 enum { WEFT_COPY_FLIGHT_MAX = 8 };
 
-/* flight: that many words, `step` apart, are loaded before any is stored; all of them, or else the
- * first half for sure and the others as far as `left` goes, the words from the first one on. One
- * address goes from word to word: an address for each would take two registers for each, and a
- * kernel that copies in a loop would keep all of them. words: by a group; what does not fill a
- * flight goes in one that is just large enough, since warps of a block wait for each other's
- * instructions. `flight`, a power of two, and `all` are constants. */
+/* weft_copy_flight: loads `flight` words, `step` apart, before it stores any of them. If `all` is
+ * 0, it copies the first half unconditionally and the rest only up to `left`, the number of words
+ * from the first one on. One address advances from word to word: a separate address for each word
+ * would take two registers each, and a kernel that copies in a loop would keep them all.
+ *
+ * weft_copy_words: a copy by a group. The remainder, which does not fill a flight, is one flight
+ * that is just large enough, because the warps of a block wait for each other's instructions.
+ * `flight` (a power of two) and `all` are compile-time constants. */
 #define WEFT_COPY(size)                                                                           \
     WEFT_DEVICE void weft_copy_flight##size(struct weft_bytes##size *to,                          \
                                             const struct weft_bytes##size *from, uint32_t left,   \
@@ -63,8 +64,8 @@ WEFT_COPY(8)
 WEFT_COPY(16)
 #undef WEFT_COPY
 
-/* A unit of 16 bytes from any address, by words of 4 bytes, whose ends before and behind the unit
- * are dropped. */
+/* Loads a unit of 16 bytes from any address as words of 4 bytes, and drops the bytes before and
+ * after the unit. */
 WEFT_DEVICE struct weft_bytes16 weft_unit_of_words(const char *from) {
     uint32_t beside = (uint32_t)(uintptr_t)from % 4, words[5];
     const struct weft_bytes4 *at = (const struct weft_bytes4 *)(from - beside);
@@ -81,7 +82,8 @@ WEFT_DEVICE struct weft_bytes16 weft_unit_of_words(const char *from) {
     return unit;
 }
 
-/* Units from there, to an address that is aligned; `flight` is a constant. */
+/* Copies units from `from`, at any address, to an aligned address; `flight` is a compile-time
+ * constant. */
 WEFT_DEVICE void weft_copy_units(char *to_bytes, const char *from, size_t nunits,
                                  struct weft_thread_group group, int flight) {
     struct weft_bytes16 *to = (struct weft_bytes16 *)to_bytes + group.id;
@@ -106,17 +108,16 @@ WEFT_DEVICE void weft_copy_units(char *to_bytes, const char *from, size_t nunits
     }
 }
 
-/* --- Bytes ---------------------------------------------------------------------------------------
- */
+/* --- Bytes ------------------------------------------------------------------------------------ */
 
-/* The largest of 1, 2, 4, 8 and 16 that divides a number, or a size that is a power of two and not
- * more. No division: one by a size that is known at run time takes longer than a small copy. */
+/* Returns the largest of 1, 2, 4, 8 and 16 that divides `number` and is at most `most`, a power of
+ * two. It does not divide: a division by a run-time size takes longer than a small copy. */
 WEFT_DEVICE uint32_t weft_copy_alignment(uintptr_t number, uint32_t most) {
     uint32_t low = (uint32_t)number | most;
     return low & (0 - low);
 }
 
-/* A piece of 8, 4, 2 or 1 bytes, aligned. */
+/* Load and store an aligned piece of 8, 4, 2 or 1 bytes. */
 WEFT_DEVICE uint64_t weft_copy_load(const char *from, uint32_t piece) {
     return piece == 8   ? weft_ld_weak_bytes8((const struct weft_bytes8 *)from).value
            : piece == 4 ? weft_ld_weak_bytes4((const struct weft_bytes4 *)from).value
@@ -138,8 +139,8 @@ WEFT_DEVICE void weft_copy_store(char *to, uint32_t piece, uint64_t value) {
         weft_st_weak_bytes1((struct weft_bytes1 *)to, of1);
 }
 
-/* Less than a word at either end, in pieces as large as alignment and length allow: the group's
- * threads have them in turn. */
+/* Copies less than a word at either end, in pieces as large as alignment and length allow. The
+ * threads of the group take pieces in turn. */
 WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, uint32_t bytes,
                                   struct weft_thread_group group) {
     uint32_t turn = 0, piece;
@@ -154,7 +155,8 @@ WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, uint32_t bytes,
     }
 }
 
-/* Two runs of so many bytes in pieces of one size, the second one from `behind` on. */
+/* Copies two runs of `first` and `second` bytes in pieces of one size; the second run begins at
+ * `behind`. */
 WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint32_t first,
                                 uint32_t second, size_t behind, struct weft_thread_group group) {
     enum { FLIGHT = 2 };
@@ -173,9 +175,9 @@ WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint
     }
 }
 
-/* Both sides are aligned to pieces of 4, 2 or 1 bytes, of which there are `bytes`, and not alike to
- * more. Nothing is read behind the last one. `most` units: none of a copy that is known to be small
- * is compiled. */
+/* For sides whose relative alignment is only `piece` (4, 2 or 1); `bytes` is a multiple of it.
+ * Reads nothing after the last byte. At most `most` units: code for units is not compiled for a
+ * copy that is known to be small. */
 WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size_t most,
                                   uint32_t piece, struct weft_thread_group group, int flight) {
     uint32_t head = (0 - (uint32_t)(uintptr_t)to) & 15, slack = piece < 4 ? 3 : 0;
@@ -189,10 +191,10 @@ WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size
     weft_copy_units(to + head, from + head, nunits, group, flight);
 }
 
-/* By a group, by the largest words that both sides are aligned to, `flight` words of 16 bytes at a
- * time, a constant of WEFT_COPY_FLIGHT_MAX at most. Where both are not aligned alike to 8 bytes,
- * stores have 16 bytes all the same. Most copies are of words of 16 bytes alone: what they do
- * stands together, since a block's warps all fetch it. */
+/* A copy by a group, with the largest words that both sides are aligned to, and `flight` words of
+ * 16 bytes at a time (a compile-time constant, at most WEFT_COPY_FLIGHT_MAX). If the sides'
+ * relative alignment is less than 8 bytes, stores still have 16 bytes. The code for the most
+ * frequent case, 16-byte words only, is contiguous, because all warps of a block fetch it. */
 WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
                               struct weft_thread_group group, int flight) {
     char *to = (char *)dest;
@@ -222,8 +224,8 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
     weft_copy_words16(to, from, bytes / 16, group, flight);
 }
 
-/* Most copies of a thread's own: one element of 4, 8 or 16 bytes, aligned on both sides. 0: it is
- * none. */
+/* The most frequent copy by one thread: an element of 4, 8 or 16 bytes, aligned on both sides.
+ * Returns 0 if the arguments are anything else. */
 WEFT_DEVICE int weft_copy_element(void *to, const void *from, size_t bytes) {
     uintptr_t both = (uintptr_t)to | (uintptr_t)from;
     if (bytes == 8 && both % 8 == 0)
@@ -240,24 +242,18 @@ WEFT_DEVICE int weft_copy_element(void *to, const void *from, size_t bytes) {
     return 1;
 }
 
-/* --- The interface -------------------------------------------------------------------------------
- */
+/* --- The interface ---------------------------------------------------------------------------- */
 
-/* copy: between any two addresses that the GPU reaches. put: to the object of the device heap that
- * member m has where this one has `dest`; get: from the one that is here at `source`. `dest` and
+/* copy: between any two addresses that the GPU can access. put: to member m's copy of the object at
+ * `dest` in the device heap. get: from member m's copy of the object at `source`. `dest` and
  * `source` do not overlap.
  *
- * Loads and stores are weak: a put has arrived for whoever sees a signal that was released behind
- * it, and for nobody else; a get finds what was stored before a signal that this thread, or one
- * that it has synced with, has waited for. Threads of a group are not synchronised: each has done
- * its own part when it returns, and may read what it has got. What depends on the parts of the
- * others comes behind a sync: weft_fence_b, weft_put_signal_b, __syncthreads().
- *
- * The fastest copies are those whose sides are aligned to 16 bytes: a thread of a warp or block has
- * 8 loads of 16 bytes under way, one by itself 4. Sides that are alike within 8 bytes go by words
- * of 8; others are stored by 16 bytes and loaded by 4, with a shift. A kernel that puts in loops
- * takes 64 registers a thread at most for that on sm_90, so that blocks of 1,024 threads can be
- * launched (tests/gpu/registers.t), but more where it has many variables of its own. */
+ * Loads and stores are weak. A put has arrived for a thread that sees a signal which was released
+ * after it, and for no other thread. A get finds the data that was stored before a signal for which
+ * this thread, or one that it has synced with, has waited. The threads of a group are not
+ * synchronised: each has done its own part when it returns, and may read the part that it has
+ * fetched. Code that depends on the other threads' parts comes after a sync: weft_fence_b,
+ * weft_put_signal_b, __syncthreads(). */
 enum { WEFT_FLIGHT_t = 4, WEFT_FLIGHT_w = 8, WEFT_FLIGHT_b = 8 };
 
 WEFT_DEVICE void weft_copy_t(void *to, const void *from, size_t bytes) {

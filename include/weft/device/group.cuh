@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that do something together: one, a warp or a block, as the suffixes _t, _w and _b of the
- * interface say. They have any number of threads and dimensions. `scope` is a constant. */
+/* Groups of threads that work together: one thread, a warp or a block, for the suffixes _t, _w and
+ * _b of the interface. A block may have any number of threads and dimensions. `scope` is a
+ * compile-time constant. */
 #ifndef WEFT_DEVICE_GROUP_CUH
 #define WEFT_DEVICE_GROUP_CUH
 
 #include "weft/device/ptx.cuh"
 
-/* This thread's number in its block, the number of threads of a block, its block's number in the
- * grid, and the number of blocks of the grid, whatever dimensions these have. */
+/* This thread's number in its block, the threads of a block, this block's number in the grid, and
+ * the blocks of the grid, for any dimensions. */
 WEFT_DEVICE uint32_t weft_block_rank(void) {
     uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
     return weft_block_thread() + weft_block_threads() * row;
@@ -25,12 +26,12 @@ WEFT_DEVICE uint32_t weft_grid_size(void) {
 
 enum weft_scope { WEFT_SCOPE_t, WEFT_SCOPE_w, WEFT_SCOPE_b };
 
-/* This thread's number among so many. */
+/* This thread's number `id` in a group of `count` threads. */
 struct weft_thread_group {
     uint32_t id, count;
 };
 
-/* A block's last warp may have fewer lanes than the others. */
+/* Returns this thread's group. A block's last warp may have fewer lanes than the others. */
 WEFT_DEVICE struct weft_thread_group weft_scope_group(enum weft_scope scope) {
     struct weft_thread_group group = {0, 1};
     if (scope == WEFT_SCOPE_w) {
@@ -44,12 +45,13 @@ WEFT_DEVICE struct weft_thread_group weft_scope_group(enum weft_scope scope) {
     return group;
 }
 
-/* This thread is the one that acts for its group. */
+/* Returns 1 in the thread that acts for its group. */
 WEFT_DEVICE int weft_scope_first(enum weft_scope scope) {
     return scope == WEFT_SCOPE_t || (scope == WEFT_SCOPE_w ? weft_lane() : weft_block_rank()) == 0;
 }
 
-/* All are here; what each has done before is seen by all behind it. */
+/* Blocks until all threads of the group have called it. Afterwards all see what each has done
+ * before. */
 WEFT_DEVICE void weft_scope_sync(enum weft_scope scope) {
     if (scope == WEFT_SCOPE_w)
         weft_warp_sync();
@@ -57,7 +59,7 @@ WEFT_DEVICE void weft_scope_sync(enum weft_scope scope) {
         weft_block_sync();
 }
 
-/* The same; tells all whether one of them has brought anything but 0. */
+/* As weft_scope_sync; returns non-zero in all threads if one passed non-zero. */
 WEFT_DEVICE int weft_scope_sync_any(enum weft_scope scope, int mine) {
     if (scope == WEFT_SCOPE_w)
         return weft_warp_sync_any((uint32_t)mine) != 0;

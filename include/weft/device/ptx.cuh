@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kernels do in one instruction of PTX, a function each: loads, stores and atomics, mostly in
- * the scope of the whole system, fences, the time, and which thread this is. The other parts of
- * <weft/device.cuh> are made of these; a kernel may call them as well.
+/* Single PTX instructions, one in each function: loads, stores and atomics (mostly with system
+ * scope), fences, the time, and the thread's indices. The other parts of <weft/device.cuh> are
+ * built on these; a kernel may call them, too.
  *
- * The file is C, and C++ of CUDA as well: a clang without CUDA compiles it for nvptx64. Names end
- * in what they are about: _u32, _u64, _quad or _bytes16. */
+ * The file is C, and C++ of CUDA as well: a clang without CUDA compiles it for nvptx64. A name ends
+ * in its operand type: _u32, _u64, _quad or _bytes16. */
 #ifndef WEFT_DEVICE_PTX_CUH
 #define WEFT_DEVICE_PTX_CUH
 
 #include "weft/addr.h"
 
-/* 16 bytes that are loaded and stored by one instruction; each half of them is never torn. */
+/* 16 bytes that one instruction loads or stores; each half is never torn. */
 struct __attribute__((aligned(16))) weft_quad {
     uint32_t a, b, c, d;
 };
 
 /* Types of the sizes that one instruction moves; they may alias any object. The largest is aligned,
- * or else compilers make two instructions of it. */
+ * because compilers would otherwise use two instructions. */
 struct __attribute__((may_alias)) weft_bytes1 {
     uint8_t value;
 };
@@ -33,7 +33,7 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
     uint64_t low, high;
 };
 
-#ifdef __CUDACC_RTC__ /* has the keyword without underscores alone */
+#ifdef __CUDACC_RTC__ /* only has the keyword without underscores */
 #define __asm__ asm
 #endif
 
@@ -45,11 +45,11 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
 #define WEFT_DEVICE static inline __attribute__((unused))
 #endif
 
-/* Whoever pretends a GPU on a host names the file that has the rest: WEFT_DEVICE_HOST. */
+/* An emulated GPU on a host defines the rest in a file that WEFT_DEVICE_HOST names. */
 #if defined(__CUDACC__) || defined(__NVPTX__)
 
-/* The architecture that is compiled for, as 10 times the number of its SM. Clang without CUDA is
- * told it. */
+/* The target architecture: 10 times its SM version. For clang without CUDA the caller defines it.
+ */
 #ifdef __CUDA_ARCH__
 #define WEFT_DEVICE_ARCH __CUDA_ARCH__
 #elif !defined(WEFT_DEVICE_ARCH)
@@ -59,12 +59,13 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
 #define WEFT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define WEFT_UNROLL              _Pragma("unroll")
 #define WEFT_ROLLED              _Pragma("unroll 1")
-/* The compiler forgets where a variable of 64 bits has its value from: what is made of it is
- * made here, and not ahead of a loop, where it would take registers for all of that loop. */
+/* Makes the compiler forget how a 64-bit variable was computed, so that it computes values derived
+ * from it here, not ahead of a loop, where they would take registers for the whole loop. */
 #define WEFT_FORGET(variable) __asm__ volatile("" : "+l"(variable))
 
-/* --- Loads and stores: weft_<instruction>_<order>_<scope>_<type> ---------------------------------
- * The scope is sys, or gpu for words that kernels of one GPU tell each other. */
+/* --- Loads and stores: weft_<instruction>_<order>_<scope>_<type> ------------------------------
+ *
+ * The scope is sys, or gpu for words that only kernels of one GPU share. */
 
 #define WEFT_PTX_LOAD(order, scope, bits, letter)                                                \
     WEFT_DEVICE uint##bits##_t weft_ld_##order##_##scope##_u##bits(const uint##bits##_t *word) { \
@@ -111,8 +112,8 @@ WEFT_DEVICE void weft_st_relaxed_sys_quad(struct weft_quad *quad, struct weft_qu
                      : "memory");
 }
 
-/* Accesses in no order, of what peers write or read: data behind a flag. They may be torn, unless
- * they are aligned and of 8 bytes or fewer. */
+/* Unordered accesses to data that peers write or read, protected by a flag. They may be torn unless
+ * they are aligned and at most 8 bytes. */
 #define WEFT_WEAK(bytes)                                                         \
     WEFT_DEVICE struct weft_bytes##bytes weft_ld_weak_bytes##bytes(              \
         const struct weft_bytes##bytes *from) {                                  \
@@ -129,9 +130,7 @@ WEFT_WEAK(8)
 WEFT_WEAK(16)
 #undef WEFT_WEAK
 
-/* --- Atomics: red has no result, atom's is the word before. Those that say so order nothing
- * -------
- */
+/* --- Atomics: red returns nothing, atom the old value. "relaxed" ones order nothing ----------- */
 
 #define WEFT_PTX_RED(name, order, operation, bits, letter)                                       \
     WEFT_DEVICE void weft_red_##name##_sys_u##bits(uint##bits##_t *word, uint##bits##_t value) { \
@@ -191,15 +190,14 @@ WEFT_PTX_CAS(cas_release, "release", 32, "r")
 #undef WEFT_PTX_CAS
 #undef WEFT_PTX_ATOMICS
 
-/* --- Order, time, the end ------------------------------------------------------------------------
- */
+/* --- Order, time, the end --------------------------------------------------------------------- */
 
 WEFT_DEVICE void weft_fence_sys(void) {
     __asm__ volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-/* Nothing behind it begins before the value is there, as when an atomic has come back. That a
- * branch sees to; the way that it does not take is no less right. */
+/* Delays the instructions after it until the value is there, for example until an atomic has
+ * returned. A branch on the value achieves that; both its paths are correct. */
 WEFT_DEVICE void weft_await_u64(uint64_t value) {
     if (WEFT_UNLIKELY(value == 0x5aa5c33c0ff0d22d))
         weft_fence_sys();
@@ -209,7 +207,7 @@ WEFT_DEVICE void weft_await_u32(uint32_t value) {
         weft_fence_sys();
 }
 
-/* A fence that acquires and does not release, and so waits for no store: where there is one. */
+/* A fence that only acquires, and so waits for no store; defined if the target has one. */
 #if WEFT_DEVICE_ARCH >= 900 && defined(__CUDACC_VER_MAJOR__) && !defined(__CUDA__)
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
 #define WEFT_FENCE_ACQUIRE
@@ -219,23 +217,23 @@ WEFT_DEVICE void weft_fence_acquire_sys(void) {
 #endif
 #endif
 
-/* Nanoseconds, in steps of up to 1 us. */
+/* Returns the time in nanoseconds, in steps of up to 1 us. */
 WEFT_DEVICE uint64_t weft_globaltimer(void) {
     uint64_t now;
     __asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
 
-/* Lets others have the processor: nothing to do for a GPU. */
+/* Yields the processor; a GPU has nothing to do. */
 WEFT_DEVICE void weft_spin_yield(void) {}
 
-/* Rests for so long, or up to twice as long; a millisecond at most. */
+/* Pauses for `ns` nanoseconds to twice as long; at most a millisecond. */
 WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
     __asm__ volatile("nanosleep.u32 %0;" ::"r"(ns));
 }
 
-/* A word for the threads of a warp that are here together, loaded by one of them: in memory of the
- * host each load goes over the bus, some tens a microsecond. */
+/* Loads a word once for the active threads of a warp. Each load from host memory uses the bus,
+ * which carries a few dozen a microsecond. */
 WEFT_DEVICE uint32_t weft_warp_ld_relaxed_sys_u32(const uint32_t *word) {
     uint32_t together, lane, last, value = 0;
     __asm__ volatile("activemask.b32 %0;" : "=r"(together));
@@ -254,11 +252,10 @@ WEFT_DEVICE void weft_trap(void) {
     __asm__ volatile("trap;");
 }
 
-/* --- The block -----------------------------------------------------------------------------------
- */
+/* --- The block -------------------------------------------------------------------------------- */
 
 #ifdef __CUDACC__
-/* An array of a block's own, in a kernel: as __shared__ type name[count]. */
+/* A shared array of the block, in a kernel: __shared__ type name[count]. */
 #define WEFT_SHARED(type, name, count) __shared__ type name[count]
 #define WEFT_SPECIAL(function, builtin, reg)     \
     WEFT_DEVICE uint32_t weft_##function(void) { \
@@ -294,7 +291,7 @@ WEFT_DEVICE void weft_block_sync(void) {
 #endif
 }
 
-/* The same; tells all threads whether one of them has brought anything but 0. */
+/* A block sync that returns non-zero in all threads if one passed non-zero. */
 WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 #ifdef __CUDACC__
     return (uint32_t)__syncthreads_or((int)mine);
@@ -309,8 +306,7 @@ WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 #endif
 }
 
-/* --- The warp: whole ones, or all of what a block's last warp has --------------------------------
- */
+/* --- The warp: all of its lanes that exist ---------------------------------------------------- */
 
 enum { WEFT_WARP_LANES = 32 };
 
@@ -320,12 +316,12 @@ WEFT_DEVICE uint32_t weft_lane(void) {
     return lane;
 }
 
-/* What each lane has done before is seen by all behind it. */
+/* After it all lanes see what each lane has done before. */
 WEFT_DEVICE void weft_warp_sync(void) {
     __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
 
-/* The same; tells all lanes whether one of them has brought anything but 0. */
+/* A warp sync that returns non-zero in all lanes if one passed non-zero. */
 WEFT_DEVICE uint32_t weft_warp_sync_any(uint32_t mine) {
     uint32_t any;
     __asm__ volatile("{ .reg .pred %%p1, %%p2; setp.ne.u32 %%p1, %1, 0;\n\t"
@@ -337,7 +333,7 @@ WEFT_DEVICE uint32_t weft_warp_sync_any(uint32_t mine) {
     return any;
 }
 
-/* The value of one lane, for all. No order of memory. */
+/* Returns the value of one lane to all lanes. It does not order memory. */
 WEFT_DEVICE uint32_t weft_warp_broadcast_u32(uint32_t value, uint32_t lane) {
     __asm__ volatile("shfl.sync.idx.b32 %0, %0, %1, 31, 0xffffffff;"
                      : "+r"(value)
@@ -346,17 +342,16 @@ WEFT_DEVICE uint32_t weft_warp_broadcast_u32(uint32_t value, uint32_t lane) {
     return value;
 }
 
-/* --- Dependent launches: nothing before sm_90, where kernels run one behind the other ------------
- */
+/* --- Dependent launches: no effect before sm_90, where kernels run one after the other -------- */
 
-/* Until the kernels that this one depends on have ended, and what they stored is seen. */
+/* Waits until the kernels on which this kernel depends have ended and their stores are visible. */
 WEFT_DEVICE void weft_dependency_wait(void) {
 #if WEFT_DEVICE_ARCH >= 900
     __asm__ volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/* Kernels that depend on this one may start when all of its blocks have come here, or ended. */
+/* Lets dependent kernels start when all blocks of this kernel have called it or ended. */
 WEFT_DEVICE void weft_dependency_trigger(void) {
 #if WEFT_DEVICE_ARCH >= 900
     __asm__ volatile("griddepcontrol.launch_dependents;" ::: "memory");

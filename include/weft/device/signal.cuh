@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words that members tell each other: plain ones, signals with the data before them, atomics; and
- * waiting for one's own. A word lies in the device heap, aligned, and `dest`, `sig` or `word` is
- * this member's address of it; m may be this member itself.
+/* Words that members send to each other (plain words, signals for the data before them, atomics),
+ * and waits for a member's own words. A word lies in the device heap and is aligned; `dest`, `sig`
+ * or `word` is this member's address of it. `m` may be this member itself.
  *
- * Who sees a signal by an acquiring wait or load sees all that its sender had stored before it
- * released it: the thread itself, and whom it had synchronised with by __syncthreads() or
- * __syncwarp(), wherever those stores went. */
+ * A thread that sees a signal by an acquiring wait or load sees everything that its sender had
+ * stored before it released the signal: the stores of the sending thread, and of the threads with
+ * which it had synchronised by __syncthreads() or __syncwarp(), wherever those stores went. */
 #ifndef WEFT_DEVICE_SIGNAL_CUH
 #define WEFT_DEVICE_SIGNAL_CUH
 
 #include "weft/device/copy.cuh"
 #include "weft/device/spin.cuh"
 
-/* --- Words ---------------------------------------------------------------------------------------
- */
+/* --- Words ------------------------------------------------------------------------------------ */
 
-/* weft_p32, weft_p64: stores; weft_g32, weft_g64: loads. One instruction, never torn, in no order;
- * they may be polled. */
+/* weft_p32, weft_p64: stores; weft_g32, weft_g64: loads. Each is one instruction, never torn and
+ * not ordered; the words may be polled. */
 #define WEFT_WORDS(bits)                                                                   \
     WEFT_DEVICE void weft_p##bits(const weft_device_team *t, uint##bits##_t *dest,         \
                                   uint##bits##_t value, int m) {                           \
@@ -32,12 +31,12 @@ WEFT_WORDS(32)
 WEFT_WORDS(64)
 #undef WEFT_WORDS
 
-/* --- Order ---------------------------------------------------------------------------------------
- */
+/* --- Order ------------------------------------------------------------------------------------ */
 
-/* What this thread has stored, and what it has seen of others' stores, is seen by whoever sees a
- * store that it makes behind the fence. Both are one instruction: a quiet says besides that its
- * stores have arrived. If all threads of a block fence for themselves, each warp waits. */
+/* A thread that sees a store which this thread makes after the fence also sees this thread's
+ * earlier stores, and the stores of others that this thread has seen. Fence and quiet are the same
+ * instruction; a quiet also promises that the stores have arrived. If every thread of a block
+ * fences, each warp waits. */
 WEFT_DEVICE void weft_fence(void) {
     weft_fence_sys();
 }
@@ -45,8 +44,9 @@ WEFT_DEVICE void weft_quiet(void) {
     weft_fence_sys();
 }
 
-/* The same for all stores of a block, by all of its threads: they meet, one of them fences, and
- * they meet again. Relaxed signals behind it are the block's first thread's to give. */
+/* As weft_fence and weft_quiet, for all stores of a block; called by all of its threads: they sync,
+ * one of them fences, and they sync again. Afterwards the block's first thread may give relaxed
+ * signals. */
 WEFT_DEVICE void weft_fence_b(void) {
     weft_block_sync();
     if (weft_scope_first(WEFT_SCOPE_b))
@@ -57,10 +57,9 @@ WEFT_DEVICE void weft_quiet_b(void) {
     weft_fence_b();
 }
 
-/* --- Signals -------------------------------------------------------------------------------------
- */
+/* --- Signals ---------------------------------------------------------------------------------- */
 
-/* Sets member m's signal, or adds to it: a release. */
+/* Set member m's signal, or add to it, with release order. */
 WEFT_DEVICE void weft_signal(const weft_device_team *t, uint64_t *sig, uint64_t value, int m) {
     WEFT_CHECK_WORD(t, sig, m);
     weft_st_release_sys_u64((uint64_t *)weft_at(t, sig, m), value);
@@ -70,7 +69,8 @@ WEFT_DEVICE void weft_signal_add(const weft_device_team *t, uint64_t *sig, uint6
     weft_red_add_sys_u64((uint64_t *)weft_at(t, sig, m), value);
 }
 
-/* Sets it in no order: behind a weft_fence of this thread, or where it is all there is to say. */
+/* Sets it without order: for use after a weft_fence of this thread, or if no data belongs to the
+ * signal. */
 WEFT_DEVICE void weft_signal_relaxed(const weft_device_team *t, uint64_t *sig, uint64_t value,
                                      int m) {
     WEFT_CHECK_WORD(t, sig, m);
@@ -87,8 +87,8 @@ WEFT_DEVICE void weft_signal_by(const weft_device_team *t, uint64_t *sig, uint64
         weft_signal(t, sig, value, m);
 }
 
-/* A put, and behind it the signal, by one thread when the group has met; so when it returns all
- * threads have loaded from `source`. An empty put signals all the same. */
+/* A put followed by the signal. One thread signals after the group has synced, so when the call
+ * returns all threads have loaded from `source`. An empty put signals, too. */
 WEFT_DEVICE void weft_put_signal_t(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
     WEFT_CHECK_OBJECT(t, dest, bytes, m);
@@ -118,12 +118,12 @@ WEFT_DEVICE void weft_put_signal_b(const weft_device_team *t, void *dest, const 
         weft_signal_by(t, sig, value, op, m);
 }
 
-/* A word, and behind it the signal: whoever sees the signal sees the word, but of what this thread
- * has stored before no more than without it. That is why it is soon told: it waits for the word's
- * own way there and back, by an exchange, where a release waits until the processor has nothing
- * under way with any peer or with the host (0.97 us and 1.63 on H100s). PTX has no order of that
- * kind. It holds as a word has one place, in m's memory: what an exchange has put there is found by
- * all loads that come there behind it. Where links have no atomics it is a put and a release. */
+/* A word followed by a signal: a thread that sees the signal also sees the word, but not this
+ * thread's earlier stores. This makes it fast. It only waits for the word's own round trip, by an
+ * exchange, whereas a release waits until the processor has no store under way to any peer or to
+ * the host (0.97 us and 1.63 us on H100s). PTX does not guarantee this order. It holds because a
+ * word has one place, in m's memory: every load that reaches this place after the exchange finds
+ * its value. If the links have no atomics, it is a put and a release. */
 #define WEFT_WORD_SIGNAL(bits)                                                                   \
     WEFT_DEVICE void weft_p##bits##_signal(const weft_device_team *t, uint##bits##_t *dest,      \
                                            uint##bits##_t value, uint64_t *sig, uint64_t signal, \
@@ -147,20 +147,20 @@ WEFT_WORD_SIGNAL(32)
 WEFT_WORD_SIGNAL(64)
 #undef WEFT_WORD_SIGNAL
 
-/* --- Own signals ---------------------------------------------------------------------------------
- */
+/* --- Own signals ------------------------------------------------------------------------------ */
 
-/* What has come so far: an acquire. */
+/* Returns the current value of this member's signal, with acquire order. */
 WEFT_DEVICE uint64_t weft_signal_fetch(const weft_device_team *t, const uint64_t *sig) {
     WEFT_CHECK_OWN_WORD(t, sig);
     (void)t;
     return weft_ld_acquire_sys_u64(sig);
 }
 
-/* weft_test_until, weft_test_until32: whether the word compares with the value (WEFT_CMP_*), now.
- * weft_wait_until, weft_wait_until32: waits for that. 1: it does. 0: the job is over, and the
- * kernel is to return. By any threads, each for itself. What came before the signal is seen behind;
- * but for weft_wait_until_relaxed and weft_test_until_relaxed, which see the word alone. */
+/* weft_test_until, weft_test_until32: return 1 if the word compares with the value (WEFT_CMP_*)
+ * now. weft_wait_until, weft_wait_until32: wait until it does, and return 1; they return 0 if the
+ * job is over, and the kernel must then return. Any threads may call them, each for itself. Data
+ * stored before the signal is visible afterwards, except with weft_wait_until_relaxed and
+ * weft_test_until_relaxed, which only order the word. */
 #define WEFT_WAITS(name, bits, order)                                                            \
     WEFT_DEVICE int weft_test_until##name(const weft_device_team *t, const uint##bits##_t *sig,  \
                                           int cmp, uint##bits##_t value) {                       \
@@ -198,7 +198,7 @@ WEFT_DEVICE int weft_wait_eq(const weft_device_team *t, const uint64_t *sig, uin
     return weft_wait_until(t, sig, WEFT_CMP_EQ, value);
 }
 
-/* The same for so many nanoseconds, or somewhat longer. -1: they are over. */
+/* Waits at most `ns` nanoseconds, or somewhat longer. Returns -1 if they have passed. */
 WEFT_DEVICE int weft_wait_until_ns(const weft_device_team *t, const uint64_t *sig, int cmp,
                                    uint64_t value, uint64_t ns) {
     WEFT_CHECK_OWN_WORD(t, sig);
@@ -240,14 +240,14 @@ WEFT_DEVICE int weft_wait_ge_b(const weft_device_team *t, const uint64_t *sig, u
     return weft_wait_until_b(t, sig, WEFT_CMP_GE, value);
 }
 
-/* --- Atomics -------------------------------------------------------------------------------------
- */
+/* --- Atomics ---------------------------------------------------------------------------------- */
 
 /* weft_atomic_{fetch,set,swap,compare_swap,fetch_add,add,fetch_and,and,fetch_or,or,fetch_xor,xor}
- * of 32 and 64 bits, on member m's word. Those with a result give the word before. They order
- * nothing, as those of OpenSHMEM: a weft_fence in front of one makes it a release of this thread's
- * stores, and one behind it makes it an acquire. Where t->flags lacks WEFT_DEVICE_ATOMICS a link
- * has none: then only on words that PEs of their own GPU alone change. */
+ * for 32 and 64 bits, on member m's word. Those with a result return the word's old value. Like
+ * OpenSHMEM's atomics they order nothing: a weft_fence before an atomic makes it a release of this
+ * thread's stores, and a weft_fence after it makes it an acquire. If t->flags lacks
+ * WEFT_DEVICE_ATOMICS, a link between members has no atomics. Then use them only on words that PEs
+ * change from the word's own GPU. */
 #define WEFT_ATOMIC_FETCHING(name, instruction, bits)                                       \
     WEFT_DEVICE uint##bits##_t weft_atomic_##name##bits(                                    \
         const weft_device_team *t, uint##bits##_t *word, uint##bits##_t value, int m) {     \

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits, and the end of the job. A kernel that waits looks at its word as often as it can for 20
- * us, and then with rests that others can use. Every millisecond one thread of a warp looks at the
- * abort word, which lies in the host's memory: when all threads did, every 20 us, the looks of
- * 16,384 threads took 500 us, which a peer then waited for, and so looked, too. */
+/* Waits, and the end of the job. A waiting kernel polls its word as often as it can for 20 us, and
+ * then with pauses, so that others can use the processor. Every millisecond one thread of each warp
+ * reads the abort word, which lies in host memory. When every thread read it every 20 us, the reads
+ * of 16,384 threads took 500 us; a peer had to wait for that, and so read it as well. */
 #ifndef WEFT_DEVICE_SPIN_CUH
 #define WEFT_DEVICE_SPIN_CUH
 
 #include "weft/device/ptx.cuh"
 #include "weft/device/team.cuh"
 
-/* One wait; zero at the start. */
+/* The state of one wait; zero at the start. */
 struct weft_spin {
     uint32_t turns;
-    uint32_t rest_ns; /* between two turns; 0 at the start, unless the wait is to rest at once */
+    uint32_t rest_ns; /* pause between two turns; 0 at the start, unless the wait is to pause at
+                       * once */
     uint64_t began, looked; /* ns; 0 while the wait is short */
 };
 
 enum {
-    WEFT_SPIN_LOOKS = 4,  /* of a turn */
-    WEFT_SPIN_TURNS = 16, /* between two looks at the clock */
+    WEFT_SPIN_LOOKS = 4,  /* polls in a turn */
+    WEFT_SPIN_TURNS = 16, /* turns between two reads of the clock */
     WEFT_SPIN_LONG_NS = 20000,
     WEFT_SPIN_REST_NS = 100,
     WEFT_SPIN_LOOK_NS = 1000000,
@@ -29,10 +30,10 @@ WEFT_DEVICE struct weft_gpu_abort weft_abort_of(const weft_device_team *t) {
     return abort;
 }
 
-/* A wait looks at its word by weft_poll_<order>, and weft_polled_<order> behind it makes its last
- * look what the order says. With a fence that acquires alone looks are relaxed, as each that
- * acquires empties the cache, and the loads behind the wait have to wait for that: up to 0.08 us of
- * a put-with-signal. Elsewhere each look acquires. */
+/* A wait polls its word with weft_poll_<order>, and weft_polled_<order> after it gives the last
+ * poll its order. Where a fence exists that only acquires, polls are relaxed: each acquiring load
+ * empties the cache, and the loads after the wait would have to wait for that, up to 0.08 us of a
+ * put-with-signal. Elsewhere each poll acquires. */
 #ifdef WEFT_FENCE_ACQUIRE
 #define WEFT_POLL_ACQUIRE relaxed
 WEFT_DEVICE void weft_polled_acquire(void) {
@@ -57,7 +58,7 @@ WEFT_POLL(relaxed, relaxed)
 #undef WEFT_POLL_BY
 #undef WEFT_POLL_ACQUIRE
 
-/* 1 if the word compares: the wait is over. */
+/* Returns 1 if the word compares with the value. */
 #define WEFT_COMPARES(suffix, T)                                       \
     WEFT_DEVICE int weft_compares_##suffix(int cmp, T word, T value) { \
         return cmp == WEFT_CMP_EQ   ? word == value                    \
@@ -72,8 +73,8 @@ WEFT_COMPARES(u64, uint64_t)
 WEFT_COMPARES(i64, int64_t)
 #undef WEFT_COMPARES
 
-/* A turn's looks at a word, one right behind the other: 1 as soon as one compares. What a wait does
- * besides comes between turns, and not between two looks. */
+/* The polls of one turn, one directly after the other: returns 1 as soon as one compares. A wait's
+ * other work is done between turns, not between two polls. */
 #define WEFT_LOOKS(order, bits)                                                       \
     WEFT_DEVICE int weft_looks_##order##_u##bits(const uint##bits##_t *word, int cmp, \
                                                  uint##bits##_t value) {              \
@@ -89,7 +90,7 @@ WEFT_LOOKS(relaxed, 32)
 WEFT_LOOKS(relaxed, 64)
 #undef WEFT_LOOKS
 
-/* 1 if the job is over. Then the kernel is to return without what it waited for. */
+/* Returns 1 if the job is over. The kernel must then return without the data that it waited for. */
 WEFT_DEVICE int weft_spin_over(struct weft_gpu_abort abort) {
     if (!abort.word || weft_warp_ld_relaxed_sys_u32(abort.word) == 0)
         return 0;
@@ -97,7 +98,8 @@ WEFT_DEVICE int weft_spin_over(struct weft_gpu_abort abort) {
     return 1;
 }
 
-/* A turn of a wait that has not ended; 0 when the kernel is to give up. */
+/* One turn of an unfinished wait: pauses, and checks the clock and the abort word if they are due.
+ * Returns 0 if the kernel must give up. */
 WEFT_DEVICE int weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) {
     if (spin->rest_ns | abort.rest_ns)
         weft_nanosleep(abort.rest_ns ? abort.rest_ns : spin->rest_ns);
@@ -115,21 +117,21 @@ WEFT_DEVICE int weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) {
     return !weft_spin_over(abort);
 }
 
-/* The duration of the wait, but for its first turns, as of the last look at the abort word. */
+/* Returns the duration of the wait without its first turns, as of the last read of the abort word.
+ */
 WEFT_DEVICE uint64_t weft_spin_ns(const struct weft_spin *spin) {
     return spin->looked - spin->began;
 }
 
-/* --- The end of the job --------------------------------------------------------------------------
- */
+/* --- The end of the job ----------------------------------------------------------------------- */
 
-/* 1 if the job is over: what peers owe will not come, and the kernel is to return. A load from the
- * host's memory, of 1 to 2 us: waits look by themselves. */
+/* Returns 1 if the job is over: no data will arrive from peers, and the kernel must return. It
+ * loads from host memory, which takes 1 to 2 us; waits do it by themselves. */
 WEFT_DEVICE int weft_job_over(const weft_device_team *t) {
     return weft_spin_over(weft_abort_of(t));
 }
 
-/* Tells the host, which then ends the job of all PEs. */
+/* Reports a fault to the host, which then ends the job of all PEs. */
 WEFT_DEVICE void weft_device_tell_fault(const weft_device_team *t, uint32_t fault,
                                         uint32_t detail) {
     if (!t->gave_up)
@@ -138,12 +140,14 @@ WEFT_DEVICE void weft_device_tell_fault(const weft_device_team *t, uint32_t faul
     weft_st_release_sys_u32(&t->gave_up[WEFT_DEVICE_FAULT], fault);
 }
 
-/* Whose words lie where the handle's do. It is loaded beside other words. */
+/* Returns the generation of the words at the handle's place. It is loaded together with other
+ * words. */
 WEFT_DEVICE uint32_t weft_device_generation(const weft_device_team *t) {
     return weft_ld_relaxed_sys_u32(&weft_device_head_of(t, t->me)->generation);
 }
 
-/* 0 where the handle has been freed, as in a graph that outlives it. Ends the job then. */
+/* Returns 1 if the handle is valid. If it has been freed, as in a graph that outlives it, ends the
+ * job and returns 0. */
 WEFT_DEVICE int weft_device_check_generation(const weft_device_team *t, uint32_t found) {
     if (found == t->generation)
         return 1;
@@ -151,8 +155,8 @@ WEFT_DEVICE int weft_device_check_generation(const weft_device_team *t, uint32_t
     return 0;
 }
 
-/* Ends the job with a status, as shmem_global_exit(). It returns, since the host does that, within
- * some milliseconds: the kernel is to return as well. */
+/* Ends the job with a status, as shmem_global_exit() does. It returns, since the host ends the job,
+ * within some milliseconds; the kernel must then return as well. */
 WEFT_DEVICE void weft_abort(const weft_device_team *t, int status) {
     weft_device_tell_fault(t, WEFT_DEVICE_FAULT_ABORT, (uint32_t)status);
 }

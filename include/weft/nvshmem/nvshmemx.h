@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program for NVSHMEM includes, where this folder is on the compiler's path. */
+/* The header that a program for NVSHMEM includes; put this folder on the compiler's path. */
 #ifndef WEFT_NVSHMEM_NVSHMEMX_H
 #define WEFT_NVSHMEM_NVSHMEMX_H
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics by NVSHMEM's names, on words of 4 and 8 bytes. They need links that have atomics, as
- * NVLink has: the flag WEFT_DEVICE_ATOMICS of the state's world. */
+/* Atomics by NVSHMEM's names, on words of 4 and 8 bytes. The links must have atomics, as NVLink
+ * has: see the flag WEFT_DEVICE_ATOMICS of the state's world. */
 #ifndef WEFT_NVSHMEM_ATOMIC_CUH
 #define WEFT_NVSHMEM_ATOMIC_CUH
 
 #include "weft/nvshmem/device/state.cuh"
 
-/* --- Words of either size, as bits: `bytes` is a constant ----------------------------------------
- */
+/* --- Words of either size, as bits: `bytes` is a compile-time constant ------------------------ */
 
 #define WEFT_NVSHMEM_FETCHING(name)                                                                \
     WEFT_DEVICE uint64_t weft_nvshmem_##name(void *dest, size_t bytes, uint64_t value, int pe) {   \
@@ -51,7 +50,7 @@ WEFT_DEVICE uint64_t weft_nvshmem_compare_swap(void *dest, size_t bytes, uint64_
 
 /* --- Names ------------------------------------------------------------------------------------ */
 
-/* Of the extended types, which have floating point. */
+/* Atomics of the extended types, which include floating point. */
 #define WEFT_NVSHMEM_ATOMICS(N, T, _)                                                           \
     WEFT_DEVICE T nvshmem_##N##_atomic_fetch(const T *source, int pe) {                         \
         T value;                                                                                \

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives by NVSHMEM's names. In kernels members put to each other and meet behind it, and a
- * member reduces its part of the elements for all, in the order of members: results have the same
- * bits everywhere, and dest may be source. They return 0, or -1 where this PE has no such team or
- * the job is over. */
+/* Collectives by NVSHMEM's names. In kernels the members put data to each other and then
+ * synchronise. In a reduction each member reduces its part of the elements for all members, in
+ * member order: results have the same bits everywhere, and dest may be source. Functions return 0,
+ * or -1 if this PE has no such team or the job is over. */
 #ifndef WEFT_NVSHMEM_COLLECTIVE_CUH
 #define WEFT_NVSHMEM_COLLECTIVE_CUH
 
 #include "weft/nvshmem/device/copy.cuh"
 #include "weft/nvshmem/device/team.cuh"
 
-/* --- Movements by kernels ------------------------------------------------------------------------
- */
+/* --- Data movement by kernels ----------------------------------------------------------------- */
 
 #ifdef WEFT_NVSHMEM_KERNEL
 
@@ -63,17 +62,17 @@ WEFT_DEVICE int weft_nvshmem_alltoall(nvshmem_team_t team, void *dest, const voi
 
 #endif
 
-/* --- Their names: nvshmem_int_broadcast, nvshmem_broadcastmem, nvshmemx_int_broadcast_warp ...
- * ---- */
+/* --- Names: nvshmem_int_broadcast, nvshmem_broadcastmem, nvshmemx_int_broadcast_warp ... ------ */
 
-/* What a thread of a kernel does, and what the host does. */
+/* Selects the code for a thread of a kernel, or for the host. */
 #if WEFT_NVSHMEM_ON_GPU
 #define WEFT_NVSHMEM_EITHER(on_gpu, on_host) on_gpu
 #else
 #define WEFT_NVSHMEM_EITHER(on_gpu, on_host) on_host
 #endif
 
-/* `before` and `behind` stand around the name of the movement; elements have `size` bytes. */
+/* `before` and `behind` are the parts of the name before and after the operation; elements have
+ * `size` bytes. */
 #define WEFT_NVSHMEM_MOVES(before, behind, T, size)                                            \
     WEFT_NVSHMEM_BOTH int nvshmem_##before##broadcast##behind(                                 \
         nvshmem_team_t team, T *dest, const T *source, size_t nelems, int root) {              \
@@ -124,8 +123,7 @@ WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_MOVES_OF, _)
 #undef WEFT_NVSHMEM_MOVES
 #endif
 
-/* --- Reductions ----------------------------------------------------------------------------------
- */
+/* --- Reductions ------------------------------------------------------------------------------- */
 
 #define WEFT_NVSHMEM_SUM(a, b)  ((a) + (b))
 #define WEFT_NVSHMEM_PROD(a, b) ((a) * (b))
@@ -137,13 +135,14 @@ WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_MOVES_OF, _)
 
 #ifdef WEFT_NVSHMEM_KERNEL
 
-/* A member reduces elements in the order of members; A is the type that is computed in.
+/* A member reduces elements in member order; A is the type of the computation.
  *
- * A reduction: a member owns the elements from its number on, as many apart as there are members.
- * It alone reads them at all members, and writes them there: so dest may be source.
+ * Reduction: a member owns every n-th element, beginning with its own number, for n members. It
+ * alone reads these elements at all members, and writes the results there; so dest may be source.
  *
- * A reduction with scatter: a member reads its block of nreduce elements at all members. Where dest
- * is source the result lies in that block, which no other member reads, until all have met. */
+ * Reduction with scatter: a member reads its block of nreduce elements at all members. If dest is
+ * source, the result is stored in that block, which no other member reads, before all have
+ * synchronised. */
 #define WEFT_NVSHMEM_REDUCTION(N, T, A, op, OP)                                                 \
     WEFT_DEVICE T weft_nvshmem_##N##_##op##_at(const weft_device_team *t, const T *source) {    \
         A sum = (A)weft_nvshmem_##N##_at(t, source, 0);                                         \
@@ -185,7 +184,7 @@ WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_MOVES_OF, _)
         return error;                                                                           \
     }
 
-/* An element of a member. */
+/* Loads an element from a member. */
 #define WEFT_NVSHMEM_ELEMENT(N, T, _)                                                        \
     WEFT_DEVICE T weft_nvshmem_##N##_at(const weft_device_team *t, const T *source, int m) { \
         T value;                                                                             \
@@ -242,7 +241,7 @@ SHMEM_BITWISE_TYPES(WEFT_NVSHMEM_BITWISE, _)
 #undef WEFT_NVSHMEM_BITWISE
 #undef WEFT_NVSHMEM_REDUCE
 
-/* Of 16-bit floating point, in kernels alone: computed in float, rounded once. */
+/* Reductions of 16-bit floating point, in kernels only: computed in float, rounded once. */
 #ifdef WEFT_NVSHMEM_KERNEL
 #define WEFT_NVSHMEM_HALF(N, T, op, OP)                                                        \
     WEFT_NVSHMEM_REDUCE_ON_GPU(N, T, float, op, OP)                                            \
@@ -263,8 +262,8 @@ WEFT_NVSHMEM_HALVES(WEFT_NVSHMEM_ARITHMETIC, _)
 #undef WEFT_NVSHMEM_SCATTER_BY_ONE
 #endif
 
-/* The largest x of all members, with the y that stands beside it: of equal ones the first member's.
- * For a block; an element is two words, which its owner alone reads and writes. */
+/* Finds the largest x of all members, together with its y; among equal ones, the first member's.
+ * For a block. An element is two words, which only its owner reads and writes. */
 #ifdef __CUDACC__
 WEFT_DEVICE double2 weft_nvshmem_maxloc_at(const weft_device_team *t, const double2 *source) {
     double2 best = {0, 0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts and gets by NVSHMEM's names, by a thread of a kernel, a warp or a block, or by the host.
+/* Puts and gets by NVSHMEM's names, by a thread, warp or block of a kernel, or by the host.
  *
- * Those of a warp or block meet at both ends: what its threads have stored before is sent, and any
- * of them may give a signal behind. What is not blocking (_nbi) in NVSHMEM is here what is. */
+ * Calls by a warp or block sync at both ends: earlier stores of its threads are sent, and any of
+ * its threads may give a signal afterwards. The _nbi calls, which do not block in NVSHMEM, are the
+ * same as the blocking ones here. */
 #ifndef WEFT_NVSHMEM_COPY_CUH
 #define WEFT_NVSHMEM_COPY_CUH
 
@@ -27,7 +28,7 @@ WEFT_NVSHMEM_BOTH void weft_nvshmem_get(void *dest, const void *source, size_t b
 }
 
 #ifdef WEFT_NVSHMEM_KERNEL
-/* One element anywhere, as bits: words of 4 and 8 bytes are never torn, and may be polled. */
+/* One element in any memory, as bits: words of 4 and 8 bytes are never torn, and may be polled. */
 WEFT_DEVICE uint64_t weft_nvshmem_load(const void *from, size_t bytes) {
     return bytes == 8   ? weft_ld_relaxed_sys_u64((const uint64_t *)from)
            : bytes == 4 ? weft_ld_relaxed_sys_u32((const uint32_t *)from)
@@ -95,14 +96,13 @@ WEFT_NVSHMEM_GROUP_COPIES(block, b)
 WEFT_NVSHMEM_RMA_TYPES(WEFT_NVSHMEM_ELEMENTS, _)
 #undef WEFT_NVSHMEM_ELEMENTS
 
-/* --- Arrays: of bytes, of a type's elements, of elements of so many bits ------------------------
- */
+/* --- Arrays of bytes, of elements of a type, and of elements of a number of bits -------------- */
 
 #define WEFT_NVSHMEM_COPY(HOW, name, T, size, made)                  \
     HOW void name(T *dest, const T *source, size_t nelems, int pe) { \
         made(dest, source, nelems *(size), pe);                      \
     }
-/* `put` and `get` are names that others begin with: int_put, of nvshmem_int_put_nbi. */
+/* `put` and `get` are the beginnings of names: int_put of nvshmem_int_put_nbi. */
 #define WEFT_NVSHMEM_COPIES_BY_ONE(put, get, T, size)                                    \
     WEFT_NVSHMEM_COPY(WEFT_NVSHMEM_BOTH, nvshmem_##put, T, size, weft_nvshmem_put)       \
     WEFT_NVSHMEM_COPY(WEFT_NVSHMEM_BOTH, nvshmem_##get, T, size, weft_nvshmem_get)       \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVSHMEM's numbers, which are in kernels that others have compiled, and Weft's of the same
- * meaning.
- */
+/* NVSHMEM's constants, which are compiled into kernels that we did not build, and their Weft
+ * equivalents. */
 #ifndef WEFT_NVSHMEM_NUMBER_CUH
 #define WEFT_NVSHMEM_NUMBER_CUH
 
@@ -17,7 +16,7 @@ enum {
 };
 enum { NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10 };
 
-/* NVSHMEM's comparison as Weft's, which is OpenSHMEM's; 0 for what is none. */
+/* Converts NVSHMEM's comparison to Weft's, which is OpenSHMEM's; returns 0 for an invalid one. */
 WEFT_ADDR int weft_nvshmem_cmp(int cmp) {
     return cmp == NVSHMEM_CMP_EQ   ? WEFT_CMP_EQ
            : cmp == NVSHMEM_CMP_NE ? WEFT_CMP_NE
@@ -28,7 +27,7 @@ WEFT_ADDR int weft_nvshmem_cmp(int cmp) {
                                    : 0;
 }
 
-/* The same of what a signal does to its word. */
+/* Converts a signal operation in the same way. */
 WEFT_ADDR int weft_nvshmem_signal_op(int op) {
     return op == NVSHMEM_SIGNAL_SET   ? WEFT_SIGNAL_SET
            : op == NVSHMEM_SIGNAL_ADD ? WEFT_SIGNAL_ADD

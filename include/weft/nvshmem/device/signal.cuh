@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals by NVSHMEM's names: alone, and behind a put. */
+/* Signals by NVSHMEM's names: alone, and after a put. */
 #ifndef WEFT_NVSHMEM_SIGNAL_CUH
 #define WEFT_NVSHMEM_SIGNAL_CUH
 
@@ -13,14 +13,13 @@ WEFT_DEVICE uint64_t nvshmem_signal_fetch(uint64_t *sig_addr) {
     return weft_signal_fetch(WEFT_NVSHMEM_WORLD, sig_addr);
 }
 
-/* The value that was found; any, when the job is over. */
+/* Returns the value that satisfied the comparison, or any value if the job is over. */
 WEFT_DEVICE uint64_t nvshmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) {
     weft_wait_until(WEFT_NVSHMEM_WORLD, sig_addr, weft_nvshmem_cmp(cmp), cmp_value);
     return weft_signal_fetch(WEFT_NVSHMEM_WORLD, sig_addr);
 }
 
-/* --- Behind a put: of a warp or block all meet at both ends --------------------------------------
- */
+/* --- Signals after a put: a warp or block syncs at both ends ---------------------------------- */
 
 WEFT_DEVICE void weft_nvshmem_put_signal_t(void *dest, const void *source, size_t bytes,
                                            uint64_t *sig_addr, uint64_t signal, int sig_op,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVSHMEM's types, and the state of a translation unit: what its kernels know of the job. */
+/* NVSHMEM's types, and the state of a translation unit: its kernels' view of the job. */
 #ifndef WEFT_NVSHMEM_STATE_CUH
 #define WEFT_NVSHMEM_STATE_CUH
 
-/* Who compiles: for kernels, for the host, or for both. WEFT_DEVICE_HOST: the kernels are for
- * whoever pretends a GPU. */
+/* The target of the compilation: kernels, the host, or both. WEFT_DEVICE_HOST: kernels for an
+ * emulated GPU. */
 #if defined(__CUDACC__) || defined(__NVPTX__) || defined(WEFT_DEVICE_HOST)
 #define WEFT_NVSHMEM_KERNEL
 #endif
@@ -12,7 +12,7 @@
 #define WEFT_NVSHMEM_HOST
 #endif
 
-/* Whether what is compiled now will run on a GPU. */
+/* 1 if the code being compiled runs on a GPU. */
 #if defined(__CUDA_ARCH__) || !defined(WEFT_NVSHMEM_HOST)
 #define WEFT_NVSHMEM_ON_GPU 1
 #else
@@ -20,7 +20,7 @@
 #endif
 
 #ifdef WEFT_NVSHMEM_HOST
-#include <assert.h> /* programs for NVSHMEM expect it of its headers */
+#include <assert.h> /* programs for NVSHMEM expect its headers to include it */
 #include <shmem.h>
 #include <shmemx.h>
 #endif
@@ -37,7 +37,7 @@
 #endif
 #endif
 
-/* How a name is defined that kernels have, and the host. */
+/* Defines a function for kernels and for the host. */
 #if defined(__CUDACC__) && defined(WEFT_NVSHMEM_HOST)
 #define WEFT_NVSHMEM_BOTH static __host__ __device__ __forceinline__
 #elif defined(WEFT_NVSHMEM_KERNEL)
@@ -58,8 +58,8 @@ enum {
     WEFT_NVSHMEM_TEAMS = 64,
 };
 
-/* NVSHMEM's types of RMA: those of the standard but long double, which GPUs do not have, and what
- * CUDA's headers have of 16 bits. */
+/* NVSHMEM's RMA types: the standard's except long double, which GPUs do not have, and the 16-bit
+ * types of CUDA's headers. */
 #ifdef WEFT_NVSHMEM_HAS_CUDA
 #define WEFT_NVSHMEM_HALVES(X, A) X(half, half, A) X(bfloat16, __nv_bfloat16, A)
 #else
@@ -71,8 +71,8 @@ enum {
 
 /* --- State ------------------------------------------------------------------------------------ */
 
-/* teams[handle] is a team's struct in this GPU's memory, or NULL; WORLD's lies here as well, where
- * kernels read it without a load from memory. */
+/* teams[handle] is a team's struct in this GPU's memory, or NULL. WORLD's struct is a copy in the
+ * state, which kernels read without a load from memory. */
 struct weft_nvshmem_state {
     struct weft_device_team world;
     const struct weft_device_team *const *teams;
@@ -80,7 +80,7 @@ struct weft_nvshmem_state {
 
 #ifdef WEFT_NVSHMEM_KERNEL
 
-/* Before the host has filled it there is no PE: nvshmem_my_pe() is -1, nvshmem_n_pes() 0. */
+/* Before the host fills the state there is no PE: nvshmem_my_pe() is -1, nvshmem_n_pes() 0. */
 #define WEFT_NVSHMEM_EMPTY \
     { {0, 0, -1, 0, 0, 0, 0, NULL, 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0, {0}}, NULL }
 #ifdef __CUDACC_RTC__
@@ -98,7 +98,7 @@ __attribute__((weak, visibility("default"))) struct weft_nvshmem_state weft_nvsh
 
 #define WEFT_NVSHMEM_WORLD ((const weft_device_team *)&weft_nvshmem_state.world)
 
-/* NULL where this PE has no such team. */
+/* Returns NULL if this PE has no such team. */
 WEFT_DEVICE const weft_device_team *weft_nvshmem_team(nvshmem_team_t team) {
     if (team == NVSHMEM_TEAM_WORLD)
         return WEFT_NVSHMEM_WORLD;
@@ -109,8 +109,7 @@ WEFT_DEVICE const weft_device_team *weft_nvshmem_team(nvshmem_team_t team) {
 
 #endif
 
-/* --- Bits of words: `bytes` is 1, 2, 4 or 8, a constant -----------------------------------------
- */
+/* --- Bits of words: `bytes` is 1, 2, 4 or 8, a compile-time constant -------------------------- */
 
 #ifdef WEFT_NVSHMEM_KERNEL
 WEFT_DEVICE uint64_t weft_nvshmem_bits(const void *value, size_t bytes) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is there, order, and meetings, by NVSHMEM's names, in kernels and on the host. */
+/* PE numbers, ordering and barriers, by NVSHMEM's names, in kernels and on the host. */
 #ifndef WEFT_NVSHMEM_TEAM_CUH
 #define WEFT_NVSHMEM_TEAM_CUH
 
@@ -26,7 +26,7 @@ WEFT_NVSHMEM_BOTH int nvshmem_n_pes(void) {
 #endif
 }
 
-/* -1 where this PE has no such team. */
+/* Returns -1 if this PE has no such team. */
 WEFT_NVSHMEM_BOTH int nvshmem_team_my_pe(nvshmem_team_t team) {
 #if WEFT_NVSHMEM_ON_GPU
     const weft_device_team *t = weft_nvshmem_team(team);
@@ -46,7 +46,7 @@ WEFT_NVSHMEM_BOTH int nvshmem_team_n_pes(nvshmem_team_t team) {
 }
 
 #ifdef WEFT_NVSHMEM_KERNEL
-/* Teams know each other's members by where their memory lies. */
+/* Finds the member of dest_team whose memory has the same address. */
 WEFT_DEVICE int weft_nvshmem_translate(nvshmem_team_t src_team, int src_pe,
                                        nvshmem_team_t dest_team) {
     const weft_device_team *from = weft_nvshmem_team(src_team), *to = weft_nvshmem_team(dest_team);
@@ -70,7 +70,8 @@ WEFT_NVSHMEM_BOTH int nvshmem_team_translate_pe(nvshmem_team_t src_team, int src
 #endif
 }
 
-/* Where kernels find pe's copy of a symmetric object by load and store; NULL for what is none. */
+/* Returns the address at which kernels can load and store pe's copy of a symmetric object, or NULL
+ * if there is none. */
 WEFT_NVSHMEM_BOTH void *nvshmem_ptr(const void *dest, int pe) {
 #if WEFT_NVSHMEM_ON_GPU
     const weft_device_team *t = WEFT_NVSHMEM_WORLD;
@@ -82,7 +83,7 @@ WEFT_NVSHMEM_BOTH void *nvshmem_ptr(const void *dest, int pe) {
 #endif
 }
 
-/* There is no multicast memory: programs that find NULL go another way. */
+/* Always NULL: Weft has no multicast memory. Programs then use another way. */
 WEFT_NVSHMEM_BOTH void *nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr) {
     (void)team, (void)ptr;
     return NULL;
@@ -106,13 +107,12 @@ WEFT_NVSHMEM_BOTH void nvshmem_quiet(void) {
 #endif
 }
 
-/* --- Meetings of kernels: a thread, warp or block of each member, all on channel 0
- * ---------------- */
+/* --- Barriers in kernels: a thread, warp or block of each member, all on channel 0 ------------ */
 
 #ifdef WEFT_NVSHMEM_KERNEL
 
-/* A barrier of a team: what its members have stored before, all see behind it. NVSHMEM's sync is
- * the same. 0, or -1 where this PE has no such team or the job is over. */
+/* A barrier of a team: after it all members see what each member stored before. NVSHMEM's sync is
+ * the same. Returns 0, or -1 if this PE has no such team or the job is over. */
 WEFT_DEVICE int weft_nvshmem_meet(nvshmem_team_t team, enum weft_scope scope) {
     const weft_device_team *t = weft_nvshmem_team(team);
     if (!t)
@@ -145,8 +145,7 @@ WEFT_NVSHMEM_MEET(block, WEFT_SCOPE_b)
 
 #endif
 
-/* --- Meetings of a thread, or of the host --------------------------------------------------------
- */
+/* --- Barriers of a thread, or of the host ----------------------------------------------------- */
 
 WEFT_NVSHMEM_BOTH int nvshmem_barrier(nvshmem_team_t team) {
 #if WEFT_NVSHMEM_ON_GPU
@@ -164,7 +163,7 @@ WEFT_NVSHMEM_BOTH int nvshmem_sync(nvshmem_team_t team) {
 #endif
 }
 
-/* The older name. */
+/* The older name of nvshmem_sync. */
 WEFT_NVSHMEM_BOTH int nvshmem_team_sync(nvshmem_team_t team) {
     return nvshmem_sync(team);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits and tests of own words by NVSHMEM's names. A word that compares has been loaded by acquire:
- * what was stored before it was set is seen. When the job is over waits return all the same. */
+/* Waits for and tests of this PE's words, by NVSHMEM's names. A word that compares was loaded with
+ * acquire order, so everything stored before it was set is visible. When the job is over, waits
+ * return without their condition. */
 #ifndef WEFT_NVSHMEM_WAIT_CUH
 #define WEFT_NVSHMEM_WAIT_CUH
 
 #include "weft/nvshmem/device/state.cuh"
 
-/* SIZE_MAX, which nvrtc has not: no index. */
+/* No index. It is SIZE_MAX, which nvrtc does not have. */
 #define WEFT_NVSHMEM_NONE ((size_t)-1)
 
-/* What a call waits for: words of one type, those whose status is not 0 left out, each compared
- * with `value`, or with its own of `values`. bytes and is_signed are constants. */
+/* The condition of a call: words of one type, except those whose status is not 0, each compared
+ * with `value`, or with its own entry in `values`. bytes and is_signed are compile-time constants.
+ */
 struct weft_nvshmem_words {
     const char *function; /* the call's name */
     const char *first;
@@ -23,7 +25,7 @@ struct weft_nvshmem_words {
     uint64_t value;
 };
 
-/* A word of 2 bytes lies in one of 4. */
+/* Loads a word; a word of 2 bytes is part of one of 4. */
 WEFT_DEVICE uint64_t weft_nvshmem_look(const char *word, size_t bytes) {
     if (bytes == 8)
         return weft_ld_acquire_sys_u64((const uint64_t *)word);
@@ -31,7 +33,7 @@ WEFT_DEVICE uint64_t weft_nvshmem_look(const char *word, size_t bytes) {
     return weft_ld_acquire_sys_u32((const uint32_t *)(word - within)) >> (8 * within);
 }
 
-/* As a number of 64 bits that compares as that of the type does. */
+/* Extends the word to 64 bits, so that it compares as its type does. */
 WEFT_DEVICE uint64_t weft_nvshmem_widen(uint64_t bits, size_t bytes, int is_signed) {
     unsigned unused = (unsigned)(64 - 8 * bytes);
     if (is_signed)
@@ -43,7 +45,7 @@ WEFT_DEVICE int weft_nvshmem_counts(const struct weft_nvshmem_words *w, size_t i
     return !w->status || w->status[i] == 0;
 }
 
-/* Word i, and what it is compared with. */
+/* Return word i, and the value to compare it with. */
 WEFT_DEVICE uint64_t weft_nvshmem_found(const struct weft_nvshmem_words *w, size_t i) {
     uint64_t found = weft_nvshmem_look(w->first + i * w->bytes, w->bytes);
     return weft_nvshmem_widen(found, w->bytes, w->is_signed);
@@ -62,7 +64,7 @@ WEFT_DEVICE int weft_nvshmem_holds(const struct weft_nvshmem_words *w, size_t i)
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-/* Whether all compare. */
+/* Returns 1 if all words compare. */
 WEFT_DEVICE int weft_nvshmem_test_all(const struct weft_nvshmem_words *w) {
     for (size_t i = 0; i < w->nelems; i++)
         if (weft_nvshmem_counts(w, i) && !weft_nvshmem_holds(w, i))
@@ -70,7 +72,8 @@ WEFT_DEVICE int weft_nvshmem_test_all(const struct weft_nvshmem_words *w) {
     return 1;
 }
 
-/* The index of one that compares, or none; *counted is set if any word counts. */
+/* Returns the index of a word that compares, or WEFT_NVSHMEM_NONE; sets *counted if any word
+ * counts. */
 WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int *counted) {
     for (size_t i = 0; i < w->nelems; i++)
         if (weft_nvshmem_counts(w, i)) {
@@ -81,7 +84,7 @@ WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int
     return WEFT_NVSHMEM_NONE;
 }
 
-/* How many compare; their indices. */
+/* Returns the number of words that compare and stores their indices. */
 WEFT_DEVICE size_t weft_nvshmem_test_some(const struct weft_nvshmem_words *w, size_t *indices,
                                           int *counted) {
     size_t some = 0;
@@ -96,7 +99,7 @@ WEFT_DEVICE size_t weft_nvshmem_test_some(const struct weft_nvshmem_words *w, si
 
 /* --- Waits ------------------------------------------------------------------------------------ */
 
-/* A number of the words' type as printf's %s%llu has it. */
+/* Split a number of the words' type into sign and magnitude, for printf's %s%llu. */
 WEFT_DEVICE const char *weft_nvshmem_sign(const struct weft_nvshmem_words *w, uint64_t number) {
     return w->is_signed && (int64_t)number < 0 ? "-" : "";
 }
@@ -105,8 +108,8 @@ WEFT_DEVICE unsigned long long weft_nvshmem_amount(const struct weft_nvshmem_wor
     return w->is_signed && (int64_t)number < 0 ? 0 - number : number;
 }
 
-/* A turn of a wait that has not ended, for word i and perhaps others, as `what` begins to say by
- * the two arguments behind it; 0 when the kernel is to give up. */
+/* One turn of an unfinished wait for word i, and perhaps others; 0 if the kernel must give up.
+ * `what` is the beginning of the report's format, with the two arguments after `it`. */
 #define WEFT_NVSHMEM_TURN(w, i, what, it, ...)                               \
     (weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)) &&                  \
      WEFT_CHECK_TURN(check, WEFT_NVSHMEM_WORLD, (w)->function,               \
@@ -130,7 +133,7 @@ WEFT_DEVICE void weft_nvshmem_wait_all(const struct weft_nvshmem_words *w) {
                 return;
 }
 
-/* None where no word counts. */
+/* Returns WEFT_NVSHMEM_NONE if no word counts. */
 WEFT_DEVICE size_t weft_nvshmem_wait_any(const struct weft_nvshmem_words *w) {
     WEFT_CHECK_WAIT(check);
     struct weft_spin spin = {0, 0, 0, 0};
@@ -244,7 +247,7 @@ WEFT_DEVICE size_t weft_nvshmem_wait_some(const struct weft_nvshmem_words *w, si
         return weft_nvshmem_test_some(&words, indices, &counted);                                  \
     }
 
-/* The standard's types of words, and those of 2 bytes that NVSHMEM has. */
+/* The standard's types of words, and NVSHMEM's types of 2 bytes. */
 SHMEM_WAIT_UNTIL_TYPES(WEFT_NVSHMEM_WAITS, _)
 SHMEM_WAIT_UNTIL_TYPES(WEFT_NVSHMEM_VECTORS, _)
 SHMEM_SHORTS(WEFT_NVSHMEM_WAITS, _)

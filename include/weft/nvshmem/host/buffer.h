@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the program's own, by NVSHMEM's names. A source of a put and the dest of a get may be
- * any memory that this PE's GPU reaches; memory of the host that CUDA does not know is made known
- * to it. Memory that the program has allocated itself cannot become symmetric. */
+/* Buffers of the program, by NVSHMEM's names. The source of a put and the dest of a get may be any
+ * memory that this PE's GPU can access; host memory that CUDA does not know is registered with it.
+ * The program's own memory cannot become symmetric. */
 #ifndef WEFT_NVSHMEM_BUFFER_H
 #define WEFT_NVSHMEM_BUFFER_H
 
 #include "weft/nvshmem/host/job.h"
 #include "weft/nvshmem/host/status.h"
 
-/* What nvshmemx_buffer_register has made known to CUDA. */
+/* A buffer that nvshmemx_buffer_register has registered with CUDA. */
 struct weft_nvshmem_buffer {
     void *addr;
     struct weft_nvshmem_buffer *next;
@@ -17,14 +17,15 @@ __attribute__((weak, visibility("default"))) struct weft_nvshmem_buffer *weft_nv
 
 enum { WEFT_NVSHMEM_MEMORY_TYPE = 2 }; /* the driver's CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
 
-/* One line about a call for `addr`, and the status. */
+/* Prints an error line about a call for `addr`. Returns `status`. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_refuse(const char *call, const void *addr, const char *why,
                                             int status) {
     fprintf(stderr, "weft: PE %d: %s(%p): %s (%d)\n", shmem_my_pe(), call, addr, why, status);
     return status;
 }
 
-/* The GPU whose memory the job uses is current. Memory that CUDA knows needs nothing. */
+/* Registers memory. The job's GPU must be current. Memory that CUDA already knows needs no
+ * registration. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_register(void *addr, size_t length) {
     int (*ask)(void *, int, unsigned long long), (*make)(void *, size_t, unsigned);
     unsigned type = 0;
@@ -55,7 +56,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_register(void *addr, size_t length) {
     return NVSHMEMX_SUCCESS;
 }
 
-/* Returns 0, or a status with a line about it. Each PE calls it for itself. */
+/* Returns 0, or a status after printing an error line. Each PE registers its own buffers. */
 WEFT_NVSHMEM_NAME int nvshmemx_buffer_register(void *addr, size_t length) {
     if (!addr || length == 0)
         return weft_nvshmem_refuse("nvshmemx_buffer_register", addr,
@@ -64,7 +65,7 @@ WEFT_NVSHMEM_NAME int nvshmemx_buffer_register(void *addr, size_t length) {
     return weft_nvshmem_register(addr, length);
 }
 
-/* Forgets the first buffer of the list from `at` on. Returns 0, or CUDA's error. */
+/* Unregisters and frees the first buffer of the list at `at`. Returns 0, or CUDA's error. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_buffer_drop(struct weft_nvshmem_buffer **at) {
     struct weft_nvshmem_buffer *buffer = *at;
     int (*forget)(void *), error = -1;
@@ -76,7 +77,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_buffer_drop(struct weft_nvshmem_buffer **at
     return error;
 }
 
-/* Returns 0 also for memory that needed no registration. */
+/* Returns 0 even for memory that needed no registration. */
 WEFT_NVSHMEM_NAME int nvshmemx_buffer_unregister(void *addr) {
     struct weft_nvshmem_buffer **at = &weft_nvshmem_buffers;
     while (*at && (*at)->addr != addr)
@@ -93,7 +94,8 @@ WEFT_NVSHMEM_NAME void nvshmemx_buffer_unregister_all(void) {
         nvshmemx_buffer_unregister(weft_nvshmem_buffers->addr);
 }
 
-/* Returns NULL with a line: objects are where nvshmem_malloc puts them. */
+/* Not supported: prints an error line and returns NULL. Only nvshmem_malloc makes symmetric
+ * objects. */
 WEFT_NVSHMEM_NAME void *nvshmemx_buffer_register_symmetric(void *buf_ptr, size_t size, int flags) {
     (void)size, (void)flags;
     weft_nvshmem_refuse("nvshmemx_buffer_register_symmetric", buf_ptr,

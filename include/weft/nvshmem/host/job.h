@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hidden state of NVSHMEM's names: the job's teams as kernels know them, and whose kernels are
- * to know them. One of a program and its libraries, as far as they see each other's symbols.
+/* The hidden state behind NVSHMEM's names: the job's teams as kernels see them, and the modules
+ * whose kernels need them. A program and its libraries share one state if they see each other's
+ * symbols.
  *
- * It is opened by the first call that is collective over all PEs and needs a GPU, such as
- * nvshmem_malloc: by then the program has chosen one, by cudaSetDevice. Modules that come later are
+ * The first call that is collective over all PEs and needs a GPU, such as nvshmem_malloc, opens the
+ * state: by then the program has chosen a GPU with cudaSetDevice. A module that is loaded later is
  * filled by the next such call, or at once by nvshmemx_cumodule_init. */
 #ifndef WEFT_NVSHMEM_JOB_H
 #define WEFT_NVSHMEM_JOB_H
@@ -17,12 +18,12 @@
 
 /* --- State ------------------------------------------------------------------------------------ */
 
-/* Kernels that have a weft_nvshmem_state: those of a translation unit of nvcc, or of a module of
- * the driver. fill: 0, or CUDA's error. */
+/* Kernels that share a weft_nvshmem_state: those of one translation unit of nvcc, or of one module
+ * of the driver. `fill` returns 0, or CUDA's error. */
 struct weft_nvshmem_unit {
     int (*fill)(const struct weft_nvshmem_unit *unit, const struct weft_nvshmem_state *state,
                 int gpu);
-    void (*prepare)(void); /* CUDA's runtime brings up the GPU that it has chosen; or NULL */
+    void (*prepare)(void); /* opens the GPU that CUDA's runtime has selected; or NULL */
     void *handle, *context;
     int filled;
     struct weft_nvshmem_unit *next;
@@ -30,18 +31,18 @@ struct weft_nvshmem_unit {
 
 struct weft_nvshmem_team {
     shmem_team_t team; /* SHMEM_TEAM_INVALID: the handle is free */
-    int on_gpu;        /* kernels know it, too */
-    uint64_t order;    /* 1 is the first one that the program has made, 0 the standard's */
+    int on_gpu;        /* kernels have a handle for it */
+    uint64_t order;    /* 1 for the first team that the program makes, 0 for the standard's */
     struct weft_device_team handle;
 };
 
 struct weft_nvshmem_job {
-    shmem_ctx_t life; /* a context of the job that all this is of; it ends with the job */
+    shmem_ctx_t life; /* a context of this job; it ends with the job */
     int inits, opened, gpu;
-    uint64_t splits; /* the teams that this PE has been in */
-    int *words; /* symmetric: what this member brings to an agreement, and what all have found */
+    uint64_t splits; /* number of teams that this PE has joined */
+    int *words;      /* symmetric: this member's value in an agreement, and the result */
     struct weft_nvshmem_state state;
-    const struct weft_device_team **teams; /* state.teams, as the host writes it */
+    const struct weft_device_team **teams; /* state.teams, writable by the host */
     struct weft_nvshmem_team team[WEFT_NVSHMEM_TEAMS];
     struct weft_nvshmem_unit *units;
 };
@@ -49,22 +50,21 @@ __attribute__((weak, visibility("default"))) struct weft_nvshmem_job weft_nvshme
 
 #define WEFT_NVSHMEM_INLINE static inline __attribute__((unused))
 
-/* A program may declare one of these itself, as of C. */
+/* extern "C", because a program may declare one of these itself. */
 #ifdef __cplusplus
 #define WEFT_NVSHMEM_NAME extern "C" inline
 #else
 #define WEFT_NVSHMEM_NAME static inline __attribute__((unused))
 #endif
 
-/* One line, and the error as it was. */
+/* Prints an error line. Returns `error`. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_fail(const char *call, const char *why, int error) {
     fprintf(stderr, "weft: PE %d: %s: %s (%d)\n", shmem_my_pe(), call, why, error);
     return error;
 }
 
-/* The state of the job that runs. What is left of one before it, which may have ended by another
- * name, such as shmem_finalize, is forgotten: no later context has the handle of one of that job.
- */
+/* Returns the state of the running job. Discards the state of an earlier job, which may have ended
+ * under another name, such as shmem_finalize: a context handle is never reused by a later job. */
 WEFT_NVSHMEM_INLINE struct weft_nvshmem_job *weft_nvshmem_job_now(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     struct weft_nvshmem_unit *units = job->units;
@@ -85,7 +85,7 @@ WEFT_NVSHMEM_INLINE struct weft_nvshmem_job *weft_nvshmem_job_now(void) {
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-/* SHMEM_TEAM_INVALID for a handle of no team. */
+/* Returns SHMEM_TEAM_INVALID if the handle names no team. */
 WEFT_NVSHMEM_INLINE shmem_team_t weft_nvshmem_host_team(nvshmem_team_t team) {
     if (team == NVSHMEM_TEAM_WORLD)
         return SHMEM_TEAM_WORLD;
@@ -96,9 +96,9 @@ WEFT_NVSHMEM_INLINE shmem_team_t weft_nvshmem_host_team(nvshmem_team_t team) {
     return weft_nvshmem_job_now()->team[team].team;
 }
 
-/* The teams of this PE in the order of their making, in which any two members have those that they
- * share: the one behind `last`; before the first and behind the last one is NVSHMEM_TEAM_INVALID.
- */
+/* Iterates over this PE's teams in the order of their creation, which is the same for the teams
+ * that any two members share: returns the team after `last`. NVSHMEM_TEAM_INVALID stands before the
+ * first and after the last team. */
 WEFT_NVSHMEM_INLINE nvshmem_team_t weft_nvshmem_team_behind(nvshmem_team_t last) {
     const struct weft_nvshmem_team *team = weft_nvshmem_job.team;
     nvshmem_team_t next = NVSHMEM_TEAM_INVALID;
@@ -111,8 +111,9 @@ WEFT_NVSHMEM_INLINE nvshmem_team_t weft_nvshmem_team_behind(nvshmem_team_t last)
     return next;
 }
 
-/* The least that a member has brought, 0 or an error. Collective over the team. A program that has
- * begun by shmem_init alone has no words for it: each member's is its own. */
+/* Returns the smallest value of all members, 0 or an error. Collective over the team. If the
+ * program started with shmem_init only, there are no words for it, and each member gets its own
+ * value. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_agree(shmem_team_t team, int mine) {
     int *words = weft_nvshmem_job.words;
     if (!words)
@@ -121,7 +122,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_agree(shmem_team_t team, int mine) {
     return shmem_int_min_reduce(team, &words[1], &words[0], 1) ? -1 : words[1];
 }
 
-/* Makes a team known to kernels. Collective over it, and so is an error. */
+/* Creates the handle for kernels. Collective over the team, including its errors. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_team_open(nvshmem_team_t number) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     struct weft_nvshmem_team *team = &job->team[number];
@@ -155,7 +156,7 @@ WEFT_NVSHMEM_INLINE void weft_nvshmem_add_unit(struct weft_nvshmem_unit *unit) {
     weft_nvshmem_job.units = unit;
 }
 
-/* The driver's call of this name, which is there where CUDA is. */
+/* Returns the driver's function of this name, or NULL without CUDA. */
 WEFT_NVSHMEM_INLINE void *weft_nvshmem_driver(const char *name) {
     static void *driver;
     if (!driver)
@@ -163,7 +164,7 @@ WEFT_NVSHMEM_INLINE void *weft_nvshmem_driver(const char *name) {
     return driver ? dlsym(driver, name) : NULL;
 }
 
-/* Of the driver: in the context that was current when the module was made known. */
+/* Fills a module of the driver, in the context that was current when the module was registered. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_unit *unit,
                                                  const struct weft_nvshmem_state *state, int gpu) {
     int (*push)(void *), (*pop)(void **), (*copy)(unsigned long long, const void *, size_t);
@@ -190,8 +191,8 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_unit 
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-/* What kernels know is no more, though the job goes on: the next call opens it again. The teams
- * stay the program's. */
+/* Frees what kernels use while the job continues; the next call opens it again. The program keeps
+ * its teams. */
 WEFT_NVSHMEM_INLINE void weft_nvshmem_close(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
@@ -207,7 +208,7 @@ WEFT_NVSHMEM_INLINE void weft_nvshmem_close(void) {
     job->opened = 0;
 }
 
-/* Collective over all PEs. 0, or an error with a line about it. */
+/* Opens the state. Collective over all PEs. Returns 0, or an error after printing a line. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     if (job->opened)
@@ -242,7 +243,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     return weft_nvshmem_fill();
 }
 
-/* For calls that cannot fail. */
+/* Opens the state, for calls without a result: ends the job on failure. */
 WEFT_NVSHMEM_INLINE void weft_nvshmem_must_open(const char *call) {
     int error = weft_nvshmem_open();
     if (error) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels of nvcc: a translation unit makes its own known, and launches those that meet others. */
+/* Kernels compiled by nvcc: registers those of a translation unit, and launches kernels that
+ * synchronise with other PEs. */
 #ifndef WEFT_NVSHMEM_LAUNCH_H
 #define WEFT_NVSHMEM_LAUNCH_H
 
@@ -7,8 +8,7 @@
 
 #ifdef __CUDACC__
 
-/* --- The state of this translation unit
- * ----------------------------------------------------------- */
+/* --- The state of this translation unit ------------------------------------------------------- */
 
 WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_here(const struct weft_nvshmem_unit *unit,
                                                const struct weft_nvshmem_state *state, int gpu) {
@@ -21,7 +21,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_here(const struct weft_nvshmem_unit *u
     return (int)error;
 }
 
-/* The GPU that the program has chosen is current then, by which Weft chooses. */
+/* Makes the GPU that the program has chosen current, because Weft uses the current one. */
 WEFT_NVSHMEM_INLINE void weft_nvshmem_prepare(void) {
     cudaFree(NULL);
 }
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void weft_nvshmem_is_here(void) {
     weft_nvshmem_add_unit(&weft_nvshmem_here);
 }
 
-/* The library that has it is unloaded, or the program ends. */
+/* Runs when the library that contains this unit is unloaded, or the program ends. */
 __attribute__((destructor)) static void weft_nvshmem_is_gone(void) {
     struct weft_nvshmem_unit **at = &weft_nvshmem_job.units;
     while (*at && *at != &weft_nvshmem_here)
@@ -46,10 +46,9 @@ __attribute__((destructor)) static void weft_nvshmem_is_gone(void) {
 
 #ifdef CUDART_VERSION
 
-/* --- Launches: of grids that are resident as a whole, so that their blocks may wait
- * --------------- */
+/* --- Launches of grids that are resident as a whole, so that their blocks may wait ------------ */
 
-/* The most blocks that run at once, of which a launch has `*gridsize`. */
+/* Stores in *gridsize the largest number of blocks that can run at once. */
 WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch_query_gridsize(const void *func, dim3 blockDims,
                                                                   void **args, size_t sharedMem,
                                                                   int *gridsize) {
@@ -64,7 +63,8 @@ WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch_query_gridsize(const void *fu
     return (int)error;
 }
 
-/* Collective over all PEs. A grid without blocks is as large as can be. 0, or CUDA's error. */
+/* Collective over all PEs. With a grid of 0 blocks, uses the largest grid. Returns 0, or CUDA's
+ * error. */
 WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch(const void *func, dim3 gridDims, dim3 blockDims,
                                                    void **args, size_t sharedMem,
                                                    cudaStream_t stream) {

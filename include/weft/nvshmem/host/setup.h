@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVSHMEM's names for the host: beginning and end, memory, teams, modules. */
+/* NVSHMEM's names for the host: start and end of the job, memory, teams, modules. */
 #ifndef WEFT_NVSHMEM_SETUP_H
 #define WEFT_NVSHMEM_SETUP_H
 
 #include "weft/nvshmem/host/buffer.h"
 
-/* --- Beginning and end ------------------------------------------------------------------------ */
+/* --- Start and end of the job ----------------------------------------------------------------- */
 
 enum {
     NVSHMEM_THREAD_SINGLE,
@@ -29,8 +29,8 @@ typedef struct {
     shmemx_uniqueid_t id;
 } nvshmemx_uniqueid_t;
 typedef struct {
-    void *mpi_comm; /* of NVSHMEMX_INIT_WITH_MPI_COMM: the address of an MPI_Comm */
-    int pe, npes;   /* of NVSHMEMX_INIT_WITH_UNIQUEID */
+    void *mpi_comm; /* for NVSHMEMX_INIT_WITH_MPI_COMM: the address of an MPI_Comm */
+    int pe, npes;   /* for NVSHMEMX_INIT_WITH_UNIQUEID */
     nvshmemx_uniqueid_t uniqueid;
 } nvshmemx_init_attr_t;
 #define NVSHMEMX_UNIQUEID_INITIALIZER \
@@ -42,7 +42,7 @@ typedef struct {
 #define NVSHMEMX_INIT_ATTR_INITIALIZER \
     { NULL, 0, 0, NVSHMEMX_UNIQUEID_INITIALIZER }
 
-/* Behind each call that begins the job, with its error. Collective over all PEs. */
+/* Follows each call that starts the job, with its error. Collective over all PEs. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_begun(int error) {
     if (error)
         return error;
@@ -84,7 +84,7 @@ WEFT_NVSHMEM_NAME int nvshmemx_set_attr_mpi_comm_args(void *mpi_comm, nvshmemx_i
     return 0;
 }
 
-#ifdef MPI_VERSION /* mpi.h has been included before */
+#ifdef MPI_VERSION /* the program has included mpi.h before */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_allgather(const void *mine, void *all, size_t bytes,
                                                void *context) {
     return MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
@@ -98,7 +98,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
     return shmemx_init_attr(SHMEMX_INIT_WITH_ALLGATHER, &attr);
 }
 #else
-/* Without mpi.h the job is the one that MPI's launcher has started. */
+/* Without mpi.h the job is the one that MPI's launcher started. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
     int provided;
     (void)mpi_comm;
@@ -106,7 +106,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
 }
 #endif
 
-/* Static, since it depends on what its translation unit has included. */
+/* Static, because it depends on the headers that its translation unit includes. */
 WEFT_NVSHMEM_INLINE int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_attr_t *attributes) {
     int error, provided;
     if (flags & NVSHMEMX_INIT_WITH_UNIQUEID) {
@@ -137,8 +137,8 @@ WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
                              : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
 
-/* Collective. The last of as many calls as there were to begin ends the job, unless the program has
- * also begun it by shmem_init, and what kernels know of it. */
+/* Collective. The last of as many calls as there were initialisations ends the job and frees what
+ * kernels use, unless the program has also called shmem_init. */
 WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
     struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     int goes_on = 0;
@@ -160,13 +160,13 @@ WEFT_NVSHMEM_NAME void nvshmem_global_exit(int status) {
     shmem_global_exit(status);
 }
 
-/* The version of OpenSHMEM that NVSHMEM names. */
+/* Returns the version of OpenSHMEM that NVSHMEM reports. */
 WEFT_NVSHMEM_NAME void nvshmem_info_get_version(int *major, int *minor) {
     *major = 1;
     *minor = 3;
 }
 
-/* The version of NVSHMEM whose names these are. */
+/* Returns the version of NVSHMEM whose names these are. */
 WEFT_NVSHMEM_NAME void nvshmemx_vendor_get_version_info(int *major, int *minor, int *patch) {
     *major = 3;
     *minor = 4;
@@ -178,14 +178,13 @@ WEFT_NVSHMEM_NAME void nvshmem_info_get_name(char *name) {
     snprintf(name, NVSHMEM_MAX_NAME_LEN, "NVSHMEM's names over Weft");
 }
 
-/* --- Modules of the driver ----------------------------------------------------------------------
- */
+/* --- Modules of the driver -------------------------------------------------------------------- */
 
 struct CUmod_st;
 
-/* With the module's context current. 0, or an error: -1, or the driver's. A module that comes
- * before the job is opened is filled then, and each one again when it has been closed and opened.
- */
+/* Registers a module, with its context current. Returns 0, or an error: -1, or the driver's. A
+ * module that is registered before the job is opened is filled then; every module is filled again
+ * when the job is closed and reopened. */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
     struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     struct weft_nvshmem_unit *unit =
@@ -209,7 +208,7 @@ WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
     return error ? weft_nvshmem_fail("nvshmemx_cumodule_init", "the driver's error", error) : 0;
 }
 
-/* The module may be unloaded. */
+/* Unregisters a module, which may then be unloaded. */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_finalize(struct CUmod_st *cumodule) {
     struct weft_nvshmem_unit **at = &weft_nvshmem_job.units;
     while (*at) {
@@ -224,8 +223,7 @@ WEFT_NVSHMEM_NAME int nvshmemx_cumodule_finalize(struct CUmod_st *cumodule) {
     return 0;
 }
 
-/* --- Memory: collective, on the GPUs ------------------------------------------------------------
- */
+/* --- Memory of the GPUs: collective ----------------------------------------------------------- */
 
 WEFT_NVSHMEM_NAME void *nvshmem_malloc(size_t size) {
     return weft_nvshmem_open() ? NULL : shmemx_malloc(SHMEMX_SPACE_DEVICE, size);
@@ -243,8 +241,7 @@ WEFT_NVSHMEM_NAME void nvshmem_free(void *ptr) {
     shmem_free(ptr);
 }
 
-/* --- Teams --------------------------------------------------------------------------------------
- */
+/* --- Teams ------------------------------------------------------------------------------------ */
 
 typedef struct {
     int num_contexts;
@@ -266,8 +263,8 @@ WEFT_NVSHMEM_NAME void nvshmem_team_destroy(nvshmem_team_t team) {
     shmem_team_destroy(made);
 }
 
-/* The handle of a new team, known to kernels if the job is open. Members made before are opened in
- * the order of their making. */
+/* Assigns a handle to a new team and, if the job is open, makes it usable in kernels. Teams made
+ * before the job is opened are opened in the order of their creation. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t *handle) {
     struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     nvshmem_team_t next = WEFT_NVSHMEM_TEAMS, team = NVSHMEM_TEAM_INVALID;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The statuses of NVSHMEM's calls and its macro for a line about an error, as programs use them for
- * checks of their own. The numbers are NVSHMEM's. */
+/* The statuses of NVSHMEM's calls, and NVSHMEM's macro that prints an error line, for programs that
+ * use them in their own checks. The numbers are NVSHMEM's. */
 #ifndef WEFT_NVSHMEM_STATUS_H
 #define WEFT_NVSHMEM_STATUS_H
 
@@ -19,7 +19,7 @@ enum nvshmemx_status {
     NVSHMEMX_ERROR_SENTINEL = INT_MAX
 };
 
-/* Prints a line on stderr: where it is called, then the text, by a format of printf's. */
+/* Prints a line to stderr: the place of the call, then the text, formatted as by printf. */
 #define NVSHMEMI_ERROR_PRINT(...)                                    \
     do {                                                             \
         fprintf(stderr, "%s:%s:%d: ", __FILE__, __func__, __LINE__); \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVSHMEM's calls in the order of a CUDA stream. Those without a result end the job when they
- * fail, as NVSHMEM's would. */
+/* NVSHMEM's calls on a CUDA stream. A call without a result ends the job if it fails, as NVSHMEM's
+ * does. */
 #ifndef WEFT_NVSHMEM_STREAM_H
 #define WEFT_NVSHMEM_STREAM_H
 
@@ -8,7 +8,7 @@
 
 #define WEFT_NVSHMEM_STREAM shmemx_stream_t stream
 
-/* Ends the job where a call has failed. */
+/* Ends the job if a call has failed. */
 WEFT_NVSHMEM_INLINE void weft_nvshmem_must(const char *call, int error) {
     if (error < 0) {
         weft_nvshmem_fail(call, weft_last_error(), error);
@@ -67,7 +67,7 @@ WEFT_NVSHMEM_INLINE void nvshmemx_signal_wait_until_on_stream(uint64_t *sig_addr
         shmemx_signal_wait_until_on_stream(sig_addr, weft_nvshmem_cmp(cmp), cmp_value, stream));
 }
 
-/* --- Order and meetings ----------------------------------------------------------------------- */
+/* --- Ordering and barriers -------------------------------------------------------------------- */
 
 WEFT_NVSHMEM_INLINE void nvshmemx_quiet_on_stream(WEFT_NVSHMEM_STREAM) {
     weft_nvshmem_must("nvshmemx_quiet_on_stream", shmemx_quiet_on_stream(stream));
@@ -134,7 +134,7 @@ SHMEM_BITWISE_TYPES(WEFT_NVSHMEM_REDUCE, or)
 SHMEM_BITWISE_TYPES(WEFT_NVSHMEM_REDUCE, xor)
 #undef WEFT_NVSHMEM_REDUCE
 
-/* Of 16-bit floating point, which the standard has not. */
+/* Reductions of 16-bit floating point, which the standard does not have. */
 #define WEFT_NVSHMEM_HALF(N, T, dtype, op, OP)                                                     \
     WEFT_NVSHMEM_INLINE int nvshmemx_##N##_##op##_reduce_on_stream(                                \
         nvshmem_team_t team, T *dest, const T *source, size_t nreduce, WEFT_NVSHMEM_STREAM) {      \
