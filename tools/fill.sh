@@ -1,12 +1,12 @@
 #!/bin/sh
-# SPDX-License-Identifier: BSD-3-Clause
-# Writes a template (tools/*.in) for the folder that it is to lie in, to standard output: in it the
-# folders of programs, library and headers are seen from there, so that all may be moved together.
+# SPDX-License-Identifier: BSD-3-Clause Fills in a template (tools/*.in) for its destination folder
+# and writes it to standard output. The folders of programs, library and headers are relative to
+# that folder, so that all may be moved together.
 #
 #   tools/fill.sh TEMPLATE FOLDER [c++]
 #
-# with BINDIR LIBDIR INCLUDEDIR PREFIX VERSION CC CXX SANFLAGS, and LINK where the linker finds the
-# library by another name. The wrappers for C and C++ differ in the names of compilers alone.
+# with BINDIR LIBDIR INCLUDEDIR PREFIX VERSION CC CXX SANFLAGS, and LINK if the linker finds the
+# library under another name. The wrappers for C and C++ only differ in the names of compilers.
 set -eu
 [ "${3:-}" != c++ ] || names='s/\(OSH\|WEFT_\)CC/\1CXX/g' CC=$CXX
 seen() { realpath -ms --relative-to="$2" "$1"; }

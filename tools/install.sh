@@ -1,14 +1,15 @@
 #!/bin/sh
-# SPDX-License-Identifier: BSD-3-Clause
-# Copies what make has built to where it is installed, and removes it again: make sets the folders.
+# SPDX-License-Identifier: BSD-3-Clause Installs the results of make, and removes them again. make
+# sets the folders.
 #
 #   tools/install.sh install|uninstall    with DESTDIR BINDIR LIBDIR INCLUDEDIR MANDIR DOCDIR BUILD,
-#                                         STRIP, and what tools/fill.sh needs
+#                                         STRIP, and the variables of tools/fill.sh
 #
 # STRIP is the command that removes the symbols of a debugger; with an empty STRIP they are kept.
 #
-# DOCDIR/installed lists every file, and every folder (with a slash behind it) that was made for them.
-# It grows when another version is installed over one, so that uninstall removes both, and no more.
+# DOCDIR/installed lists every installed file, and every folder (with a final slash) that was
+# created. If another version is installed over an existing one, the list contains both, so that
+# uninstall removes both and nothing else.
 set -eu
 export LC_ALL=C
 absolute() { realpath -ms "$1"; }
@@ -34,7 +35,8 @@ put() {
     for file; do note "$folder/${file##*/}"; done
 }
 
-# put_binary MODE FOLDER FILE...: what the linker needs stays, of an archive too.
+# put_binary MODE FOLDER FILE...: strips the file, but keeps the symbols that the linker needs, also
+# in an archive.
 put_binary() {
     put "$@"
     [ -n "$STRIP" ] || return 0
@@ -75,7 +77,7 @@ put_tree() {
     done
 }
 
-# Two thousand links: those that make has made once, all by one command.
+# make has created about two thousand links; one command copies them all.
 put_manual() {
     for section in "$BUILD"/man/man?; do
         make_folder "$man/${section##*/}"
@@ -107,21 +109,21 @@ put_all() {
     put_tree "$doc" README.md CHANGELOG.md LICENSE docs/*.md docs/adr docs/plots examples
 }
 
-# Where the loader looks by itself it has to hear of the library; elsewhere oshcc's programs, and
-# those of CMake, name the folder, and others have to.
+# In folders that the loader searches, ldconfig registers the library. Otherwise programs must name
+# the folder, as those of oshcc and CMake do.
 tell_loader() {
     [ -z "$DESTDIR" ] && [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null || return 0
     ! ldconfig -vNX 2>/dev/null | grep -q "^$lib:" || ldconfig
 }
 
-# Lines of the list that is there count on as long as what they name is there.
+# Lines of an existing list are kept as long as their files exist.
 keep_old() {
     [ ! -e "$list" ] || while read -r path; do
         [ ! -e "$DESTDIR$path" ] && [ ! -L "$DESTDIR$path" ] || echo "$path"
     done <"$list"
 }
 
-# The list is written whatever happens, for what is there then.
+# The list is always written, even after an error, for the files that exist.
 write_list() {
     [ ! -d "$DESTDIR$doc" ] || sort -u "$fresh" >"$list"
     rm -f "$fresh"

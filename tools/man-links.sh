@@ -1,13 +1,13 @@
 #!/bin/sh
-# Which manual page a routine is on: reads names, one a line, and prints "LINK PAGE" for each whose
-# page has another name, as in "shmem_int_put.3 shmem_put.3". Fails, naming it, when a routine is on
-# no page.
+# Finds the manual page of each routine: reads names, one in each line, and prints "LINK PAGE" for
+# each routine whose page has another name, as in "shmem_int_put.3 shmem_put.3". Fails with the name
+# of a routine that is on no page.
 #
 #   nm -D --defined-only libweft.so | awk '{ print $3 }' | tools/man-links.sh docs/man/*.[1-9]
 #
 # A page's NAME section lists its routines, most of them without type, size and context. A routine
-# is on the page that lists its full name, or else that name without ctx_, TYPENAME_ and bits.
-# Names that a page lists are printed, too: C11 calls routines by them.
+# is on the page that lists its full name, or otherwise its name without ctx_, TYPENAME_ and bits.
+# Names that a page lists are printed, too, because C11 programs call routines by them.
 exec awk '
 function link(name, page, section) {
     sub(/.*\//, "", page)

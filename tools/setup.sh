@@ -1,15 +1,15 @@
 #!/bin/sh
-# Installs what Weft's demo and tests need and this machine lacks, from Debian's or Ubuntu's own
-# packages. Says what it does, asks nothing, and does nothing at all where everything is there.
+# Installs the packages that Weft's demo and tests need and this machine lacks, from Debian or
+# Ubuntu. Prints what it installs, asks nothing, and does nothing if no package is missing.
 #
-#   tools/setup.sh demo     compiler, matmul libraries, what fetches the model
-#   tools/setup.sh hosts    the same, UCX, and what makes hosts on this machine
-#   tools/setup.sh check    the same, and what the tests need beside it
+#   tools/setup.sh demo     compiler, matmul libraries, tools to fetch the model
+#   tools/setup.sh hosts    also UCX, and tools that make hosts on this machine
+#   tools/setup.sh check    also the packages that the tests need
 set -u
 purpose=${1:-demo}
 missing=
 
-# need TEST-COMMAND PACKAGE...: the first of the packages that this release has, if the test fails.
+# need TEST-COMMAND PACKAGE...: if the test fails, requests the first package that this release has.
 need() {
     test_command=$1
     shift
@@ -56,7 +56,7 @@ if [ "$purpose" = check ]; then
     need 'command -v srun' slurm-client
     need 'ls /usr/lib/*/pmix2/lib/libpmix.so' libpmix-dev # opened by Slurm's plugin
     need 'command -v munged || test -x /usr/sbin/munged' munge
-    # One interpreter has to have all that a purpose needs; apt gives it to the system's.
+    # A single interpreter must have all packages of a purpose; apt installs them for the system's.
     one_python() { echo "python3 -c '$1' || /usr/bin/python3 -c '$1'"; }
     tests='import numpy, pytest, hypothesis'
     packaging='import ensurepip, os, setuptools, sysconfig, wheel
@@ -70,7 +70,7 @@ fi
 
 if ! command -v apt-get >/dev/null; then
     echo "setup: this machine lacks:$missing (names of Debian packages) and has no apt-get;" \
-        "please install their like" >&2
+        "please install equivalent packages" >&2
     exit 1
 fi
 root=

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command `weft`: what this machine offers, what the library makes of it, and how fast it is.
- * Under oshrun every PE joins and PE 0 speaks for the job. */
+/* The command `weft`: shows what this machine offers, how the library uses it, and how fast it is.
+ * Under oshrun every PE takes part and PE 0 prints. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static const char usage[] =
     "usage: weft info      what this machine offers to a job\n"
-    "       weft perf      how fast puts, gets, signals and barriers are; weft perf -h says more\n"
+    "       weft perf      how fast puts, gets, signals and barriers are (see weft perf -h)\n"
     "       weft version\n"
     "\n"
     "`oshrun -n N weft info` describes a job of N PEs; weft perf needs two PEs or more.\n";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A hash table spread over all PEs, without locks: whoever needs an entry claims it with a
- * compare-and-swap of its key and counts up with an atomic add. Here it counts random words, each
- * PE its own text, and then every PE compares its part of the table with a recount.
+/* A hash table distributed over all PEs, without locks: a PE that needs an entry claims it with a
+ * compare-and-swap of its key and counts with an atomic add. Here it counts random words; each PE
+ * has its own text. Then every PE compares its part of the table with a recount.
  *
  *   oshrun -n 4 build/examples/counts */
 #include <shmem.h>
@@ -11,7 +11,7 @@
 
 enum { SLOTS = 1 << 14, WORDS = 20000, DIFFERENT = 3000 };
 
-/* This PE's part: open addressing, a key of 0 is a free slot. */
+/* This PE's part: open addressing; a key of 0 marks a free slot. */
 static uint64_t keys[SLOTS];
 static uint64_t counts[SLOTS];
 static long entries_wrong, all_wrong;
@@ -22,7 +22,8 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* Word number i of a PE's text; small numbers are frequent, as in any language. */
+/* Returns word number i of a PE's text; small numbers are frequent, as frequent words are in any
+ * language. */
 static uint64_t word(int pe, int i) {
     uint64_t random = mix(((uint64_t)pe << 32) + (uint64_t)i + 1) % DIFFERENT;
     return 1 + random * random / DIFFERENT;
@@ -32,7 +33,7 @@ static int owner_of(uint64_t key) {
     return (int)(mix(key) % (uint64_t)shmem_n_pes());
 }
 
-/* The slot of a key on its owner: there already, or claimed now. */
+/* Returns the slot of a key on its owner, and claims a free one if the key is new. */
 static size_t find_slot(uint64_t key, int owner) {
     size_t slot = (size_t)(mix(key) >> 32) % SLOTS;
     for (;; slot = (slot + 1) % SLOTS) {
@@ -50,7 +51,8 @@ static void count_words(void) {
     }
 }
 
-/* How many words of mine are wrong or missing, by a count of all texts. */
+/* Returns the number of this PE's words that are wrong or missing, according to a count of all
+ * texts. */
 static long check_my_part(void) {
     static uint64_t expected[DIFFERENT + 2];
     long wrong = 0;

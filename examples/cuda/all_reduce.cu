@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sum of all PEs' arrays on every PE, in one shot: each PE reads what all have, and adds in the
- * order of the members, so that results have the same bits everywhere.
+/* The sum of all PEs' arrays on every PE, in one shot: each PE reads all arrays and adds them in
+ * the order of the members, so that results have the same bits everywhere.
  *
- * Small arrays travel in packets: 8 bytes that say themselves that they have come, into an inbox of
- * the handle. It takes one hop and no signal, and sources may be any memory. Large ones lie in
+ * Small arrays are sent in packets of 8 bytes with a flag, to an inbox of the handle. This takes
+ * one trip over the link and no signal, and sources may be any memory. Large arrays lie in
  * symmetric memory, and are loaded from there between two barriers of the blocks. */
 #include "example.h"
 
 enum { BLOCKS = 16, THREADS = 256, SMALL = 2 * BLOCKS * THREADS, LARGE = 300007, ROUNDS = 20 };
 
-/* Two floats a thread; as many blocks as have something to do. */
+/* Each thread handles two floats; the grid has as many blocks as needed. */
 __global__ void all_reduce_small(const __grid_constant__ weft_device_team t, float *dest,
                                  const float *source, uint32_t nelems) {
     uint32_t channel = blockIdx.x, unit = threadIdx.x;
@@ -20,7 +20,7 @@ __global__ void all_reduce_small(const __grid_constant__ weft_device_team t, flo
     uint64_t data;
     memcpy(&data, &mine, sizeof data);
     if (there)
-        weft_ll_bcast(&t, channel, unit, data, epoch); /* all it owes, before it waits */
+        weft_ll_bcast(&t, channel, unit, data, epoch); /* sends everything before it waits */
     for (int m = 0; there && m < t.n; m++) {
         float2 other = mine;
         if (m != t.me) {
@@ -37,11 +37,12 @@ __global__ void all_reduce_small(const __grid_constant__ weft_device_team t, flo
         dest[i + 1] = sum.y;
 }
 
-/* Block b works with block b of the others: on the same part of the array, and by channel b. */
+/* Block b works with block b of the other members, on the same part of the array and through
+ * channel b. */
 __global__ void all_reduce_large(const __grid_constant__ weft_device_team t, float *dest,
                                  const float *source, size_t nelems) {
     size_t begin = nelems * blockIdx.x / gridDim.x, end = nelems * (blockIdx.x + 1) / gridDim.x;
-    if (!weft_barrier_b(&t, blockIdx.x)) /* every member's source is there */
+    if (!weft_barrier_b(&t, blockIdx.x)) /* every member's source is complete */
         return;
     for (size_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
         float sum = 0;
@@ -49,7 +50,7 @@ __global__ void all_reduce_large(const __grid_constant__ weft_device_team t, flo
             sum += *(const float *)weft_at(&t, source + i, m);
         dest[i] = sum;
     }
-    weft_barrier_b(&t, blockIdx.x); /* everybody has read mine: the next kernel may change it */
+    weft_barrier_b(&t, blockIdx.x); /* all have read this source: the next kernel may change it */
 }
 
 static float expected(uint64_t seed, int n, size_t i) {
@@ -64,7 +65,7 @@ int main(void) {
     int me = shmem_my_pe(), n = shmem_n_pes();
     uint64_t seed = example_seed();
     float *source = example_malloc<float>(LARGE), *dest;
-    CUDA(cudaMalloc(&dest, LARGE * sizeof *dest)); /* nobody else writes it */
+    CUDA(cudaMalloc(&dest, LARGE * sizeof *dest)); /* no other PE writes it */
     weft_device_team team;
     WEFT(shmemx_device_team(SHMEM_TEAM_WORLD, BLOCKS, 16 * THREADS, &team));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the programs here have in common: a job with a GPU a PE, calls that have to succeed, numbers
- * drawn at random, and one line at the end. */
+/* Common parts of the programs in this folder: a job with one GPU for each PE, calls that must
+ * succeed, random numbers, and one line at the end. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -14,7 +14,7 @@
 #include <weft.h>
 #include <weft/device.cuh>
 
-/* A call of CUDA's, or of Weft's that returns 0 or a negative errno. */
+/* Checks a call of CUDA, or a call of Weft that returns 0 or a negative errno. */
 #define CUDA(call) \
     example_need((call) == cudaSuccess, #call, cudaGetErrorString(cudaGetLastError()))
 #define WEFT(call) example_need((call) == 0, #call, weft_last_error())
@@ -41,7 +41,7 @@ template <class T> static T *example_malloc(size_t nelems) {
     return (T *)p;
 }
 
-/* A seed that all PEs have, another one in each run. Collective. */
+/* Returns a seed that is the same on all PEs and differs in each run. Collective. */
 static inline uint64_t example_seed(void) {
     static uint64_t seed; /* symmetric, as statics are */
     if (shmem_my_pe() == 0)
@@ -50,7 +50,8 @@ static inline uint64_t example_seed(void) {
     return seed;
 }
 
-/* The number at `index` of the sequence of a seed: any PE can tell what another one has drawn. */
+/* Returns number `index` of the seed's sequence, so that any PE can compute the numbers of another.
+ */
 static inline uint64_t example_draw(uint64_t seed, uint64_t index) {
     uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -58,12 +59,13 @@ static inline uint64_t example_draw(uint64_t seed, uint64_t index) {
     return z ^ z >> 31;
 }
 
-/* The same as a float from -1 to 1. */
+/* As draw(), as a float from -1 to 1. */
 static inline float example_float(uint64_t seed, uint64_t index) {
     return (float)(int32_t)example_draw(seed, index) / 2147483648.0f;
 }
 
-/* Says how many elements are wrong on all PEs, frees the handle, and ends: the status of main. */
+/* Prints the number of wrong elements on all PEs, frees the handle, and ends the job; returns the
+ * status of main. */
 static inline int example_end(const char *what, long wrong, weft_device_team *team) {
     static long mine, all;
     mine = wrong;

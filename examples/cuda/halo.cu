@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heat in a plate whose rows the PEs share out. One kernel makes all steps: in each, the blocks
- * that have computed a PE's first or last row put it into the neighbour's frame with a signal, and
- * only those that need a frame wait for it.
+/* Heat in a plate whose rows are distributed over the PEs. One kernel makes all steps: in each step
+ * the blocks that have computed a PE's first or last row put it into the neighbour's frame with a
+ * signal, and only the blocks that need a frame wait for it.
  *
  *        row 0             frame: the last row of the PE above, or the plate's rim
  *        rows 1 .. ROWS    this PE's
@@ -15,8 +15,9 @@ static __host__ __device__ float relax(const float *at) {
     return 0.25f * ((at[-COLS] + at[COLS]) + (at[-1] + at[1]));
 }
 
-/* `t` is all PEs, `self` a team of this one alone. plates[0] and plates[1] are by turns what is
- * read and written; arrived[side] is the last step whose row has come from there. */
+/* `t` is the handle of all PEs, `self` of a team with this PE only. plates[0] and plates[1] are
+ * read and written alternately; arrived[side] is the last step whose row has arrived from that
+ * side. */
 __global__ void halo(const __grid_constant__ weft_device_team t,
                      const __grid_constant__ weft_device_team self, float *even, float *odd,
                      uint64_t *arrived) {
@@ -48,7 +49,7 @@ static float at_first(uint64_t seed, int row, int col) {
     return 50 * example_float(seed, (uint64_t)row * COLS + (uint64_t)col);
 }
 
-/* The whole plate by the host, to compare with: the same sums in the same order. */
+/* Computes the whole plate on the host, for comparison: the same sums in the same order. */
 static float *heat_alone(uint64_t seed, int rows) {
     size_t cells = (size_t)(rows + 2) * COLS;
     float *plates = (float *)malloc(2 * cells * sizeof *plates);
@@ -80,7 +81,7 @@ int main(void) {
         host[i] = at_first(seed, me * ROWS + i / COLS, i % COLS);
     CUDA(cudaMemcpy(even, host, sizeof host, cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(odd, host, sizeof host, cudaMemcpyHostToDevice));
-    shmem_barrier_all(); /* nobody puts a row into a plate that is still being filled */
+    shmem_barrier_all(); /* no PE puts a row into a plate that is still being filled */
     halo<<<BLOCKS, THREADS>>>(team, self, even, odd, arrived);
     CUDA(cudaMemcpy(host, even, sizeof host, cudaMemcpyDeviceToHost));
 

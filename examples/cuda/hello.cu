@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each PE writes a letter into the memory of its right neighbour's GPU, from a kernel, and waits
- * for the one of its left neighbour.
+/* Each PE writes a word into the memory of its right neighbour's GPU, from a kernel, and waits for
+ * the word of its left neighbour.
  *
  *   nvcc -arch=native hello.cu -o hello $(pkg-config --cflags --libs weft)
  *   oshrun -n 2 ./hello */
@@ -14,9 +14,9 @@
 __global__ void hello(const __grid_constant__ weft_device_team t, uint64_t *inbox,
                       uint64_t *arrived, uint64_t letter) {
     int right = (t.me + 1) % t.n;
-    weft_p64(&t, inbox, letter, right); /* the object that is inbox here, at the right neighbour */
-    weft_signal(&t, arrived, 1, right); /* whoever sees the signal sees the letter, too */
-    weft_wait_until(&t, arrived, WEFT_CMP_EQ, 1); /* my own, which the left neighbour sets */
+    weft_p64(&t, inbox, letter, right);           /* the right neighbour's copy of inbox */
+    weft_signal(&t, arrived, 1, right);           /* after the signal the word is visible, too */
+    weft_wait_until(&t, arrived, WEFT_CMP_EQ, 1); /* the left neighbour sets it */
 }
 
 int main(void) {

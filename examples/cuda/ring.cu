@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An all-gather round a ring: in each step every PE hands the chunk that it has got last on to its
- * right neighbour. Blocks work side by side, each on its part of every chunk and with a signal of
- * its own, so that they never wait for each other. */
+/* An all-gather around a ring: in each step every PE passes the chunk that it received last to its
+ * right neighbour. Each block works on its part of every chunk, with its own signal, so that the
+ * blocks never wait for each other. */
 #include "example.h"
 
 enum { NELEMS = 100003, BLOCKS = 8, THREADS = 256 };
 
-/* `all` is n chunks of nelems, of which this PE's own is there; arrived[b] is for block b. */
+/* `all` is n chunks of nelems, which contain this PE's own chunk at first; arrived[b] is for block
+ * b. */
 __global__ void ring(const __grid_constant__ weft_device_team t, float *all, size_t nelems,
                      uint64_t *arrived) {
     int right = (t.me + 1) % t.n;
     size_t begin = nelems * blockIdx.x / gridDim.x, end = nelems * (blockIdx.x + 1) / gridDim.x;
     uint64_t *signal = &arrived[blockIdx.x];
     for (int step = 1; step < t.n; step++) {
-        size_t chunk = (size_t)((t.me - step + 1 + t.n) % t.n); /* the newest that is here */
+        size_t chunk = (size_t)((t.me - step + 1 + t.n) % t.n); /* the newest on this PE */
         float *part = all + chunk * nelems + begin;
         weft_put_signal_b(&t, part, part, (end - begin) * sizeof *part, signal, (uint64_t)step,
                           WEFT_SIGNAL_SET, right);

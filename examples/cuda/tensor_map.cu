@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tensor memory accelerator loads tiles of a matrix in another GPU's memory: a tensor map is
- * made of the address that shmemx_ptr gives, like that of any matrix. Each PE computes the
- * transpose of its right neighbour's matrix. It needs GPUs of compute capability 9.0, and sm_90 or
- * later:
+ * made for the address that shmemx_ptr returns, as for any matrix. Each PE computes the transpose
+ * of its right neighbour's matrix. It needs GPUs of compute capability 9.0, and sm_90 or later:
  *
  *   nvcc -arch=sm_90 tensor_map.cu -o tensor_map $(pkg-config --cflags --libs weft)
  *   oshrun -n 2 ./tensor_map */
@@ -14,7 +13,8 @@ enum { ROWS = 320, COLS = 448, SIDE = 32, TILE_BYTES = SIDE * SIDE * sizeof(floa
 
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 900
 
-/* A box of the map, whose first element is (row, col), to shared memory; by one thread. */
+/* Loads the box of the map whose first element is (row, col) to shared memory; called by one
+ * thread. */
 static __device__ void load_tile(void *shared, const CUtensorMap *map, int row, int col,
                                  uint64_t *arrival) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
@@ -23,14 +23,14 @@ static __device__ void load_tile(void *shared, const CUtensorMap *map, int row, 
                  : "memory");
 }
 
-/* Block (x, y) has the tile in column x and row y of the neighbour's matrix. */
+/* Block (x, y) computes the tile in column x and row y of the neighbour's matrix. */
 __global__ void transpose(const __grid_constant__ weft_device_team t,
                           const __grid_constant__ CUtensorMap theirs, float *dest) {
     __shared__ alignas(128) float tile[SIDE][SIDE];
     __shared__ uint64_t arrival;
     int row = (int)blockIdx.y * SIDE, col = (int)blockIdx.x * SIDE;
     if (threadIdx.x == 0) {
-        weft_fence_async(); /* what others wrote before they met, for a load by the accelerator */
+        weft_fence_async(); /* others' writes before the barrier, for a load by the accelerator */
         weft_mbarrier_init(&arrival, 1);
         weft_mbarrier_expect(&arrival, TILE_BYTES);
         load_tile(tile, &theirs, row, col, &arrival);
@@ -47,18 +47,18 @@ __global__ void transpose(const __grid_constant__ weft_device_team,
                           const __grid_constant__ CUtensorMap, float *) {}
 #endif
 
-/* All PEs have come to this place in their streams. */
+/* Waits until all PEs have reached this place in their streams. */
 __global__ void meet(const __grid_constant__ weft_device_team t) {
     weft_barrier_b(&t, 0);
 }
 
-/* Of a matrix of rows x cols floats, whose boxes are tiles. The function is the driver's, which is
- * here already, and need not be linked. */
+/* Makes the map of a matrix of rows x cols floats, whose boxes are tiles. The function is in the
+ * driver, which is already loaded, so it need not be linked. */
 static CUtensorMap make_map(void *matrix, uint64_t rows, uint64_t cols) {
     CUtensorMap map;
     void *function = dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuTensorMapEncodeTiled");
     example_need(function != NULL, "cuTensorMapEncodeTiled", "the driver has none");
-    cuuint64_t size[] = {cols, rows}, pitch[] = {cols * sizeof(float)}; /* the fastest one first */
+    cuuint64_t size[] = {cols, rows}, pitch[] = {cols * sizeof(float)}; /* fastest first */
     cuuint32_t box[] = {SIDE, SIDE}, step[] = {1, 1};
     CUresult error = ((decltype(&cuTensorMapEncodeTiled))function)(
         &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, matrix, size, pitch, box, step,
@@ -96,7 +96,7 @@ int main(void) {
     CUDA(cudaMemcpy(matrix, host, sizeof host, cudaMemcpyHostToDevice));
     meet<<<1, 32>>>(team);
     transpose<<<dim3(COLS / SIDE, ROWS / SIDE), 256>>>(team, theirs, dest);
-    meet<<<1, 32>>>(team); /* nobody goes on, and frees the matrix, before it has been read */
+    meet<<<1, 32>>>(team); /* no PE continues, and frees the matrix, before it has been read */
     CUDA(cudaMemcpy(host, dest, sizeof host, cudaMemcpyDeviceToHost));
 
     long wrong = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A product whose left factor is made by another PE: producers compute tiles straight into the
- * memory of the right neighbour's GPU, where consumers multiply each as soon as it has come. Tiles
- * go round a ring of slots, so the consumer needs room for a few of them only.
+/* A product whose left factor is computed by another PE: producers compute tiles directly into the
+ * memory of the right neighbour's GPU, where consumers multiply each tile as soon as it has
+ * arrived. Tiles use a ring of slots, so the consumer only needs room for a few of them.
  *
  *     producer's PE                                consumer's PE
  *     source --- tile ---> slots[tile % SLOTS] --- times b ---> out
@@ -29,7 +29,7 @@ static __device__ void produce(const weft_device_team *t, const struct pipeline 
     for (int i = (int)threadIdx.x; i < TILE; i += (int)blockDim.x)
         there[i] = fmaxf(p->source[tile * TILE + i], 0);
     __syncthreads();
-    if (threadIdx.x == 0) /* behind the barrier one thread's release is for the whole block */
+    if (threadIdx.x == 0) /* after the barrier one thread's release covers the whole block */
         weft_signal(t, &p->filled[slot], (uint64_t)turn + 1, right);
 }
 
@@ -104,6 +104,6 @@ int main(void) {
     tiles<<<BLOCKS, THREADS>>>(team, p);
     CUDA(cudaMemcpy(out, p.out, sizeof out, cudaMemcpyDeviceToHost));
 
-    fill(source, TILES * TILE, seed + left); /* what the left neighbour has made tiles of */
+    fill(source, TILES * TILE, seed + left); /* the source of the left neighbour's tiles */
     return example_end("tiles: 75 tiles multiplied as they came", compare(out, source, b), &team);
 }

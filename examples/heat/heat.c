@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Heat in a square plate: a grid of PEs, each with a block of the plate and a frame around it that
- * its neighbours fill. Edges travel with signals, PEs wait for their neighbours alone, and there is
- * no barrier between the steps.
+ * its neighbours fill. Edges are sent with signals, PEs only wait for their neighbours, and there
+ * is no barrier between the steps.
  *
  *        column team            A PE's block in its frame, of the same shape on every PE:
  *        |                      row 0 and rows + 1, column 0 and cols + 1 are the neighbours'
@@ -27,8 +27,8 @@ struct axis {
 
 static struct axis vertical, horizontal;
 static int width;                /* of a frame's row, the same on every PE */
-static double *plates[2];        /* symmetric: the steps' temperatures by turns */
-static uint64_t arrivals[SIDES]; /* the last step whose edge has come from that side */
+static double *plates[2];        /* symmetric: the temperatures of even and odd steps */
+static uint64_t arrivals[SIDES]; /* the last step whose edge has arrived from that side */
 
 static int first_of(int piece, int pieces) {
     return piece * SIDE / pieces;
@@ -42,7 +42,8 @@ static struct axis make_axis(shmem_team_t team) {
     return axis;
 }
 
-/* The world's number of the PE `distance` further along the axis, -1 beyond the plate's rim. */
+/* Returns the number in the job of the PE that is `distance` further along the axis, or -1 beyond
+ * the plate's rim. */
 static int neighbour(const struct axis *axis, int distance) {
     return shmem_team_translate_pe(axis->team, axis->my_pe + distance, SHMEM_TEAM_WORLD);
 }
@@ -67,9 +68,9 @@ static void fill(double *plate) {
             *cell(plate, row, col) = at_first(vertical.first + row, horizontal.first + col);
 }
 
-/* My outermost cells become the neighbours' frames. A PE sends the edges of step s when it has seen
- * those of step s - 1, which the neighbour sent when it was through with step s - 2: so nobody
- * writes over a frame of this plate that is still read. */
+/* Sends the outermost cells to the neighbours' frames. A PE sends the edges of step s after it has
+ * received the edges of step s - 1, which the neighbour sent after it had finished step s - 2: so
+ * no PE overwrites a frame of this plate that is still read. */
 static void send_edges(double *plate, uint64_t step) {
     int rows = vertical.cells, cols = horizontal.cells;
     int above = neighbour(&vertical, -1), below = neighbour(&vertical, 1);
@@ -96,7 +97,7 @@ static void send_edges(double *plate, uint64_t step) {
 }
 
 static void await_edges(uint64_t step) {
-    int away[SIDES]; /* non-zero where nobody is */
+    int away[SIDES]; /* non-zero if there is no neighbour */
     away[ABOVE] = neighbour(&vertical, -1) < 0;
     away[BELOW] = neighbour(&vertical, 1) < 0;
     away[LEFT] = neighbour(&horizontal, -1) < 0;
@@ -113,7 +114,7 @@ static void relax(const double *from, double *to, int rows, int cols, int row_ce
         }
 }
 
-/* The whole plate by one PE, to compare with: the same sums in the same order. */
+/* Computes the whole plate on one PE, for comparison: the same sums in the same order. */
 static double *heat_alone(void) {
     enum { FRAME = SIDE + 2 };
     double *two = malloc(2 * sizeof *two * FRAME * FRAME);
@@ -125,7 +126,7 @@ static double *heat_alone(void) {
     return two; /* STEPS is even: the result is in the first half */
 }
 
-/* How many cells of my block are not what one PE alone has found. */
+/* Returns the number of cells in this PE's block that differ from the result of a single PE. */
 static long compare(double *plate) {
     double *alone = heat_alone();
     long wrong = alone ? 0 : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is encoded: a question and the sentences of a text, as words and as tokens. */
+/* The input: a question and the sentences of a text, as words and as tokens. */
 #ifndef MINILM_CORPUS_H
 #define MINILM_CORPUS_H
 
@@ -13,7 +13,7 @@ struct corpus {
     size_t tokens;
 };
 
-/* Reads `text` and the model's vocabulary in `directory`; `question` is kept, not copied.
+/* Reads `text` and the model's vocabulary in `directory`; keeps `question` without a copy. Returns
  * 0, or -1 with fail_text(). */
 int corpus_open(struct corpus *corpus, const struct model *model, const char *directory,
                 const char *text, const char *question);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A BERT encoder in four operators a layer. What happens between two operators touches only this
- * member's own rows or columns. */
+/* A BERT encoder with four operators in each layer. Between two operators each member only works on
+ * its own rows or columns. */
 #include "encoder.h"
 #include "error.h"
 #include <math.h>
@@ -70,7 +70,7 @@ struct span {
     size_t begin, end;
 };
 
-/* The part of sentence s, as rows of the batch, that is mine; empty when none is. */
+/* Returns this member's part of sentence s, as rows of the batch; it may be empty. */
 static struct span my_rows(const struct batch *batch, size_t s) {
     const size_t *starts = batch->sentences.starts;
     size_t begin = starts[s] - starts[0], end = starts[s + 1] - starts[0];
@@ -153,8 +153,8 @@ static int feed_forward_block(struct encoder *encoder, const struct batch *batch
     return 0;
 }
 
-/* embeddings = the mean of each sentence's rows, scaled to length 1. The scaling takes the mean's
- * divisor along: a sum and a mean point the same way. */
+/* embeddings = the mean of each sentence's rows, scaled to length 1. The scaling removes the mean's
+ * divisor: a sum and a mean point in the same direction. */
 static int pool(struct encoder *encoder, const struct batch *batch, float *embeddings) {
     size_t hidden = encoder->model->hidden, nelems = batch->sentences.count * hidden;
     memset(embeddings, 0, nelems * sizeof *embeddings);

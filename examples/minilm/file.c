@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads to the end of any kind of file, also one that has no size, like a pipe. */
+/* Reads any kind of file to its end, including files without a size, such as pipes. */
 static char *read_all(FILE *stream, size_t *bytes) {
     char *text = NULL;
     for (size_t used = 0, room = 1 << 16;; room *= 2) {

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* The file's bytes with a terminating 0, to be freed by the caller; NULL with fail_text(). */
+/* Returns the file's bytes with a terminating 0, or NULL with fail_text(). The caller frees them.
+ */
 char *file_read(const char *path, size_t *bytes);
 
 #endif

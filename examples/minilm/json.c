@@ -17,7 +17,7 @@ static bool fault(struct json *json, const char *what) {
     return false;
 }
 
-/* The next byte that is not white space; 0 at the end or after a fault. */
+/* Returns the next byte that is not white space, or 0 at the end or after a fault. */
 static char peek(struct json *json) {
     while (json->at < json->end && strchr(" \t\r\n", *json->at) && *json->at)
         json->at++;
@@ -68,7 +68,7 @@ static bool hex4(struct json *json, uint32_t *value) {
     return true;
 }
 
-/* The code point behind \u, of one or of two surrogates. */
+/* Returns the code point after \u, from one or two surrogates. */
 static bool unicode_escape(struct json *json, uint32_t *code) {
     uint32_t low;
     if (!hex4(json, code))
@@ -93,7 +93,7 @@ static size_t utf8(uint32_t code, char out[4]) {
     return n;
 }
 
-/* Decodes what follows a backslash into at most four bytes; 0 is a fault. */
+/* Decodes the characters after a backslash into at most four bytes; returns 0 for a fault. */
 static size_t escape(struct json *json, char out[4]) {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     uint32_t code;

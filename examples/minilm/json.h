@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A strict JSON reader that pulls: the caller asks for what it expects, nothing is built in memory.
+/* A strict pull reader for JSON: the caller requests the items that it expects, and no tree is
+ * built in memory.
  *
  *     struct json json = json_over(bytes, n);
  *     for (json_open(&json, '{'); json_key(&json, key, sizeof key);)
@@ -16,7 +17,7 @@
 
 struct json {
     const char *at, *end;
-    const char *error; /* NULL while all is well */
+    const char *error; /* NULL if there is no error */
     bool fresh;        /* an object or array was just opened: no comma is due */
 };
 
@@ -24,17 +25,17 @@ struct json json_over(const char *bytes, size_t n);
 
 bool json_open(struct json *json, char bracket);
 
-/* Steps to the next member or item; false at the closing bracket, which is consumed. */
+/* Advances to the next member or item; returns false at the closing bracket, which is consumed. */
 bool json_key(struct json *json, char *key, size_t size);
 bool json_item(struct json *json);
 
-/* A string decoded to UTF-8 and terminated; one that does not fit is a fault. */
+/* Reads a string, decoded to UTF-8 and terminated; a string that does not fit is a fault. */
 bool json_string(struct json *json, char *dest, size_t size);
 bool json_u64(struct json *json, uint64_t *value);
 bool json_number(struct json *json, double *value);
 bool json_skip(struct json *json);
 
-/* 0 when the text was read to its end (white space aside) without a fault, else -1. */
+/* Returns 0 if the text was read to its end (except white space) without a fault, otherwise -1. */
 int json_finish(struct json *json);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pointwise and attention kernels. Sums run over LANES partial sums, which is what lets a
- * compiler vectorise them without leave to reorder floating point. */
+/* The pointwise and attention kernels. Sums run over LANES partial sums, so that a compiler can
+ * vectorise them without reordering floating-point operations. */
 #include "kernels.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-/* On x86-64 gcc makes each kernel three times, and the loader picks what the processor runs best.
- * Sanitizers cannot live with the resolver that picks; clang 14 gives it a name that other files
- * do not find. */
+/* On x86-64 gcc compiles each kernel three times, and the loader selects the best version for the
+ * processor. Sanitizers do not support the resolver that selects; clang 14 gives it a name that
+ * other files do not find. */
 #if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -34,7 +34,7 @@ INLINE float exp_nonpositive(float x) {
     p = p * r * r + r + 1.0f;
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127) << 23; /* the magic's own bits fall off the top */
+    bits = (bits + 127) << 23; /* the bits of `magic` are shifted out at the top */
     memcpy(&power, &bits, sizeof power);
     return p * power;
 }
@@ -106,11 +106,11 @@ KERNEL float dot(const float *x, const float *y, size_t nelems) {
     return sum_of(sums);
 }
 
-/* LANES floats as one value: sums of this type stay in registers whatever the compiler's taste. */
+/* LANES floats as one value: sums of this type stay in registers with every compiler. */
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
-/* c = a b for 1 to ROWS rows of a. a: rows x depth, b: depth x cols. Always computes ROWS rows, the
- * last one again where there are fewer, for a loop without branches. */
+/* c = a b for 1 to ROWS rows of a. a: rows x depth, b: depth x cols. Always computes ROWS rows,
+ * repeating the last one if there are fewer, so that the loop has no branches. */
 INLINE void tile(size_t rows, const float *restrict a, size_t a_ld, const float *restrict b,
                  size_t b_ld, float *restrict c, size_t c_ld, size_t depth, size_t cols) {
     const float *a1 = a + (rows > 1 ? a_ld : 0), *a2 = a1 + (rows > 2 ? a_ld : 0);

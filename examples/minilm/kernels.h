@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an encoder does to a PE's own numbers between two matmuls. Plain C whose inner loops have a
- * fixed count of lanes, so that a compiler turns them into vector instructions.
- * All matrices are row-major floats. */
+/* The encoder's work on a PE's own numbers between two matmuls: plain C whose inner loops have a
+ * fixed number of lanes, so that a compiler turns them into vector instructions. All matrices are
+ * row-major floats. */
 #ifndef MINILM_KERNELS_H
 #define MINILM_KERNELS_H
 

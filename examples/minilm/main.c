@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks a text a question: the sentences whose meaning is nearest to the question's, found with
- * all-MiniLM-L6-v2 spread over the PEs. PE 0 first encodes alone, then all PEs do together; the
- * program shows both speeds, and fails when both do not say the same. */
+/* Answers a question from a text: prints the sentences whose meaning is nearest to the question's,
+ * found with all-MiniLM-L6-v2 distributed over the PEs. PE 0 first encodes alone, then all PEs
+ * together; the program prints both speeds, and fails if the results differ. */
 #include "error.h"
 #include "report.h"
 #include <getopt.h>
@@ -27,7 +27,7 @@ static const char usage[] =
     "  --help             this\n"
     "N PEs share the model's 12 heads: 1, 2, 3, 4, 6 or 12.\n";
 
-/* Ends the whole job; for what happens to one PE. */
+/* Ends the whole job, for an error on one PE. */
 static void die(const char *text) {
     fprintf(stderr, "minilm: PE %d: %s\n", shmem_my_pe(), text);
     shmem_global_exit(1);
@@ -43,8 +43,8 @@ static void check_operator(int error) {
         die(weft_last_error());
 }
 
-/* For what every PE does alike, and most likely fails in alike: the first PE that failed speaks
- * for all, then all end. */
+/* Ends the job after a step that all PEs do, and in which they probably fail in the same way: the
+ * first PE that failed reports the error. */
 static void check_together(int error) {
     double me = shmem_my_pe(), n = shmem_n_pes(), speaker = error ? me : n;
     check_operator(weft_all_reduce(SHMEM_TEAM_WORLD, &speaker, &speaker, 1, WEFT_F64, WEFT_MIN,
@@ -113,8 +113,8 @@ static struct options parse_options(int argc, char **argv) {
     return options;
 }
 
-/* Encodes the corpus with the team. The first sentence goes ahead once, untimed: it pays what
- * only a first call costs (workspace, code generation of the matmul). */
+/* Encodes the corpus with the team. The first sentence is encoded once before, untimed, because
+ * only the first call allocates the workspace and generates the matmul's code. */
 static struct run encode(const struct corpus *corpus, const struct model *model, shmem_team_t team,
                          void *symmetric, size_t tokens_max) {
     struct sentences first = {corpus->all.tokens, corpus->all.starts, 1};
@@ -136,7 +136,7 @@ static struct run encode(const struct corpus *corpus, const struct model *model,
     return run;
 }
 
-/* PE 0 alone: the same code on a team of one. The others wait at the barrier. */
+/* Encodes on PE 0 alone, with the same code on a team of one PE. The others wait at the barrier. */
 static struct run encode_alone(const struct corpus *corpus, const char *directory, void *symmetric,
                                size_t tokens_max) {
     struct run run = {0};
@@ -154,7 +154,7 @@ static struct run encode_alone(const struct corpus *corpus, const char *director
     return run;
 }
 
-/* Tells the answers and the comparison; the program's status. */
+/* Prints the answers and the comparison; returns the program's status. */
 static int report(const struct options *options, const struct corpus *corpus,
                   const struct run *alone, const struct run *together, size_t hidden) {
     struct agreement agreement =

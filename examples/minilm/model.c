@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads config.json, sentence_bert_config.json and model.safetensors, and cuts the weights.
- * One block holds all floats: its size follows from the configuration, so it is allocated once. */
+/* Loads config.json, sentence_bert_config.json and model.safetensors, and splits the weights. One
+ * block holds all floats: its size follows from the configuration, so it is allocated once. */
 #include "model.h"
 #include "error.h"
 #include "file.h"
@@ -16,8 +16,8 @@ struct setting {
     size_t *value;
 };
 
-/* Reads the settings of a file's top-level object, and "layer_norm_eps" where epsilon is not NULL;
- * each has to be there. */
+/* Reads the settings of a file's top-level object, and "layer_norm_eps" if epsilon is not NULL;
+ * each must exist. */
 static int read_settings(const char *path, const struct setting *settings, size_t count,
                          double *epsilon) {
     size_t bytes, found = 0, expected = count + (epsilon != NULL);
@@ -64,7 +64,7 @@ static int read_config(struct model *model, const char *directory) {
     return read_settings(path, sentence, 1, NULL);
 }
 
-/* Sizes beyond any BERT are a damaged file; the limits keep all products far from overflow. */
+/* Sizes larger than any BERT's mean a damaged file; the limits prevent overflow in all products. */
 static int check_config(const struct model *model, const char *directory) {
     const size_t limit = 1 << 20;
     if (!model->hidden || model->hidden > limit || !model->inner || model->inner > limit ||
@@ -98,14 +98,14 @@ static int split(struct model *model, size_t n) {
                 model->heads, model->inner, counts);
 }
 
-/* Floats that the block has to hold. */
+/* Returns the number of floats in the block. */
 static size_t storage_needed(const struct model *model) {
     size_t h = model->hidden, s = model->slice, i = model->inner_slice;
     size_t layer = 4 * h * s + 2 * h * i + 3 * s + i + 6 * h;
     return (model->positions + 1) * h + 2 * h + model->layers_count * layer;
 }
 
-/* Blocks all stay multiples of LANES floats, so that every one of them is aligned. */
+/* All parts are multiples of LANES floats, so that every part is aligned. */
 static float *take(struct model *model, size_t nelems) {
     float *block = model->storage + model->storage_used;
     model->storage_used += nelems;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A BERT encoder's weights as one PE of a team of n needs them: all of the embeddings, and of every
+/* The weights of a BERT encoder that one PE of a team of n needs: all embeddings, and for every
  * layer the columns of its heads and of its share of the feed-forward network.
  *
  *     q, k, v: hidden x hidden/n    out:  hidden/n x hidden
- *     up:      hidden x inner/n     down: inner/n x hidden      (PyTorch stores the transposes)
- */
+ *     up:      hidden x inner/n     down: inner/n x hidden      (PyTorch stores the transposes) */
 #ifndef MINILM_MODEL_H
 #define MINILM_MODEL_H
 
@@ -38,7 +37,7 @@ struct model {
     size_t storage_nelems, storage_used;
 };
 
-/* Reads the model in `directory` for member `me` of `n`. 0, or -1 with fail_text(). */
+/* Reads the model in `directory` for member `me` of `n`. Returns 0, or -1 with fail_text(). */
 int model_open(struct model *model, const char *directory, size_t me, size_t n);
 void model_close(struct model *model);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the program tells: to a person on PE 0's standard output, to a test in a file. */
+/* The program's output: for a person on PE 0's standard output, for a test in a file. */
 #ifndef MINILM_REPORT_H
 #define MINILM_REPORT_H
 
@@ -13,19 +13,19 @@ struct run {
     double wait_share; /* of the seconds, on the PE that waited most */
 };
 
-/* How far two encodings are apart. */
+/* The difference of two encodings. */
 struct agreement {
     double difference_max; /* of a component */
     double cosine_min;     /* of a sentence */
 };
 
-/* Prints on PE 0, at once. */
+/* Prints on PE 0, without buffering. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The `top` sentences nearest to the question. */
+/* Prints the `top` sentences nearest to the question. */
 int report_answers(const struct corpus *corpus, const float *embeddings, size_t hidden, size_t top);
 
-/* Speed and agreement of one PE and of all. */
+/* Prints the speeds of one PE and of all, and whether the results agree. */
 void report_table(const struct corpus *corpus, const struct run *alone, const struct run *together,
                   const struct agreement *agreement);
 
@@ -33,7 +33,7 @@ void report_table(const struct corpus *corpus, const struct run *alone, const st
 int report_dump(const struct corpus *corpus, const float *embeddings, size_t hidden,
                 const char *path);
 
-/* What is not a number anywhere counts as disagreement. */
+/* NaN in either encoding counts as disagreement. */
 struct agreement agreement_of(const float *a, const float *b, size_t count, size_t hidden);
 
 #endif

@@ -3,7 +3,7 @@
  *
  *     | header bytes: u64 LE | JSON header | buffer: tensor, tensor, ... without hole or overlap |
  *
- * Everything the header says is checked against the file before any of it is used. */
+ * All values of the header are checked against the file before they are used. */
 #ifndef MINILM_SAFETENSORS_H
 #define MINILM_SAFETENSORS_H
 
@@ -27,12 +27,13 @@ struct safetensors {
     size_t count;
 };
 
-/* `path` is kept, not copied. 0, or -1 with fail_text(). */
+/* Keeps `path` without a copy. Returns 0, or -1 with fail_text(). */
 int safetensors_open(struct safetensors *file, const char *path);
 void safetensors_close(struct safetensors *file);
 
-/* The tensor of that name with exactly rows x cols elements of a type that reads as float; cols 0:
- * a vector of `rows`; rows 0: any number of rows. NULL with fail_text() when there is none. */
+/* Returns the tensor of that name with exactly rows x cols elements of a type that can be read as
+ * float; cols 0: a vector of `rows`; rows 0: any number of rows. Returns NULL with fail_text() if
+ * there is none. */
 const struct tensor *safetensors_find(const struct safetensors *file, const char *name, size_t rows,
                                       size_t cols);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cuts a text in one pass and in place: what is written (single spaces) never overtakes what is
- * read (runs of white space), so a sentence is a terminated piece of the file's own bytes. */
+/* Cuts a text in one pass and in place: the output (single spaces) never overtakes the input (runs
+ * of white space), so a sentence is a terminated piece of the file's own bytes. */
 #include "text.h"
 #include "error.h"
 #include "file.h"
@@ -10,16 +10,16 @@
 #include <string.h>
 
 enum {
-    SENTENCE_LONG = 400,    /* bytes: from here a comma will do */
-    SENTENCE_MAX = 600,     /* and from here any space */
-    SENTENCE_WORDS_MIN = 3, /* fewer say nothing */
+    SENTENCE_LONG = 400,    /* bytes: after this many, a comma ends a sentence */
+    SENTENCE_MAX = 600,     /* and after this many, any space */
+    SENTENCE_WORDS_MIN = 3, /* shorter ones have no meaning */
     TITLE_MAX = 80,         /* bytes of a title */
     TITLE_INDENT_MIN = 10,  /* spaces before a centred one */
 };
 
 struct cutter {
     struct text *text;
-    char *write; /* end of what is kept */
+    char *write; /* end of the output */
     char *start; /* of the sentence being written */
     const char *section;
     size_t line;       /* being read */
@@ -59,7 +59,7 @@ static int cut(struct cutter *cutter) {
     return append(cutter->text, (struct sentence){words, cutter->section, cutter->start_line});
 }
 
-/* Does the word that ends before `stop` (a full stop) only abbreviate? */
+/* Returns true if the word that ends before `stop` (a full stop) is an abbreviation. */
 static bool abbreviates(const char *start, const char *stop) {
     static const char *const known[] = {"e.g", "i.e", "etc", "cf",   "vs",  "no",  "mr", "mrs",
                                         "ms",  "dr",  "st",  "prof", "inc", "ltd", "co", "fig"};
@@ -75,7 +75,7 @@ static bool abbreviates(const char *start, const char *stop) {
     return false;
 }
 
-/* Does a sentence end at `end`, when `next` comes after white space? */
+/* Returns true if a sentence ends at `end`, where `next` follows after white space. */
 static bool sentence_ends(const char *start, const char *end, char next) {
     while (end > start && strchr("\"')]", end[-1]))
         end--;
@@ -84,14 +84,14 @@ static bool sentence_ends(const char *start, const char *end, char next) {
     return end[-1] != '.' || !abbreviates(start, end - 1);
 }
 
-/* Is it time to cut before `next`? */
+/* Returns true if the sentence is to be cut before `next`. */
 static bool cut_due(const struct cutter *cutter, char next) {
     size_t bytes = (size_t)(cutter->write - cutter->start);
     return bytes && (sentence_ends(cutter->start, cutter->write, next) || bytes > SENTENCE_MAX ||
                      (bytes > SENTENCE_LONG && strchr(";:,", cutter->write[-1])));
 }
 
-/* Steps over white space; true when that ends the paragraph (a blank line, the end). */
+/* Skips white space; returns true if that ends the paragraph (a blank line, the end). */
 static bool skip_space(struct cutter *cutter, const char **read) {
     size_t lines = 0;
     for (; is_space(**read); ++*read)
@@ -109,7 +109,7 @@ static size_t list_mark(const char *line) {
     return n && line[n] == ')' && line[n + 1] == ' ' ? n + 2 : 0;
 }
 
-/* Reads words until the paragraph ends, cutting as it goes. Returns where it ended. */
+/* Reads words until the paragraph ends, and cuts sentences. Returns the end of the paragraph. */
 static const char *flow(struct cutter *cutter, const char *read, int *error) {
     cutter->start = cutter->write;
     cutter->start_line = cutter->line;
@@ -127,8 +127,8 @@ static const char *flow(struct cutter *cutter, const char *read, int *error) {
     return read;
 }
 
-/* Length of the title that the paragraph at `read` is, without the line's end; 0 for running text.
- * `indent`: white space before it on its line. */
+/* Returns the length of the title at `read`, without the line's end, or 0 for running text.
+ * `indent` is the white space before it on its line. */
 static size_t title_length(const char *read, size_t indent) {
     size_t n = strcspn(read, "\r\n");
     const char *below = read + n;
@@ -142,7 +142,7 @@ static size_t title_length(const char *read, size_t indent) {
     return title && n <= TITLE_MAX ? n : 0;
 }
 
-/* Keeps the title as the section of what follows. */
+/* Stores the title as the section of the following sentences. */
 static const char *take_title(struct cutter *cutter, const char *read, size_t n) {
     memmove(cutter->write, read, n);
     cutter->section = cutter->write;

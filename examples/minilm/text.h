@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plain English text, cut into sentences.
  *
- * Blank lines part paragraphs. Lines of a paragraph flow together; it is cut where a sentence ends
- * and, when one goes on and on, at a comma. Titles (numbered, centred, or one line without a full
- * stop) are no sentences: they name the section of what follows. */
+ * Blank lines separate paragraphs. The lines of a paragraph are joined; it is cut at the ends of
+ * sentences and, if a sentence is very long, at a comma. Titles (numbered, centred, or one line
+ * without a full stop) are not sentences: they name the section of the following ones. */
 #ifndef MINILM_TEXT_H
 #define MINILM_TEXT_H
 
@@ -12,7 +12,7 @@
 struct sentence {
     const char *words;   /* single spaces, no line ends */
     const char *section; /* the title above, or "" */
-    size_t line;         /* where it starts, from 1 */
+    size_t line;         /* its first line, from 1 */
 };
 
 struct text {
@@ -21,7 +21,7 @@ struct text {
     size_t count;
 };
 
-/* 0, or -1 with fail_text(); a text without a sentence is an error. */
+/* Returns 0, or -1 with fail_text(); a text without a sentence is an error. */
 int text_open(struct text *text, const char *path);
 void text_close(struct text *text);
 

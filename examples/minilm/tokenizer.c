@@ -19,7 +19,7 @@ static size_t hash(const char *bytes, size_t n) {
     return (size_t)(h ^ h >> 32);
 }
 
-/* The slot of a piece, or the free one where it would go. At least half of the slots are free. */
+/* Returns the slot of a piece, or the free slot for it. At least half of the slots are free. */
 static int32_t *find_slot(const struct tokenizer *tokenizer, const char *piece, size_t n) {
     for (size_t i = hash(piece, n);; i++) {
         int32_t *slot = &tokenizer->slots[i & tokenizer->slots_mask];
@@ -90,7 +90,7 @@ void tokenizer_close(struct tokenizer *tokenizer) {
     *tokenizer = (struct tokenizer){0};
 }
 
-/* Ids of one text on their way out. */
+/* The output: the ids of one text. */
 struct output {
     int32_t *ids;
     size_t count, room;
@@ -101,14 +101,14 @@ static void emit(struct output *output, int32_t id) {
         output->ids[output->count++] = id;
 }
 
-/* A word being collected: folded UTF-8 behind two bytes that stay free for "##". */
+/* The current word: folded UTF-8 after two bytes that stay free for "##". */
 struct word {
     char text[2 + 4 * WORD_MAX + 4];
     size_t bytes, characters;
 };
 
-/* The longest piece of the vocabulary that starts the n bytes at `rest`; its length, or 0. A piece
- * that continues a word is looked up with "##" written over the two bytes before it. */
+/* Returns the length of the longest piece of the vocabulary that starts the n bytes at `rest`, or
+ * 0. A piece that continues a word is looked up with "##" written over the two bytes before it. */
 static size_t longest_piece(const struct tokenizer *tokenizer, char *rest, size_t n, bool continues,
                             int32_t *id) {
     char before[2];

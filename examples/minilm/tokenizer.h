@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BERT's uncased tokenizer: text -> [CLS] pieces [SEP].
  *
- * Words are cut at white space, punctuation and ideographs, lower-cased, accents taken off; a word
- * is then cut greedily into the longest pieces that the vocabulary knows ("##" marks a piece that
- * continues a word), and is [UNK] as a whole where that fails. */
+ * Words are split at white space, punctuation and ideographs, and lower-cased; accents are removed.
+ * A word is then split greedily into the longest pieces in the vocabulary ("##" marks a piece that
+ * continues a word); if that fails, the whole word is [UNK]. */
 #ifndef MINILM_TOKENIZER_H
 #define MINILM_TOKENIZER_H
 
@@ -19,13 +19,13 @@ struct tokenizer {
     int32_t cls, sep, unk;
 };
 
-/* Reads vocab.txt: one piece a line, its id is the line's number from 0. 0, or -1 with fail_text().
- */
+/* Reads vocab.txt: one piece in each line; its id is the line's number from 0. Returns 0, or -1
+ * with fail_text(). */
 int tokenizer_open(struct tokenizer *tokenizer, const char *path);
 void tokenizer_close(struct tokenizer *tokenizer);
 
-/* Writes at most max_ids (2 at least) ids; a text that is longer loses its end, not its [SEP].
- * Returns how many were written. */
+/* Writes at most max_ids ids (max_ids is at least 2); a longer text is truncated, but keeps its
+ * [SEP]. Returns the number of ids written. */
 size_t tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *ids,
                         size_t max_ids);
 

@@ -7,7 +7,7 @@ struct range {
     uint32_t first, last;
 };
 
-/* Ranges rise, so the first one that ends at or after `code` decides. */
+/* Ranges are sorted, so the first one that ends at or after `code` decides. */
 static bool within(const struct range *ranges, size_t count, uint32_t code) {
     size_t i = 0;
     while (i < count && ranges[i].last < code)
@@ -17,7 +17,7 @@ static bool within(const struct range *ranges, size_t count, uint32_t code) {
 
 #define WITHIN(ranges, code) within(ranges, sizeof(ranges) / sizeof *(ranges), code)
 
-/* Continuation bytes of a sequence by its lead byte; -1 for a byte that leads none. */
+/* The number of continuation bytes for each lead byte; -1 if the byte starts no sequence. */
 static int continuation_bytes(unsigned char lead) {
     return lead < 0x80   ? 0
            : lead < 0xC2 ? -1
@@ -108,7 +108,7 @@ bool unicode_is_accent(uint32_t code) {
     return WITHIN(accents, code);
 }
 
-/* The ASCII letter below the accents, block by block; '.' where there is none. */
+/* The ASCII base letter of accented letters, block by block; '.' if there is none. */
 static char latin_base(uint32_t code) {
     static const char supplement_and_extended[] = /* U+00C0 to U+024F */
         "aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y"
@@ -130,7 +130,7 @@ static char latin_base(uint32_t code) {
     return '.';
 }
 
-/* Letters that neither an ASCII base nor a fixed distance describes; rises by the first column. */
+/* Letters without an ASCII base or a fixed distance; sorted by the first column. */
 static uint32_t irregular(uint32_t code) {
     static const uint16_t folds[][2] = {
         {0x110, 0x111}, {0x126, 0x127},   {0x132, 0x133},   {0x13F, 0x140},  {0x141, 0x142},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What BERT's tokenizer has to know about characters: UTF-8, and small tables of Unicode that are
- * complete for Latin script, Greek and Cyrillic as written today, and punctuation outside
- * historical scripts. Other letters pass through unchanged. */
+/* Character data for BERT's tokenizer: UTF-8, and small tables of Unicode that are complete for
+ * Latin script, Greek and Cyrillic as written today, and for punctuation outside historical
+ * scripts. Other letters are passed through unchanged. */
 #ifndef MINILM_UNICODE_H
 #define MINILM_UNICODE_H
 
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads one code point of a terminated text and steps over it; ill-formed bytes read as U+FFFD,
- * one a byte. At the end: 0, without a step. */
+/* Reads one code point of a terminated text and advances; each ill-formed byte reads as U+FFFD. At
+ * the end: returns 0, and does not advance. */
 uint32_t unicode_next(const char **text);
 
 /* Writes one code point; returns its bytes, at most 4. */

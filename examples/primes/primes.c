@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A work queue in one word: PEs draw chunks of a range with an atomic fetch-and-increment of PE 0's
- * counter and count the primes in them, so that a slow PE just draws fewer.
+ * counter and count the primes in them. A slow PE simply draws fewer chunks.
  *
  *   oshrun -n 4 build/examples/primes */
 #include <shmem.h>
@@ -9,8 +9,8 @@
 
 enum { LIMIT = 1000000, CHUNK = 5000, CHUNKS = LIMIT / CHUNK, PRIMES_BELOW_LIMIT = 78498 };
 
-static long next_chunk;    /* PE 0's is the queue */
-static long primes, drawn; /* what this PE found, in how many chunks */
+static long next_chunk;    /* PE 0's copy is the queue */
+static long primes, drawn; /* primes that this PE found; chunks that it drew */
 static long all_primes;
 
 static bool is_prime(long n) {
@@ -36,7 +36,7 @@ int main(void) {
     for (long chunk; (chunk = shmem_atomic_fetch_inc(&next_chunk, 0)) < CHUNKS; drawn++)
         primes += primes_in(chunk);
     shmem_sum_reduce(SHMEM_TEAM_WORLD, &all_primes, &primes, 1);
-    shmem_sync_all(); /* everyone's numbers can be read now */
+    shmem_sync_all(); /* the numbers of all PEs can be read now */
 
     for (int pe = 0; pe < shmem_n_pes() && shmem_my_pe() == 0; pe++)
         printf("PE %d found %ld primes in %ld chunks\n", pe, shmem_g(&primes, pe),

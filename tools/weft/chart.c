@@ -8,7 +8,7 @@
 enum {
     PANEL_WIDTH = 460,
     PANEL_HEIGHT = 300,
-    HEAD = 60, /* of the page: title and legend */
+    HEAD = 60, /* the page's title and legend */
     LEFT = 64,
     RIGHT = 28,
     TOP = 34,
@@ -60,7 +60,7 @@ void chart_size_name(char *name, size_t bytes, double size) {
     snprintf(name, bytes, "%g %s", size, units[unit]);
 }
 
-/* Both ends of all values; false where there is none. */
+/* Stores the smallest and largest of all values; returns false if there are none. */
 static int ends(const struct chart_panel *panel, int of_y, double *low, double *high) {
     *low = INFINITY, *high = 0;
     for (int c = 0; c < CHART_CURVES_MAX; c++)
@@ -72,7 +72,7 @@ static int ends(const struct chart_panel *panel, int of_y, double *low, double *
     return *high > 0;
 }
 
-/* Whole decades, and a line for each. */
+/* Extends the axis to whole decades, and draws a line for each. */
 static void draw_values(FILE *svg, struct axis *y, double left, double right) {
     y->low = pow(10, floor(log10(y->low)));
     y->high = pow(10, ceil(log10(y->high * 1.0001)));
@@ -84,7 +84,7 @@ static void draw_values(FILE *svg, struct axis *y, double left, double right) {
     }
 }
 
-/* Every measured size has its label; it stands for a line of its own where there is room. */
+/* Labels every measured size, and draws a line for it if there is room. */
 static void draw_sizes(FILE *svg, const struct axis *x, double top, double bottom) {
     int steps = (int)lround(log2(x->high / x->low)), every = steps > 24 ? 6 : 3;
     for (int step = 0; step <= steps; step += every) {
@@ -122,7 +122,7 @@ static void draw_curves(FILE *svg, const struct chart_panel *panel, double left,
             draw_curve(svg, &panel->curves[c], &x, &y, colours[c]);
 }
 
-/* From 0, with the value behind each bar. */
+/* Draws bars from 0, with the value after each bar. */
 static void draw_bars(FILE *svg, const struct chart_panel *panel, const char *const *names,
                       double left, double top) {
     double low, high, y = top + TOP + 10, room = PANEL_WIDTH - LEFT - RIGHT - 110;

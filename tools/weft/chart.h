@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Charts as SVG: panels two side by side, of curves over bytes with logarithmic axes, or of bars.
- */
+/* Charts as SVG: two panels side by side, each with curves over bytes on logarithmic axes, or with
+ * bars. */
 #ifndef WEFT_TOOLS_CHART_H
 #define WEFT_TOOLS_CHART_H
 
@@ -15,21 +15,21 @@ struct chart_curve {
 
 struct chart_panel {
     const char *title, *unit;
-    int bars; /* one value each, y[0]: drawn as bars */
+    int bars; /* curves have one value each, y[0], drawn as bars */
     struct chart_curve curves[CHART_CURVES_MAX];
 };
 
 struct chart {
     char title[128];
-    const char *names[CHART_CURVES_MAX]; /* of the curves of all panels; NULL: there is none */
+    const char *names[CHART_CURVES_MAX]; /* names of the curves of all panels; NULL: no curve */
     int npanels;
     struct chart_panel panels[CHART_PANELS_MAX];
 };
 
-/* "8 B", "4 KiB": of a power of two. */
+/* Formats a power of two: "8 B", "4 KiB". */
 void chart_size_name(char *text, size_t bytes, double size);
 
-/* Writes the file. 0, or -errno. */
+/* Writes the file. Returns 0, or -errno. */
 int chart_write(const struct chart *chart, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The GPUs of a job: each PE looks at its own, and at the links from there to the others', without
+/* The GPUs of a job: each PE queries its own GPU, and the links from there to the others, without
  * opening any. */
 #include <shmem.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "coll/stream_choice.h"
 #include "device/device.h"
 
-/* What a PE knows of its GPU; without a name it has none, and says why. */
+/* A PE's view of its GPU; without a name the PE has no GPU, and `reason` explains why. */
 struct card {
     struct weft_cu_uuid uuid;
     size_t memory_bytes;
@@ -20,13 +20,13 @@ struct card {
     char name[64], reason[192];
 };
 
-/* Of a pair of PEs, from the first one's side. */
+/* The link between two PEs, seen from the first one. */
 struct link {
     int from, to;
     struct weft_gpu_peer peer;
 };
 
-/* In symmetric memory: [npes], and [npairs] in the order of `from`, none in large jobs. */
+/* In symmetric memory: [npes], and [npairs] in the order of `from`; no pairs in large jobs. */
 enum { PES_WITH_LINKS_MAX = 64 };
 static struct card *cards;
 static struct link *links;
@@ -106,7 +106,7 @@ static bool between_gpus(const struct link *link) {
     return link->from != link->to && *cards[link->from].name && *cards[link->to].name;
 }
 
-/* The pairs that are linked like `first`, unless one before it was. */
+/* Prints the pairs with the same link as `first`, unless an earlier pair has it, too. */
 static void print_kind(size_t first, const char *label) {
     char text[96];
     for (size_t i = 0; i < first; i++)
@@ -141,7 +141,7 @@ static void print_engines(void) {
 static void print_collectives(void) {
     const char *label = "on streams";
     if (strcmp(weft_env.algorithm, "auto") != 0)
-        printf("  %-12s SHMEMX_ALGORITHM=%s as far as that can, else\n", label, weft_env.algorithm);
+        printf("  %-12s SHMEMX_ALGORITHM=%s where it can, otherwise\n", label, weft_env.algorithm);
     for (int operation = 0; operation < WEFT_STREAM_OPERATIONS; operation++, label = "") {
         char line[256];
         weft_stream_describe(line, sizeof line, (enum weft_stream_operation)operation,

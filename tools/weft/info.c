@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `weft info`: what this machine offers and what the library makes of it. */
+/* `weft info`: what this machine offers and how the library uses it. */
 #include <shmem.h>
 #include <stdio.h>
 #include <weft.h>
@@ -49,8 +49,8 @@ static void print_job(void) {
            weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
 }
 
-/* By what the others are reached; where there are none, by what they would be. And by
- * what oshrun speaks to other hosts. */
+/* Prints the engine that reaches PEs on other hosts, or would reach them, and the TLS library that
+ * oshrun uses for connections to other hosts. */
 static void print_hosts(void) {
     char text[WEFT_ENGINE_TEXT_BYTES];
     const struct weft_engine *engine;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every measurement is a loop of n equal calls, run several times: by the host's clock where calls
- * of the host return when they are done, by the GPU's where a stream makes them. In a graph the
- * calls are recorded once and replayed, which is what they cost without the processor. */
+/* Every measurement is a loop of n equal calls, run several times: timed by the host's clock if
+ * host calls are complete on return, and by the GPU's if a stream executes them. In a graph the
+ * calls are recorded once and replayed, which shows their time without the processor. */
 #include "measure.h"
 #include <errno.h>
 #include <shmemx.h>
@@ -21,17 +21,17 @@ struct ground {
 };
 
 static struct ground host, gpu;
-static weft_cu_context context; /* of this PE's GPU, as the library has it */
+static weft_cu_context context; /* of this PE's GPU, from the library */
 static weft_cu_stream stream;
 static weft_cu_event first, last;
 static int me;
 
-/* What is being measured. */
+/* The current measurement. */
 static const struct ground *ground;
 static size_t bytes;
 static uint64_t signals; /* values up to here have been used */
 
-/* Call i of n; i is n for one that is made before. */
+/* Makes call i of n; for a call before the loop, i is n. */
 typedef void call_body(int i);
 
 static void require(int result) {
@@ -63,7 +63,7 @@ static void send(uint64_t value, int pe) {
                         SHMEM_SIGNAL_SET, pe);
 }
 
-/* There and back. No value comes twice in a row, so that a graph's can come again with it. */
+/* A round trip. No value is used twice in a row, so that a graph's values can be reused. */
 static void ping_pong(int i) {
     uint64_t value = signals + (uint64_t)i + 1;
     if (me == 0)
@@ -109,7 +109,7 @@ static void stream_barrier(int i) {
 
 static const struct {
     call_body *host, *stream;
-    int pes; /* how many take part; 0: all */
+    int pes; /* number of PEs that take part; 0: all */
 } calls[MEASURE_CALLS] = {
     [MEASURE_PUT] = {put, stream_put, 1},
     [MEASURE_GET] = {get, stream_get, 1},
@@ -153,7 +153,7 @@ static weft_cu_graph_exec record(call_body *body, int n) {
     return exec;
 }
 
-/* n calls: of the graph, or, where there is none, one by one. */
+/* Makes n calls: by the graph or, without one, one by one. */
 static double run_us(call_body *body, int n, weft_cu_graph_exec graph) {
     float milliseconds = 0;
     check(weft_cuda.cuEventRecord(first, stream), "cuEventRecord");
@@ -184,7 +184,7 @@ static double stream_us(call_body *body, int n, bool in_graph) {
     return median(runs);
 }
 
-/* Long enough for the clock, short enough for whoever waits. */
+/* Long enough for the clock, short enough for a waiting user. */
 static int repeats(enum measure_way way) {
     int n = way == MEASURE_HOST ? 2000 : 50;
     for (size_t size = 4096; size < bytes; size *= 8)
@@ -209,9 +209,9 @@ double measure_us(enum measure_call call, enum measure_way way, size_t nbytes) {
     return call == MEASURE_SIGNAL ? 0.5 * us : us;
 }
 
-/* --- Ground ----------------------------------------------------------------------------------- */
+/* --- Setup ------------------------------------------------------------------------------------ */
 
-/* Random: memory and links may be quicker with zeros. */
+/* Random data, because memory and links may be faster with zeros. */
 static void fill(const struct ground *on, size_t size) {
     uint64_t *words = malloc(size), x = 88172645463325252U + (uint64_t)me;
     for (size_t i = 0; words && i < size / sizeof *words; i++) {

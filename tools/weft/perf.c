@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `weft perf`: puts, gets, signals and barriers by the host and on streams, over sizes; a table,
- * and the same as a chart. */
+/* `weft perf`: measures puts, gets, signals and barriers, by the host and on streams, over sizes;
+ * prints a table and draws it as a chart. */
 #include <math.h>
 #include <shmem.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@ static struct {
     const char *svg;
 } options = {.svg = "weft-perf.svg"};
 
-/* Largest payloads by default: bandwidths want much, latencies little. */
+/* Default largest payloads: bandwidths need large ones, latencies small ones. */
 static const size_t largest_default[MEASURE_CALLS] = {16 << 20, 16 << 20, 32 << 10, 0};
 
 static struct {
@@ -76,7 +76,7 @@ static bool read_call(const char *word) {
     return false;
 }
 
-/* The argument that is wrong, or NULL. */
+/* Returns the wrong argument, or NULL. */
 static const char *read_arguments(char **arguments) {
     bool any = false;
     for (; *arguments; arguments++) {
@@ -105,7 +105,7 @@ static size_t largest_of(enum measure_call call) {
     return options.largest ? options.largest : largest_default[call];
 }
 
-/* A barrier has one, 0. */
+/* A barrier has one size, 0. */
 static int sizes_of(enum measure_call call, size_t *sizes) {
     int n = 0;
     for (size_t size = FIRST_SIZE; size <= largest_of(call) && n < SIZES_MAX; size *= SIZE_STEP)
@@ -115,7 +115,7 @@ static int sizes_of(enum measure_call call, size_t *sizes) {
     return n;
 }
 
-/* A barrier of the host is the same in all spaces. */
+/* A host barrier is the same in all spaces. */
 static bool has_way(enum measure_call call, int way) {
     return state.ways[way] && !(call == MEASURE_BARRIER && way == MEASURE_GPU);
 }
@@ -128,7 +128,7 @@ static void count_measurements(void) {
                 state.all += sizes_of((enum measure_call)call, sizes);
 }
 
-/* --- Out -------------------------------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------------------- */
 
 static void progress(const char *call, const char *way, const char *size) {
     state.done++;
@@ -178,7 +178,7 @@ static void add(struct chart_panel *to, enum measure_way way, size_t bytes, doub
     curve->y[curve->n++] = value;
 }
 
-/* --- All of a call ---------------------------------------------------------------------------- */
+/* --- All measurements of a call --------------------------------------------------------------- */
 
 static void measure_size(enum measure_call call, size_t bytes, struct chart_panel *times,
                          struct chart_panel *rates) {
@@ -253,7 +253,7 @@ static int write_chart(void) {
     return error < 0;
 }
 
-/* PE 0 says it for all. */
+/* PE 0 prints it for all. */
 static int refuse(const char *what, const char *remedy) {
     if (shmem_my_pe() == 0)
         fprintf(stderr, "weft perf: %s: %s\n", what, remedy);

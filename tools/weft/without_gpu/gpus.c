@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of tools/weft/gpus.c where the library is built without GPU support. */
+/* Replaces tools/weft/gpus.c if the library is built without GPU support. */
 #include <shmem.h>
 #include <stdio.h>
 #include "../command.h"
