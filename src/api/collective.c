@@ -217,7 +217,8 @@ COLLECTIVES(broadcastmem, collectmem, fcollectmem, alltoallmem, alltoallsmem, vo
 
 #define FOLD(N, T, NAME, OP, OF)                                                                   \
     API(int, N##_##NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {           \
-        struct weft_folding folding = {&weft_folds[WEFT_FOLD_##OP][WEFT_NUMBER_OF(T)], nelems, OF};\
+        struct weft_folding folding = {&weft_folds[WEFT_FOLD_##OP][WEFT_NUMBER_OF(T)], nelems, OF, \
+                                       NULL};                                                      \
         return run_fold(__func__, team, dest, source, &folding);                                   \
     }
 #define REDUCE(N, T, NAME, OP) FOLD(N, T, NAME##_reduce, OP, WEFT_FOLD_OF_ALL)

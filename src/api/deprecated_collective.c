@@ -94,7 +94,7 @@ SIZED(64, 8)
         OPEN                                                                                       \
         (void)pWrk;                                                                                \
         struct weft_folding folding = {&weft_folds[WEFT_FOLD_##FOLD][WEFT_NUMBER_OF(T)],           \
-                                       (size_t)nreduce, WEFT_FOLD_OF_ALL};                         \
+                                       (size_t)nreduce, WEFT_FOLD_OF_ALL, NULL};                   \
         weft_api_fold(&group, dest, source, &folding);                                             \
     }
 #define BITWISE(N, T, _)    TO_ALL(N, T, and, AND) TO_ALL(N, T, or, OR) TO_ALL(N, T, xor, XOR)

@@ -64,7 +64,7 @@
     X(text, engine, "SHMEMX_ENGINE", NULL, "auto",                                                 \
       "what copies GPU memory: auto, sm (multiprocessors) or copy (copy engines)")                 \
     X(text, algorithm, "SHMEMX_ALGORITHM", NULL, "auto",                                           \
-      "how collectives on streams go: auto, by size; ll, marked, push or meet, as far "      \
+      "how collectives on streams go: auto, by size; ll, marked, push or meet, as far "            \
       "as it can; the same on all PEs")                                                            \
     X(text, sms, "SHMEMX_SMS", NULL, "auto",                                                       \
       "multiprocessors that a collective on a stream takes at most: auto, or 1 to 64; the "        \

@@ -4,7 +4,6 @@
  * last source are read, which is why dest may be one of the sources. */
 #include "coll/elements.h"
 #include <string.h>
-#include "coll/fold.h"
 #include "coll/loop.h"
 #include "coll/narrow.h"
 
@@ -239,30 +238,37 @@ void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sourc
 }
 
 /* 16-bit floats have no loop for a pair, since they are rounded once at the end. */
-static void fold_narrow(void *dest, const struct weft_reduction *reduction,
-                        const void *const *sources, int nsources, size_t nelems) {
+static void fold_narrow(const struct weft_vector_folding *vector, int step, void *to,
+                        const struct weft_chunk *chunk) {
     static const weft_op ops[WEFT_FOLD_OPS] = {[WEFT_FOLD_SUM] = WEFT_SUM,
                                                [WEFT_FOLD_MAX] = WEFT_MAX,
                                                [WEFT_FOLD_MIN] = WEFT_MIN,
                                                [WEFT_FOLD_PROD] = WEFT_PROD};
+    const struct weft_reduction *reduction = &vector->reduction;
     weft_dtype dtype = reduction->number == WEFT_NUMBER_BF16 ? WEFT_BF16 : WEFT_F16;
-    weft_matrix to = {dest, 1, nelems, nelems, dtype}, from[nsources];
-    for (int i = 0; i < nsources; i++)
-        from[i] = (weft_matrix){(void *)sources[i], 1, nelems, nelems, dtype};
-    weft_elements_reduce(&to, from, nsources, reduction->average ? WEFT_AVG : ops[reduction->op]);
+    bool divides = reduction->average && !(step & WEFT_FOLD_TO_PARTIAL);
+    size_t n = chunk->nelems;
+    weft_matrix dest = {to, 1, n, n, step & WEFT_FOLD_TO_PARTIAL ? WEFT_F32 : dtype};
+    weft_matrix from[chunk->n];
+    for (int i = 0; i < chunk->n; i++) {
+        weft_dtype type = i == 0 && step & WEFT_FOLD_FROM_PARTIAL ? WEFT_F32 : dtype;
+        size_t offset = chunk->first * weft_element_bytes(type);
+        from[i] = (weft_matrix){(char *)chunk->sources[i] + offset, 1, n, n, type};
+    }
+    weft_elements_reduce_sums(&dest, from, chunk->n, divides ? WEFT_AVG : ops[reduction->op],
+                              vector->npes);
 }
 
-void weft_elements_fold(void *dest, const struct weft_reduction *reduction,
-                        const void *const *sources, int nsources, size_t nelems) {
-    const struct weft_fold *fold = &weft_folds[reduction->op][reduction->number];
-    struct weft_chunk chunk = {.sources = sources, .n = nsources, .nelems = nelems};
-    if (!fold->pair) {
-        fold_narrow(dest, reduction, sources, nsources, nelems);
+void weft_elements_fold(const struct weft_folding *folding, int step, void *to,
+                        const struct weft_chunk *chunk) {
+    const struct weft_vector_folding *vector = folding->vector;
+    if (!folding->fold->pair) {
+        fold_narrow(vector, step, to, chunk);
         return;
     }
-    weft_fold_all(fold, dest, &chunk);
-    if (reduction->average)
-        divide_elements(dest, reduction->number, nsources, nelems);
+    weft_fold_all(folding->fold, to, chunk);
+    if (vector && vector->reduction.average && !(step & WEFT_FOLD_TO_PARTIAL))
+        divide_elements(to, vector->reduction.number, vector->npes, chunk->nelems);
 }
 
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source) {

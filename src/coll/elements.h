@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weft.h>
-#include "coll/number.h"
+#include "coll/fold.h"
 
 /* Bytes of one element; 0 for an unknown type. */
 size_t weft_element_bytes(weft_dtype dtype);
@@ -74,11 +74,16 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
 void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                                weft_op op, int of);
 
-/* A reduction of nelems elements side by side, as kernels are told of it. dest is none of the
- * sources.
- */
-void weft_elements_fold(void *dest, const struct weft_reduction *reduction,
-                        const void *const *sources, int nsources, size_t nelems);
+/* What a step of a fold begins with, and makes. */
+enum weft_fold_step {
+    WEFT_FOLD_WHOLE = 0,
+    WEFT_FOLD_FROM_PARTIAL = 1, /* sources[0] is a partial result, the others are sources */
+    WEFT_FOLD_TO_PARTIAL = 2,   /* a partial result, else the result */
+};
+
+/* to = the fold of the chunk's elements, as weft_fold_all has it; also of a folding of weft.h. */
+void weft_elements_fold(const struct weft_folding *folding, int step, void *to,
+                        const struct weft_chunk *chunk);
 
 /* dest = source, both rows x cols of one type. They may be the same, but not overlap otherwise. */
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source);

@@ -42,7 +42,23 @@ struct weft_folding {
     const struct weft_fold *fold;
     size_t nelems;
     enum weft_fold_of { WEFT_FOLD_OF_ALL, WEFT_FOLD_UP_TO_OWN, WEFT_FOLD_BEFORE_OWN } of;
+    const struct weft_vector_folding *vector; /* of a reduction of weft.h; else NULL */
 };
+
+/* What a reduction of weft.h has besides. 16-bit floats are folded as floats, and rounded once; so
+ * a fold of some members is a partial result of 32 bits. An average is divided at the end. */
+struct weft_vector_folding {
+    struct weft_reduction reduction;
+    int npes;            /* that an average is of */
+    size_t source_block; /* a source has a block of nelems for each member, so many bytes apart, and
+                            a dest its own block alone; 0: a source is one block */
+    char *partial; /* symmetric: room for the partial results of a source; NULL: dest has it */
+};
+
+/* The bytes of an element of a partial result. */
+static inline size_t weft_partial_bytes(const struct weft_fold *fold) {
+    return fold->pair ? fold->elem_bytes : sizeof(float);
+}
 
 /* Elements [first, first + nelems) of the arrays of n members. */
 struct weft_chunk {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/group.h"
 #include <string.h>
+#include "core/team.h"
 
 /* Behind a barrier every earlier collective of the team is over, and its packets have been read. */
 void weft_group_sync_team(const struct weft_group *group) {
@@ -29,8 +30,19 @@ size_t weft_group_sum(const struct weft_group *group, size_t mine) {
     return sum;
 }
 
+/* NULL: [p, p + bytes) is not in this member's workspace. */
+static void *near_in_workspace(const struct weft_team *team, const void *p, size_t bytes,
+                               int member) {
+    size_t offset = (size_t)((const char *)p - (char *)weft_team_workspace_of(team, team->my_pe));
+    if (offset > team->workspace_committed || bytes > team->workspace_committed - offset)
+        return NULL;
+    return (char *)weft_team_workspace_of(team, member) + offset;
+}
+
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member) {
     void *near = weft_near(p, bytes, weft_group_pe(group, member));
+    if (__builtin_expect(!near, 0) && group->team)
+        near = near_in_workspace(group->team, p, bytes, member);
     if (__builtin_expect(!near, 0))
         weft_group_lacks(group, p, bytes, member);
     return near;

@@ -81,7 +81,8 @@ static inline int weft_group_member(const struct weft_group *group, int distance
     return member >= group->npes ? member - group->npes : member;
 }
 
-/* Where a near member keeps its copy of the symmetric [p, p + bytes). Ends the job where it has
+/* Where a near member keeps its copy of the symmetric [p, p + bytes), or of a part of the team's
+ * workspace. Ends the job where it has
  * none: only a size that differs between members gets so far. */
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member);
 _Noreturn void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes,

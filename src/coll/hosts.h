@@ -18,7 +18,7 @@ struct weft_hosts_block {
 void weft_hosts_gather(const struct weft_crossing *crossing, char *dest,
                        const struct weft_hosts_block *blocks);
 void weft_hosts_fcollect(const struct weft_group *group, void *dest, const void *source,
-                         size_t bytes);
+                         size_t bytes); /* sources may be the members' own blocks of dest */
 
 /* A plan in which all send to all (coll/hosts_alltoall.c). */
 void weft_hosts_alltoall(const struct weft_group *group, const struct weft_plan *plan, void *dest,

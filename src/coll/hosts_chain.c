@@ -12,28 +12,55 @@
  * each direction. Members near to a lane's get results from it.
  *
  * A member passes pieces on, and passes results back as many pieces later as it takes those to come
- * at the earliest; so it waits for one thing at a time, and none of them waits for it. */
+ * at the earliest; so it waits for one thing at a time, and none of them waits for it.
+ *
+ * A reduction that is scattered has a block of the array for each member, and of each block a lane
+ * has a share. The last host pushes results to the members whose blocks they are of. */
 #include <stdlib.h>
 #include <string.h>
+#include "coll/elements.h"
 #include "coll/hosts.h"
 #include "coll/split.h"
 
 enum { PIECE_BYTES = 60 << 10 /* goes in one letter */, LEAD = 2 /* on each link */ };
 
+/* What goes along the hosts: blocks of nelems, one behind the other; partial results come to
+ * `partial`, which may be dest. */
+struct chain_array {
+    char *dest, *partial;
+    size_t nelems, nblocks, elem_bytes, partial_bytes;
+    size_t source_block; /* bytes between the blocks of a source */
+};
+
 struct chain_lane {
     const struct weft_crossing *crossing;
-    int position, length;       /* of this host, in hosts */
-    int before, after;          /* members, or -1 */
-    size_t first, nelems;       /* of the array */
-    size_t elem_bytes, npieces; /* the last piece may be short */
-    char *dest;                 /* of this member, where the lane begins */
-    char **near;                /* the same of others of this host; of nnear */
+    const struct chain_array *array;
+    int position, length; /* of this host, in hosts */
+    int before, after;    /* members, or -1 */
+    size_t first, nelems; /* of each block */
+    size_t block_pieces;  /* the last piece of a block may be short */
+    size_t npieces;
+    char *dest, *partial; /* of this member, where the lane begins */
+    char **near;          /* dests of others of this host; of nnear */
     int nnear;
 };
 
+static size_t piece_nelems(const struct chain_array *array) {
+    return PIECE_BYTES / array->partial_bytes;
+}
+
 /* So many pieces go over a link at most: the same on all members. */
-static uint32_t pieces_most(size_t nelems, size_t elem_bytes) {
-    return (uint32_t)(nelems / (PIECE_BYTES / elem_bytes) + 1);
+static uint32_t pieces_most(const struct chain_array *array) {
+    return (uint32_t)(array->nblocks * (array->nelems / piece_nelems(array) + 1));
+}
+
+/* Pieces of a block that the lane of the members with this rank has. */
+static size_t pieces_of_lane(const struct chain_array *array, int rank, int nlanes,
+                             struct weft_chunk *share) {
+    size_t grain = weft_split_grain(array->elem_bytes), step = piece_nelems(array);
+    share->first = weft_split_begin(array->nelems, grain, rank, nlanes);
+    share->nelems = weft_split_begin(array->nelems, grain, rank + 1, nlanes) - share->first;
+    return (share->nelems + step - 1) / step;
 }
 
 static bool has_lane(const struct weft_crossing *crossing) {
@@ -41,23 +68,26 @@ static bool has_lane(const struct weft_crossing *crossing) {
 }
 
 /* This member's lane of a chain that begins at a host. near: room for the others' dests. */
-static struct chain_lane lane_of(const struct weft_crossing *crossing, int host, void *dest,
-                                 size_t nelems, size_t elem_bytes, char **near) {
+static struct chain_lane lane_of(const struct weft_crossing *crossing, int host,
+                                 const struct chain_array *array, char **near) {
     const struct weft_levels *levels = crossing->levels;
     const struct weft_group *group = crossing->group;
     int rank = weft_levels_rank(levels, group->me), n = levels->nleaders;
-    size_t grain = weft_split_grain(elem_bytes), step = PIECE_BYTES / elem_bytes;
+    struct weft_chunk share;
+    size_t pieces = pieces_of_lane(array, rank, levels->least, &share);
     struct chain_lane lane = {.crossing = crossing,
+                              .array = array,
                               .position = (levels->leader - host + n) % n,
                               .length = n,
                               .before = -1,
                               .after = -1,
-                              .first = weft_split_begin(nelems, grain, rank, levels->least),
-                              .elem_bytes = elem_bytes,
+                              .first = share.first,
+                              .nelems = share.nelems,
+                              .block_pieces = pieces,
+                              .npieces = pieces * array->nblocks,
+                              .dest = array->dest + share.first * array->elem_bytes,
+                              .partial = array->partial + share.first * array->partial_bytes,
                               .near = near};
-    lane.nelems = weft_split_begin(nelems, grain, rank + 1, levels->least) - lane.first;
-    lane.npieces = (lane.nelems + step - 1) / step;
-    lane.dest = (char *)dest + lane.first * elem_bytes;
     if (lane.position > 0)
         lane.before = weft_crossing_taker(crossing, (levels->leader + n - 1) % n, rank);
     if (lane.position + 1 < n)
@@ -66,20 +96,17 @@ static struct chain_lane lane_of(const struct weft_crossing *crossing, int host,
         int member = weft_crossing_near(crossing, i);
         if (member != group->me)
             near[lane.nnear++] =
-                weft_group_near(group, lane.dest, lane.nelems * elem_bytes, member);
+                weft_group_near(group, lane.dest, lane.nelems * array->elem_bytes, member);
     }
     return lane;
 }
 
-/* Elements of a piece, from the lane's first one on. */
+/* Elements of a piece, from the lane's first one of the array on. */
 static struct weft_chunk piece_of(const struct chain_lane *lane, size_t piece) {
-    size_t step = PIECE_BYTES / lane->elem_bytes, first = piece * step;
-    size_t left = lane->nelems - first;
-    return (struct weft_chunk){.first = first, .nelems = left < step ? left : step};
-}
-
-static size_t piece_bytes(const struct chain_lane *lane, const struct weft_chunk *piece) {
-    return piece->nelems * lane->elem_bytes;
+    size_t step = piece_nelems(lane->array), block = piece / lane->block_pieces;
+    size_t first = piece % lane->block_pieces * step, left = lane->nelems - first;
+    return (struct weft_chunk){.first = block * lane->array->nelems + first,
+                               .nelems = left < step ? left : step};
 }
 
 static void lane_await(const struct chain_lane *lane, enum weft_push why, size_t piece) {
@@ -88,20 +115,22 @@ static void lane_await(const struct chain_lane *lane, enum weft_push why, size_t
                         number, number, lane->crossing->group->me);
 }
 
-/* What lies at `from`, to the same place of the dest before or behind. */
+/* What lies at `from`, to the next host as a partial result, or to the one before as a result. */
 static void lane_push(const struct chain_lane *lane, enum weft_push why, size_t piece,
                       const void *from) {
     struct weft_chunk chunk = piece_of(lane, piece);
-    weft_crossing_push(lane->crossing, why, lane->dest + chunk.first * lane->elem_bytes, from,
-                       piece_bytes(lane, &chunk), (uint32_t)piece + 1,
-                       why == WEFT_PUSH_ON ? lane->after : lane->before);
+    bool on = why == WEFT_PUSH_ON;
+    size_t bytes = on ? lane->array->partial_bytes : lane->array->elem_bytes;
+    weft_crossing_push(lane->crossing, why, (on ? lane->partial : lane->dest) + chunk.first * bytes,
+                       from, chunk.nelems * bytes, (uint32_t)piece + 1,
+                       on ? lane->after : lane->before);
 }
 
 static void share_piece(const struct chain_lane *lane, size_t piece) {
     struct weft_chunk chunk = piece_of(lane, piece);
-    size_t offset = chunk.first * lane->elem_bytes;
+    size_t elem = lane->array->elem_bytes, offset = chunk.first * elem;
     for (int i = 0; i < lane->nnear; i++)
-        memcpy(lane->near[i] + offset, lane->dest + offset, piece_bytes(lane, &chunk));
+        memcpy(lane->near[i] + offset, lane->dest + offset, chunk.nelems * elem);
 }
 
 /* --- Broadcast ------------------------------------------------------------------------------- */
@@ -126,10 +155,11 @@ void weft_hosts_broadcast(const struct weft_group *group, void *dest, const void
     bool near = host == crossing.levels->leader;
     const char *from =
         near && group->me != root ? weft_group_near(group, source, bytes, root) : source;
-    weft_crossing_meet(&crossing, pieces_most(bytes, 1));
+    struct chain_array array = {dest, dest, bytes, 1, 1, 1, 0};
+    weft_crossing_meet(&crossing, pieces_most(&array));
     if (has_lane(&crossing)) {
         char *dests[group->npes];
-        struct chain_lane lane = lane_of(&crossing, host, dest, bytes, 1, dests);
+        struct chain_lane lane = lane_of(&crossing, host, &array, dests);
         lane_broadcast(&lane, from + lane.first);
     }
     struct weft_pieces all = {.bytes = bytes, .count = 1, .stream = weft_stream_wanted(2 * bytes)};
@@ -146,21 +176,51 @@ struct lane_fold {
     const void **sources;
     void **dests; /* of a scan, likewise */
     int n;
-    char *room; /* of a scan without the own element: for a piece that goes on */
+    char *room; /* of a scan without the own element: for a piece that goes on; of a result for
+                   another host that is scattered */
 };
+
+/* On the last host: folds a piece of a block for the member whose block it is. */
+static void scatter_piece(const struct chain_lane *lane, const struct lane_fold *fold, size_t piece,
+                          const struct weft_chunk *chunk) {
+    const struct weft_crossing *crossing = lane->crossing;
+    size_t elem = lane->array->elem_bytes, number = piece % lane->block_pieces;
+    int member = (int)(piece / lane->block_pieces);
+    bool near = crossing->levels->hosts[member] == crossing->levels->leader;
+    char *at = lane->dest + number * piece_nelems(lane->array) * elem;
+    size_t bytes = chunk->nelems * elem;
+    char *to = near ? weft_group_near(crossing->group, at, bytes, member) : fold->room;
+    weft_elements_fold(fold->folding, WEFT_FOLD_FROM_PARTIAL, to, chunk);
+    if (!near)
+        weft_crossing_push(crossing, WEFT_PUSH_BACK, at, to, bytes, (uint32_t)number + 1, member);
+}
 
 /* Folds a piece, and lets it go on. */
 static void reduce_piece(const struct chain_lane *lane, const struct lane_fold *fold,
                          size_t piece) {
-    struct weft_chunk chunk = piece_of(lane, piece);
-    chunk.sources = fold->sources;
-    chunk.n = fold->n;
-    char *at = lane->dest + chunk.first * lane->elem_bytes;
-    if (lane->before >= 0)
+    const struct chain_array *array = lane->array;
+    struct weft_chunk all = piece_of(lane, piece);
+    const void *sources[fold->n];
+    struct weft_chunk chunk = {.sources = sources, .n = fold->n, .nelems = all.nelems};
+    size_t block = piece / lane->block_pieces;
+    size_t offset = (all.first - block * array->nelems) * array->elem_bytes;
+    char *partial = lane->partial + all.first * array->partial_bytes;
+    for (int i = 0; i < fold->n; i++)
+        sources[i] = (const char *)fold->sources[i] + block * array->source_block + offset;
+    int step = WEFT_FOLD_WHOLE;
+    if (lane->before >= 0) {
         lane_await(lane, WEFT_PUSH_ON, piece);
-    weft_fold_all(fold->folding->fold, at, &chunk);
-    if (lane->after >= 0)
-        lane_push(lane, WEFT_PUSH_ON, piece, at);
+        step = WEFT_FOLD_FROM_PARTIAL;
+        sources[0] = partial;
+    }
+    if (lane->after >= 0) {
+        weft_elements_fold(fold->folding, step | WEFT_FOLD_TO_PARTIAL, partial, &chunk);
+        lane_push(lane, WEFT_PUSH_ON, piece, partial);
+    } else if (array->nblocks > 1) {
+        scatter_piece(lane, fold, piece, &chunk);
+    } else {
+        weft_elements_fold(fold->folding, step, lane->dest + offset, &chunk);
+    }
 }
 
 static void return_piece(const struct chain_lane *lane, size_t piece) {
@@ -168,17 +228,31 @@ static void return_piece(const struct chain_lane *lane, size_t piece) {
         lane_await(lane, WEFT_PUSH_BACK, piece);
     if (lane->before >= 0)
         lane_push(lane, WEFT_PUSH_BACK, piece,
-                  lane->dest + piece_of(lane, piece).first * lane->elem_bytes);
+                  lane->dest + piece_of(lane, piece).first * lane->array->elem_bytes);
     share_piece(lane, piece);
 }
 
 static void lane_reduce(const struct chain_lane *lane, const struct lane_fold *fold) {
-    size_t late = LEAD * (size_t)(lane->length - 1 - lane->position);
+    bool returns = lane->array->nblocks == 1;
+    size_t late = returns ? LEAD * (size_t)(lane->length - 1 - lane->position) : 0;
     for (size_t piece = 0; piece < lane->npieces + late; piece++) {
         if (piece < lane->npieces)
             reduce_piece(lane, fold, piece);
-        if (piece >= late)
+        if (returns && piece >= late)
             return_piece(lane, piece - late);
+    }
+}
+
+/* What is scattered: until this member's block has come from all lanes of the last host. */
+static void await_block(const struct weft_crossing *crossing, const struct chain_array *array) {
+    const struct weft_levels *levels = crossing->levels;
+    int last = levels->nleaders - 1;
+    for (int rank = 0; levels->leader != last && rank < levels->least; rank++) {
+        struct weft_chunk share;
+        uint32_t pieces = (uint32_t)pieces_of_lane(array, rank, levels->least, &share);
+        if (pieces > 0)
+            weft_crossing_await(crossing, WEFT_PUSH_BACK, weft_crossing_taker(crossing, last, rank),
+                                pieces, pieces, crossing->group->me);
     }
 }
 
@@ -189,7 +263,7 @@ static void scan_piece(const struct chain_lane *lane, const struct lane_fold *fo
     chunk.sources = fold->sources;
     chunk.dests = fold->dests;
     chunk.n = fold->n;
-    const char *on = (const char *)fold->dests[fold->n - 1] + chunk.first * lane->elem_bytes;
+    const char *on = (const char *)fold->dests[fold->n - 1] + chunk.first * lane->array->elem_bytes;
     if (lane->before >= 0)
         lane_await(lane, WEFT_PUSH_ON, piece);
     if (fold->room) {
@@ -206,16 +280,19 @@ static void scan_piece(const struct chain_lane *lane, const struct lane_fold *fo
 static void fold_arrays(struct lane_fold *fold, const struct chain_lane *lane, const void *source,
                         const char *kept) {
     const struct weft_group *group = lane->crossing->group;
-    const char *from = (const char *)source + lane->first * lane->elem_bytes;
-    size_t bytes = lane->nelems * lane->elem_bytes;
+    const struct chain_array *array = lane->array;
+    const char *from = (const char *)source + lane->first * array->elem_bytes;
+    size_t dest_bytes = lane->nelems * array->elem_bytes;
+    size_t bytes = dest_bytes + (array->nblocks - 1) * array->source_block;
     if (lane->before >= 0) {
-        fold->dests[0] = lane->dest;
-        fold->sources[fold->n++] = lane->dest;
+        fold->dests[0] = lane->partial;
+        fold->sources[fold->n++] = lane->partial;
     }
     for (int rank = 0; rank < lane->crossing->levels->near; rank++) {
         int member = weft_crossing_near(lane->crossing, rank);
         bool own = member == group->me;
-        fold->dests[fold->n] = own ? lane->dest : weft_group_near(group, lane->dest, bytes, member);
+        fold->dests[fold->n] =
+            own ? lane->dest : weft_group_near(group, lane->dest, dest_bytes, member);
         fold->sources[fold->n++] = own && kept ? kept
                                    : own       ? from
                                                : weft_group_near(group, from, bytes, member);
@@ -224,8 +301,8 @@ static void fold_arrays(struct lane_fold *fold, const struct chain_lane *lane, c
 
 /* A copy, or NULL: none is needed. */
 static char *keep_source(const struct chain_lane *lane, const void *source, void *dest) {
-    size_t bytes = lane->nelems * lane->elem_bytes;
-    if (source != dest || lane->before < 0 || bytes == 0)
+    size_t bytes = lane->nelems * lane->array->elem_bytes;
+    if (source != dest || lane->partial != lane->dest || lane->before < 0 || bytes == 0)
         return NULL;
     char *kept = malloc(bytes);
     if (!kept)
@@ -239,7 +316,9 @@ static void lane_fold(const struct chain_lane *lane, const struct weft_folding *
     void *dests[lane->nnear + 2];
     struct lane_fold fold = {.folding = folding, .sources = sources, .dests = dests};
     _Alignas(64) char room[PIECE_BYTES];
-    fold.room = folding->of == WEFT_FOLD_BEFORE_OWN && lane->after >= 0 ? room : NULL;
+    bool makes_room =
+        folding->of == WEFT_FOLD_BEFORE_OWN ? lane->after >= 0 : lane->array->nblocks > 1;
+    fold.room = makes_room ? room : NULL;
     fold_arrays(&fold, lane, source, kept);
     if (folding->of == WEFT_FOLD_OF_ALL)
         lane_reduce(lane, &fold);
@@ -250,17 +329,27 @@ static void lane_fold(const struct chain_lane *lane, const struct weft_folding *
 void weft_hosts_fold_along(struct weft_crossing *crossing, void *dest, const void *source,
                            const struct weft_folding *folding) {
     const struct weft_group *group = crossing->group;
-    size_t nelems = folding->nelems, elem = folding->fold->elem_bytes;
+    const struct weft_vector_folding *vector = folding->vector;
+    size_t block = vector ? vector->source_block : 0;
+    struct chain_array array = {.dest = dest,
+                                .partial = vector && vector->partial ? vector->partial : dest,
+                                .nelems = folding->nelems,
+                                .nblocks = block > 0 ? (size_t)group->npes : 1,
+                                .elem_bytes = folding->fold->elem_bytes,
+                                .partial_bytes = weft_partial_bytes(folding->fold),
+                                .source_block = block};
     bool works = has_lane(crossing);
     char *near[group->npes], *kept = NULL;
     struct chain_lane lane = {0};
     if (works) {
-        lane = lane_of(crossing, 0, dest, nelems, elem, near);
+        lane = lane_of(crossing, 0, &array, near);
         kept = keep_source(&lane, source, dest);
     }
-    weft_crossing_meet(crossing, pieces_most(nelems, elem));
+    weft_crossing_meet(crossing, pieces_most(&array));
     if (works && lane.nelems > 0)
         lane_fold(&lane, folding, source, kept);
+    if (array.nblocks > 1)
+        await_block(crossing, &array);
     weft_crossing_end(crossing);
     free(kept);
 }

@@ -2,7 +2,7 @@
 /* Where members of a host follow each other, reductions go along the hosts. Where a host has
  * several turns each member folds a chunk of what it pulls from all, and the chunks are gathered:
  * so a byte of a result crosses once to a host, and a byte of a source once to the member that
- * folds it. */
+ * folds it. They are pulled, too, where they are fewer bytes than a host's partial result. */
 #include <stdlib.h>
 #include "coll/hosts.h"
 
@@ -13,6 +13,11 @@ static void fold_and_gather(struct weft_crossing *crossing, void *dest, const vo
     size_t elem = folding->fold->elem_bytes;
     weft_mover_meet(&weft_mover_far, group);
     weft_plan_fold_chunk(group, &weft_mover_far, dest, source, folding, false);
+    if (folding->vector && folding->vector->source_block > 0) {
+        weft_mover_meet(&weft_mover_far, group);
+        weft_crossing_give_back(crossing);
+        return;
+    }
     for (int member = 0; member < group->npes; member++) {
         size_t begin = weft_plan_chunk_begin(group, folding, member) * elem;
         size_t bytes = weft_plan_chunk_begin(group, folding, member + 1) * elem - begin;
@@ -27,10 +32,18 @@ static void fold_and_gather(struct weft_crossing *crossing, void *dest, const vo
     weft_crossing_end(crossing);
 }
 
+/* For each element the sources of a host's members have `pulled` bytes at least, and of what is
+ * scattered the result has to cross alone. */
+static bool goes_along(const struct weft_levels *levels, const struct weft_folding *folding) {
+    bool scatter = folding->vector && folding->vector->source_block > 0;
+    size_t pulled = (size_t)levels->least * folding->fold->elem_bytes;
+    return levels->in_turn && weft_partial_bytes(folding->fold) + scatter <= pulled;
+}
+
 void weft_hosts_fold(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_folding *folding) {
     struct weft_crossing crossing = weft_crossing_of(group);
-    if (crossing.levels->in_turn) {
+    if (goes_along(crossing.levels, folding)) {
         weft_hosts_fold_along(&crossing, dest, source, folding);
     } else if (folding->of == WEFT_FOLD_OF_ALL) {
         fold_and_gather(&crossing, dest, source, folding);

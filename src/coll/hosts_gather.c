@@ -75,13 +75,15 @@ void weft_hosts_fcollect(const struct weft_group *group, void *dest, const void 
                          size_t bytes) {
     struct weft_hosts_block blocks[group->npes];
     struct weft_crossing crossing = weft_crossing_of(group);
+    bool in_place = source == (char *)dest + (size_t)group->me * bytes;
     weft_crossing_meet(&crossing, 1);
     for (int member = 0; member < group->npes; member++) {
         bool near = crossing.levels->hosts[member] == crossing.levels->leader;
-        const void *at = member == group->me ? source
-                         : near              ? weft_group_near(group, source, bytes, member)
-                                             : NULL;
-        blocks[member] = (struct weft_hosts_block){(size_t)member * bytes, bytes, at};
+        size_t offset = (size_t)member * bytes;
+        const void *at = in_place ? (char *)dest + offset : source;
+        if (member != group->me)
+            at = near ? weft_group_near(group, at, bytes, member) : NULL;
+        blocks[member] = (struct weft_hosts_block){offset, bytes, at};
     }
     weft_hosts_gather(&crossing, dest, blocks);
     weft_crossing_end(&crossing);

@@ -3,6 +3,7 @@
  * before that member has entered, and behind the second meeting it is its owner's again. */
 #include "coll/plan.h"
 #include <stdlib.h>
+#include "coll/elements.h"
 #include "coll/split.h"
 
 /* --- Copies ---------------------------------------------------------------------------------- */
@@ -76,7 +77,7 @@ static void fold_parts(const struct weft_group *group, const struct fold_stage *
     struct weft_chunk chunk = {(const void *const *)stage->parts, (void *const *)stage->parts,
                                group->npes, 0, stage->nelems};
     if (folding->of == WEFT_FOLD_OF_ALL)
-        weft_fold_all(folding->fold, stage->result, &chunk);
+        weft_elements_fold(folding, WEFT_FOLD_WHOLE, stage->result, &chunk);
     else
         weft_fold_scan(folding, &chunk);
 }
@@ -91,8 +92,10 @@ void weft_plan_fold_chunk(const struct weft_group *group, const struct weft_move
                           void *dest, const void *source, const struct weft_folding *folding,
                           bool for_all) {
     size_t elem = folding->fold->elem_bytes, step = STAGE_BYTES / elem;
-    size_t begin = weft_plan_chunk_begin(group, folding, group->me);
-    size_t end = weft_plan_chunk_begin(group, folding, group->me + 1);
+    size_t block = folding->vector ? folding->vector->source_block : 0;
+    size_t begin = block ? 0 : weft_plan_chunk_begin(group, folding, group->me);
+    size_t end = block ? folding->nelems : weft_plan_chunk_begin(group, folding, group->me + 1);
+    source = (const char *)source + (size_t)group->me * block;
     step = end - begin < step ? end - begin : step;
     char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * step * elem + 1);
     if (!room)

@@ -97,8 +97,8 @@ void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mov
 void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mover, void *dest,
                     const void *source, const struct weft_folding *folding);
 
-/* The same without meetings: this member's chunk, for all, or for its own dest alone. Where that
- * begins, and of member npes: the end, in elements. */
+/* The same without meetings: this member's chunk, for all, or for its own dest alone; of what is
+ * scattered its block. Where a chunk begins, and of member npes: the end, in elements. */
 void weft_plan_fold_chunk(const struct weft_group *group, const struct weft_mover *mover,
                           void *dest, const void *source, const struct weft_folding *folding,
                           bool for_all);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "coll/choice.h"
 #include "coll/collective.h"
+#include "coll/elements.h"
 #include "coll/hosts.h"
 
 static void fold_packets(const struct weft_group *group, void *dest, const void *source,
@@ -16,7 +17,7 @@ static void fold_packets(const struct weft_group *group, void *dest, const void 
                        : group->me + (folding->of == WEFT_FOLD_UP_TO_OWN);
     struct weft_chunk chunk = {.sources = sources, .n = nsources, .nelems = folding->nelems};
     if (nsources > 0)
-        weft_fold_all(folding->fold, dest, &chunk);
+        weft_elements_fold(folding, WEFT_FOLD_WHOLE, dest, &chunk);
     else
         memset(dest, 0, bytes);
 }

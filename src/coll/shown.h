@@ -52,9 +52,4 @@ static inline void weft_shown_take(void *dest, struct weft_place place, size_t b
         memcpy(dest, source, bytes);
 }
 
-/* dest = op over what all members show, in team order, as weft_elements_reduce has it: shown[i] is
- * member i's. */
-void weft_shown_reduce(const weft_matrix *dest, const struct weft_shown *shown,
-                       const struct weft_team *team, weft_op op);
-
 #endif

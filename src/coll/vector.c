@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everyone reads from everyone, beginning with the next member, so that no member's memory is read
- * by all at once. Every element is reduced by one loop over the members in team order, so it has
- * the same bits wherever that is done. */
+/* On one host everyone reads from everyone, beginning with the next member, so that no member's
+ * memory is read by all at once. Every element is reduced by one loop over the members in team
+ * order, so it has the same bits wherever that is done. */
 #include "coll/vector.h"
 #include <string.h>
 #include "coll/band.h"
-#include "coll/shown.h"
+#include "coll/elements.h"
+#include "coll/hosts_vector.h"
 #include "coll/split.h"
 
 /* A call, as its bands see it. A source has `parts` blocks, which are staged side by side. */
@@ -88,9 +89,85 @@ static void offer_input(const struct vector_call *c, bool copy) {
         stage_vector(c, 0);
 }
 
+/* --- Over hosts ------------------------------------------------------------------------------ */
+
+static void copy_bytes(void *to, const void *from, size_t bytes) {
+    if (to != from)
+        memcpy(to, from, bytes);
+}
+
+static struct weft_hosts_vector hosts_vector_of(const struct vector_call *c,
+                                                struct weft_reduction *reduction) {
+    const struct weft_vector *vector = c->vector;
+    if (vector->op)
+        *reduction = weft_element_reduction(vector->dtype, *vector->op);
+    return (struct weft_hosts_vector){.team = c->meeting->team,
+                                      .plan = vector->plan,
+                                      .dest = vector->dest,
+                                      .source = vector->source,
+                                      .nelems = vector->nelems,
+                                      .elem_bytes = c->elem_bytes,
+                                      .reduction = vector->op ? reduction : NULL,
+                                      .copy = copy_bytes};
+}
+
+static void offer_to_hosts(const struct vector_call *c) {
+    const struct weft_vector *vector = c->vector;
+    struct weft_reduction reduction;
+    struct weft_hosts_vector over = hosts_vector_of(c, &reduction);
+    size_t block = vector->nelems * c->elem_bytes;
+    size_t blocks = vector->plan.dest_block ? (size_t)c->meeting->team->npes : 1;
+    c->meeting->mine.output = weft_place_of(vector->dest, block * blocks);
+    if (weft_plan_sends(&vector->plan, c->meeting->team->my_pe))
+        c->meeting->mine.input = weft_place_of(vector->source, block * c->parts);
+    weft_meeting_commit(c->meeting, weft_hosts_vector_workspace(&over));
+}
+
+static bool is_place(struct weft_place place, enum weft_space space, size_t offset) {
+    return place.space == space && place.offset == offset &&
+           (space == WEFT_SPACE_HEAP || space == WEFT_SPACE_STATICS);
+}
+
+/* Whether dest is the same symmetric object on all members, and so source, or each member's block
+ * of dest. */
+static void find_symmetric(const struct vector_call *c, struct weft_hosts_vector *over) {
+    const struct weft_plan *plan = &c->vector->plan;
+    const struct weft_offer *first =
+        weft_meeting_offer(c->meeting, plan->sender < 0 ? 0 : plan->sender);
+    struct weft_place to = first->output, from = first->input;
+    bool alike = true, in_place = plan->dest_block != 0;
+    over->dest_symmetric = true;
+    for (int member = 0; member < c->meeting->team->npes; member++) {
+        const struct weft_offer *offer = weft_meeting_offer(c->meeting, member);
+        size_t block = to.offset + (size_t)member * (size_t)plan->dest_block;
+        over->dest_symmetric &= is_place(offer->output, to.space, to.offset);
+        if (weft_plan_sends(plan, member)) {
+            alike &= is_place(offer->input, from.space, from.offset);
+            in_place &= is_place(offer->input, to.space, block);
+        }
+    }
+    over->source_symmetric = alike || (in_place && over->dest_symmetric);
+    if (alike && plan->sender >= 0)
+        over->source = weft_place_here(from);
+}
+
+static void move_over_hosts(const struct vector_call *c) {
+    struct weft_reduction reduction;
+    struct weft_hosts_vector over = hosts_vector_of(c, &reduction);
+    find_symmetric(c, &over);
+    weft_hosts_vector_move(&over);
+}
+
 void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector) {
     struct vector_call c = vector_call_of(meeting, vector);
-    if (meeting->team->npes == 1 || !weft_plan_sends(&vector->plan, meeting->team->my_pe))
+    bool sends = weft_plan_sends(&vector->plan, meeting->team->my_pe);
+    if (meeting->team->npes == 1)
+        return;
+    if (meeting->team->far && !is_inside(&c)) {
+        offer_to_hosts(&c);
+        return;
+    }
+    if (!sends)
         return;
     if (folds_for_all(&c) && !folds_whole(&c))
         offer_output(&c);
@@ -138,28 +215,16 @@ static int copy_band(const void *call, size_t number) {
         struct weft_place place = block_from(c, band, 0, member);
         if (member != me && is_inside(c))
             memcpy(to, block_inside(c, place, member), bytes);
-        else if (member != me)
-            weft_shown_take(to, place, bytes, c->meeting->team, member);
-        else if (to != own + offset)
-            memcpy(to, own + offset, bytes);
+        else
+            copy_bytes(to,
+                       member == me ? own + offset : weft_place_at(place, c->meeting->team, member),
+                       bytes);
     }
-    weft_shown_complete(c->meeting->team);
     return 0;
 }
 
 static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
     return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
-}
-
-/* dest = op over the members' sources, of which those without data lie at their places. */
-static void fold_shown(const struct vector_call *c, const weft_matrix *dest,
-                       const weft_matrix *sources, const struct weft_place *places) {
-    const struct weft_team *team = c->meeting->team;
-    struct weft_shown shown[team->npes];
-    for (int member = 0; member < team->npes; member++)
-        shown[member] =
-            (struct weft_shown){sources[member], places[member], weft_team_world_pe(team, member)};
-    weft_shown_reduce(dest, shown, team, *c->vector->op);
 }
 
 /* to = op over the members' elements [first, first + nelems) of a band. */
@@ -168,20 +233,13 @@ static void fold_elements(const struct vector_call *c, struct weft_band band, si
     const struct weft_team *team = c->meeting->team;
     int npes = team->npes;
     weft_matrix sources[npes], dest = row_of(c, to, nelems);
-    struct weft_place places[npes];
-    bool here = true;
     for (int member = 0; member < npes; member++) {
-        places[member] = block_from(c, band, first, member);
-        sources[member] = row_of(c,
-                                 is_inside(c) ? block_inside(c, places[member], member)
-                                              : weft_shown_here(places[member], team, member),
-                                 nelems);
-        here = here && sources[member].data;
+        struct weft_place place = block_from(c, band, first, member);
+        const void *at =
+            is_inside(c) ? block_inside(c, place, member) : weft_place_at(place, team, member);
+        sources[member] = row_of(c, at, nelems);
     }
-    if (here)
-        weft_elements_reduce(&dest, sources, npes, *c->vector->op);
-    else
-        fold_shown(c, &dest, sources, places);
+    weft_elements_reduce(&dest, sources, npes, *c->vector->op);
 }
 
 static int fold_band(const void *call, size_t number) {
@@ -218,9 +276,8 @@ static int all_reduce_band(const void *call, size_t number) {
         struct weft_place place = reduced_chunk(c, band, member, &chunk);
         char *to = (char *)c->vector->dest + (band.first + chunk.first) * c->elem_bytes;
         if (chunk.nelems > 0)
-            weft_shown_take(to, place, chunk.nelems * c->elem_bytes, team, member);
+            copy_bytes(to, weft_place_at(place, team, member), chunk.nelems * c->elem_bytes);
     }
-    weft_shown_complete(team);
     return 0;
 }
 
@@ -230,6 +287,10 @@ void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *ve
     if (meeting->team->npes == 1) {
         if (bytes > 0 && vector->dest != vector->source)
             memcpy(vector->dest, vector->source, bytes);
+        return;
+    }
+    if (meeting->team->far && !is_inside(&c)) {
+        move_over_hosts(&c);
         return;
     }
     bool in_chunks = folds_for_all(&c) && !folds_whole(&c);

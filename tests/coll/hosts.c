@@ -91,7 +91,7 @@ static void check_fold(const struct weft_group *group, enum weft_fold_op op,
                        enum weft_number number, enum weft_fold_of of, bool in_place) {
     const struct weft_fold *fold = &weft_folds[op][number];
     size_t elem = fold->elem_bytes, bytes = draw_bytes(group->npes, BYTES - elem) + elem - 1;
-    struct weft_folding folding = {fold, bytes / elem, of};
+    struct weft_folding folding = {fold, bytes / elem, of, NULL};
     char *to = in_place ? source : dest;
     int n = of == WEFT_FOLD_OF_ALL ? group->npes : group->me + (of == WEFT_FOLD_UP_TO_OWN);
     fold_all(group, number, &folding, n);

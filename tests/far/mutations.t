@@ -27,6 +27,7 @@ LINK, ARRIVE, BUNDLE, APPLY, LETTER = (
     f"src/core/{name}.c" for name in ("link", "arrive", "bundle", "far_apply", "letter"))
 GPU = "src/device/letters.c"
 MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
+VECTOR, ELEMENTS = "src/coll/vector.c", "src/coll/elements.c"
 CROSSING, CHAIN, GATHER, ALLTOALL, PACKETS = (
     f"src/coll/{name}.c" for name in ("crossing", "hosts_chain", "hosts_gather", "hosts_alltoall", "host_packets"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
@@ -93,7 +94,7 @@ MUTATIONS = [
      [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
     ("collectives do not wait for what they pull and push", "coll/bits", 4, "cyclic:2", LATE, MOVE,
      [(r"weft_far_quiet\(\);", "")]),
-    ("what members show is used before it is here", "coll/bits", 3, "each", LATE, SHOWN,
+    ("what members show is used before it is here", "coll/alltoallv", 3, "each", LATE, SHOWN,
      [(r"if \(team->far\)\s+weft_far_quiet\(\);", "")]),
     ("sizes of an active set are used before they are here", "api/active_set", 3, "each", LATE, ACTIVE,
      [(r"if \(group->far\)\s+weft_far_quiet\(\);", "")]),
@@ -119,12 +120,18 @@ MUTATIONS = [
     ("pushes of earlier calls count for this one", "coll/hosts", 6, "2+2+2", REORDERED, CROSSING,
      [(r"        team->pushes \+= most;\n", "")]),
     ("a lane folds before the piece of the host before has come", "coll/hosts", 6, "3+3", REORDERED, CHAIN,
-     [(r"    if \(lane->before >= 0\)\s+lane_await\(lane, WEFT_PUSH_ON, piece\);(\s+weft_fold_all\(fold->folding->fold, at)", r"\1")]),
+     [(r"lane_await\(lane, WEFT_PUSH_ON, piece\);(\s+step = WEFT_FOLD_FROM_PARTIAL)", r"\1")]),
     ("members of a host are folded from the last to the first", "coll/hosts", 6, "2+2+2", "", CHAIN,
      [(r"(int member = weft_crossing_near\(lane->crossing), rank\);",
        r"\1, lane->crossing->levels->near - 1 - rank);")]),
     ("what comes is written over a source that is dest", "coll/hosts", 6, "3+3", "", CHAIN,
-     [(r"source != dest \|\| lane->before < 0", "true")]),
+     [(r"source != dest \|\| lane->partial != lane->dest \|\| lane->before < 0", "true")]),
+    ("a block is not waited for", "coll/hosts_vectors", 6, "3+3", LATE, CHAIN,
+     [(r"if \(pieces > 0\)", "if (false)")]),
+    ("an average is divided on each host", "coll/hosts_vectors", 6, "3+3", "", ELEMENTS,
+     [(r"bool divides = reduction->average && [^;]*;", "bool divides = reduction->average;")]),
+    ("a dest is taken for symmetric where one is", "coll/hosts_vectors", 6, "2+2+2", "", VECTOR,
+     [(r"over->dest_symmetric &= ", "over->dest_symmetric |= ")]),
     ("the last host gets no block", "coll/hosts", 6, "2+2+2", "", GATHER,
      [(r"distance < levels->nleaders &&", "distance + 1 < levels->nleaders &&")]),
     ("blocks of others are not waited for", "coll/hosts", 6, "4+1+1", LATE, ALLTOALL,
@@ -135,7 +142,7 @@ MUTATIONS = [
      [(r"!weft_epoch_reached\(team->packets_read, epoch - WEFT_PACKETS\)", "false")]),
 ]
 FIRST = {"far/letters", "far/texts"}
-INNER = {*FIRST, "coll/bits", "coll/hosts", "coll/packets", "coll/alltoallv", "gpu/far"}  # tests that have the library's objects in them
+INNER = {*FIRST, "coll/bits", "coll/hosts", "coll/hosts_vectors", "coll/packets", "coll/alltoallv", "gpu/far"}  # tests that have the library's objects in them
 SHORT = {name for name, test, *_ in MUTATIONS if test in FIRST}
 SHORT |= {"members of a host are folded from the last to the first", "packets lie by members, not by hosts"}
 
