@@ -76,6 +76,16 @@ const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, 
     return weft_sync_peek(meeting->team, member);
 }
 
+uint64_t weft_meeting_largest(const struct weft_meeting *meeting, size_t offset) {
+    uint64_t most = 0, theirs;
+    for (int member = 0; member < meeting->team->npes; member++) {
+        const char *offer = (const char *)weft_meeting_offer(meeting, member);
+        memcpy(&theirs, offer + offset, sizeof theirs);
+        most = theirs > most ? theirs : most;
+    }
+    return most;
+}
+
 /* A fact's value as users write it. */
 static const char *value_text(const char *fact, uint64_t value, char text[32]) {
     if (strstr(fact, "dtype"))

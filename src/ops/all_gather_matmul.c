@@ -16,8 +16,7 @@
 #include "ops/gather.h"
 #include "ops/matmul.h"
 
-enum { DTYPE, COLS, ROWS, LD, CLAIM }; /* facts of an offer */
-#define NO_CLAIM UINT64_MAX            /* a member without outputs claims no number of rows */
+#define NO_CLAIM UINT64_MAX /* a member without outputs claims no number of rows */
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
@@ -61,32 +60,12 @@ static bool check_gather(struct weft_gather *g) {
     for (size_t j = 0; j < g->nb; j++)
         if (!check_pair(g, (int)j, rows))
             return false;
-    meeting->mine.facts[DTYPE] = (uint64_t)g->shard->dtype;
-    meeting->mine.facts[COLS] = g->shard->cols;
-    meeting->mine.facts[ROWS] = g->shard->rows;
-    meeting->mine.facts[CLAIM] = rows;
+    meeting->mine.facts[WEFT_GATHER_DTYPE] = (uint64_t)g->shard->dtype;
+    meeting->mine.facts[WEFT_GATHER_COLS] = g->shard->cols;
+    meeting->mine.facts[WEFT_GATHER_ROWS] = g->shard->rows;
+    meeting->mine.facts[WEFT_GATHER_CLAIM] = rows;
     offer_rows_least(g);
     return weft_check_matmul(meeting, g->shard->dtype, g->scales);
-}
-
-static void agree_on_rows_least(struct weft_gather *g) {
-    for (int member = 0; member < g->meeting.team->npes; member++) {
-        size_t theirs;
-        memcpy(&theirs, weft_meeting_offer(&g->meeting, member)->data, sizeof theirs);
-        g->rows_least = theirs > g->rows_least ? theirs : g->rows_least;
-    }
-}
-
-size_t weft_gather_rows(const struct weft_gather *g, int member) {
-    return weft_meeting_offer(&g->meeting, member)->facts[ROWS];
-}
-
-/* Where a member's rows begin in c; for member npes, how many rows there are. */
-size_t weft_gather_first(const struct weft_gather *g, int member) {
-    size_t first = 0;
-    for (int before = 0; before < member; before++)
-        first += weft_gather_rows(g, before);
-    return first;
 }
 
 /* Every member sees all claims, so all find the same one wrong. */
@@ -94,7 +73,7 @@ static int check_claims(const struct weft_gather *g) {
     int npes = g->meeting.team->npes;
     size_t rows = weft_gather_first(g, npes);
     for (int member = 0; member < npes; member++) {
-        uint64_t claim = weft_meeting_offer(&g->meeting, member)->facts[CLAIM];
+        uint64_t claim = weft_meeting_offer(&g->meeting, member)->facts[WEFT_GATHER_CLAIM];
         if (claim != NO_CLAIM && claim != rows)
             return weft_fail(-EINVAL,
                              "PE %d: c[0].rows (or a_full->rows) is %zu, but the members' "
@@ -105,10 +84,6 @@ static int check_claims(const struct weft_gather *g) {
 }
 
 /* --- The shards, as peers see them ----------------------------------------------------------- */
-
-char *weft_gather_workspace(const struct weft_gather *g) {
-    return weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe);
-}
 
 /* Copies a band of the own shard to where peers look for it. */
 static void stage_shard(const void *call, size_t band) {
@@ -136,11 +111,11 @@ static void offer_shard(struct weft_gather *g) {
     size_t row_bytes = shard->cols * weft_element_bytes(shard->dtype);
     g->band_rows = row_bytes ? shard_capacity(g) / row_bytes : PTRDIFF_MAX;
     mine->input = weft_place_of(shard->data, weft_matrix_span(shard));
-    mine->facts[LD] = shard->ld;
+    mine->facts[WEFT_GATHER_LD] = shard->ld;
     if (mine->input.space != WEFT_SPACE_PRIVATE || g->meeting.team->npes == 1)
         return;
     mine->input = (struct weft_place){WEFT_SPACE_WORKSPACE, g->free_at};
-    mine->facts[LD] = shard->cols;
+    mine->facts[WEFT_GATHER_LD] = shard->cols;
     size_t rows = shard->rows < g->band_rows ? shard->rows : g->band_rows;
     if (shard->rows > 0 && rows == 0)
         weft_meeting_refuse(&g->meeting, -ENOMEM, "a row of a_shard is more than a workspace");
@@ -152,7 +127,7 @@ static void offer_shard(struct weft_gather *g) {
 
 /* Room for parts of far shards, none of which has more rows than this member knows of. */
 static void offer_rooms(struct weft_gather *g) {
-    uint64_t claim = g->meeting.mine.facts[CLAIM];
+    uint64_t claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
     size_t room = weft_far_rows_room(claim, row_bytes, g->rows_least);
     if (!g->meeting.team->far)
@@ -176,7 +151,7 @@ static struct weft_shown shown_scales(const struct weft_gather *g, int member) {
 /* A member alone looks them up where the caller has them. A number of rows in A that is wrong is
  * found later. */
 static void offer_scales(struct weft_gather *g) {
-    size_t rows = g->shard->rows, claim = g->meeting.mine.facts[CLAIM];
+    size_t rows = g->shard->rows, claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t all = claim == NO_CLAIM ? 0 : claim, bytes = weft_page_up(rows * sizeof(float));
     size_t most = (weft_team_workspace_capacity() / 4 - weft_page_bytes()) / sizeof(float);
     g->row_scales = *g->scales->a;
@@ -212,40 +187,14 @@ static void gather_scales(struct weft_gather *g) {
     weft_shown_complete(g->meeting.team);
 }
 
-static bool is_staged(const struct weft_gather *g, int member) {
-    return weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
-}
-
 /* How many bands it takes to show all shards; the same on all members, since all count themselves
  * like the others here. */
 static size_t count_shard_bands(const struct weft_gather *g) {
     size_t most = 0;
     for (int member = 0; member < g->meeting.team->npes; member++)
-        if (is_staged(g, member) && weft_gather_rows(g, member) > most)
+        if (weft_gather_is_staged(g, member) && weft_gather_rows(g, member) > most)
             most = weft_gather_rows(g, member);
     return weft_band_count(most, g->band_rows);
-}
-
-/* What of a member's shard is to be read in a band: a part of one that is shown in bands, else all
- * of it in band 0. */
-static struct weft_band band_rows(const struct weft_gather *g, int member, size_t band) {
-    bool own = member == g->meeting.team->my_pe;
-    size_t width = is_staged(g, member) && !own ? g->band_rows : PTRDIFF_MAX;
-    return weft_band_of(weft_gather_rows(g, member), width, band);
-}
-
-struct weft_shown weft_gather_band(const struct weft_gather *g, int member, size_t band) {
-    struct weft_band rows = band_rows(g, member, band);
-    if (member == g->meeting.team->my_pe)
-        return (struct weft_shown){.at = weft_matrix_rows(g->shard, rows.first, rows.nelems)};
-    const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
-    weft_matrix shape = {NULL, rows.nelems, g->shard->cols, offer->facts[LD], g->shard->dtype};
-    return weft_shown_of(g->meeting.team, member, offer->input, &shape);
-}
-
-/* Where the rows of a member's band begin in c. */
-size_t weft_gather_first_of_band(const struct weft_gather *g, int member, size_t band) {
-    return weft_gather_first(g, member) + band_rows(g, member, band).first;
 }
 
 /* Each member chooses its way; settling is the same for both, and the last use of the shards. */
@@ -277,7 +226,7 @@ static int call_gather(struct weft_gather *g) {
     if (!error)
         error = check_claims(g);
     if (!error) {
-        agree_on_rows_least(g);
+        g->rows_least = weft_meeting_largest(&g->meeting, offsetof(struct weft_offer, data));
         error = gather_and_multiply(g);
     }
     return weft_meeting_close(&g->meeting, error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call of weft_all_gather_matmul, as its two halves see it: what members show each other
- * (ops/all_gather_matmul.c), and what is made of it (ops/gather_products.c). */
+/* A call of weft_all_gather_matmul: its arguments, and what members show each other
+ * (ops/all_gather_matmul.c), where that is found (ops/gather.c), and what is made of it
+ * (ops/gather_products.c). */
 #ifndef WEFT_OPS_GATHER_H
 #define WEFT_OPS_GATHER_H
 
@@ -26,15 +27,31 @@ struct weft_gather {
     weft_matrix gathered;             /* where rows of A go; data is NULL: nowhere */
 };
 
+/* Facts of an offer. */
+enum weft_gather_fact {
+    WEFT_GATHER_DTYPE,
+    WEFT_GATHER_COLS,
+    WEFT_GATHER_ROWS,
+    WEFT_GATHER_LD,
+    WEFT_GATHER_CLAIM
+};
+
+/* --- gather.c --------------------------------------------------------------------------------- */
+
 /* Rows of a member's shard, and where they begin in c; that of member npes is the end. */
 size_t weft_gather_rows(const struct weft_gather *g, int member);
 size_t weft_gather_first(const struct weft_gather *g, int member);
+
+/* Whether a member shows its shard in its workspace. */
+bool weft_gather_is_staged(const struct weft_gather *g, int member);
 
 /* A band of a member's shard, and where its rows begin in c. */
 struct weft_shown weft_gather_band(const struct weft_gather *g, int member, size_t band);
 size_t weft_gather_first_of_band(const struct weft_gather *g, int member, size_t band);
 
 char *weft_gather_workspace(const struct weft_gather *g); /* of this member */
+
+/* --- gather_products.c ------------------------------------------------------------------------ */
 
 /* Between post and agreement: multiplies some of the own shard while peers are missing. */
 void weft_gather_early(struct weft_gather *g);

@@ -142,12 +142,7 @@ static bool shards_are_large(const struct weft_gather *g) {
 }
 
 static size_t largest_shard(const struct weft_gather *g) {
-    size_t most = 0;
-    for (int member = 0; member < g->meeting.team->npes; member++) {
-        size_t rows = weft_gather_rows(g, member);
-        most = rows > most ? rows : most;
-    }
-    return most;
+    return weft_meeting_largest(&g->meeting, offsetof(struct weft_offer, facts[WEFT_GATHER_ROWS]));
 }
 
 static size_t row_bytes_of_shards(const struct weft_gather *g) {

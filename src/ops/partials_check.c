@@ -19,6 +19,10 @@ static struct said said_by(const struct weft_meeting *meeting, int member) {
     return said;
 }
 
+static size_t largest_said(const struct weft_meeting *meeting, size_t offset) {
+    return weft_meeting_largest(meeting, offsetof(struct weft_offer, data) + offset);
+}
+
 static bool check_bits(const struct weft_partials *p) {
     struct weft_meeting *meeting = p->meeting;
     struct said said = {p->a->cols, strcmp(weft_env.bits, "any") == 0,
@@ -56,10 +60,8 @@ int weft_partials_agree(struct weft_partials *p) {
             error = weft_fail(-EINVAL, "WEFT_BITS differs between PE %d and PE %d",
                               weft_team_world_pe(meeting->team, 0),
                               weft_team_world_pe(meeting->team, member));
-    for (int member = 0; member < meeting->team->npes && !error; member++) {
-        size_t least = said_by(meeting, member).rows_least;
-        p->rows_least = least > p->rows_least ? least : p->rows_least;
-    }
+    if (!error)
+        p->rows_least = largest_said(meeting, offsetof(struct said, rows_least));
     return error;
 }
 
@@ -72,12 +74,7 @@ enum weft_product weft_partials_agreed(const struct weft_partials *p, enum weft_
 }
 
 size_t weft_partials_deepest(const struct weft_meeting *meeting) {
-    size_t most = 0;
-    for (int member = 0; member < meeting->team->npes; member++) {
-        size_t depth = said_by(meeting, member).depth;
-        most = depth > most ? depth : most;
-    }
-    return most;
+    return largest_said(meeting, offsetof(struct said, depth));
 }
 
 bool weft_partials_any_bits(const struct weft_meeting *meeting) {

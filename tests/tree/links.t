@@ -17,7 +17,7 @@ from ranks import RANKS, rank  # noqa: E402
 
 ROOMS = ["base", "boot", "transport", "tcp", "core", "device", "coll", ("api", "ops")]
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in ([names] if isinstance(names, str) else names)}
-WHOLE = ["tcp", "core", "device", "coll", "transport"]  # rooms without a circle of files
+WHOLE = ["tcp", "core", "device", "coll", "transport", "ops"]  # rooms without a circle of files
 
 
 def symbols(option):
