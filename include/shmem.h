@@ -75,7 +75,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Set-up, exit and query. shmem_init nests with shmem_finalize. */
+/* Set-up, exit and query. Pairs of shmem_init and shmem_finalize may be nested. */
 void shmem_init(void);
 int shmem_init_thread(int requested, int *provided);
 void shmem_finalize(void);

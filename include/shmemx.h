@@ -215,7 +215,7 @@ int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems
 int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                shmemx_stream_t stream);
 
-/* The stream blocks until this PE's signal compares with cmp_value (SHMEM_CMP_*). */
+/* Blocks the stream until `signal cmp cmp_value` holds for this PE's signal (SHMEM_CMP_*). */
 int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp_value,
                                        shmemx_stream_t stream);
 

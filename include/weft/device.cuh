@@ -43,9 +43,9 @@
  *     weft_g64.
  *   - Barriers and packets use a channel, with the same channels in the same order on all members:
  *     compute launch geometry from values that all members share.
- *   - A signal that is set is seen by its value, not by its arrival. Growing numbers (such as the
- *     number of a round) need no reset, and they replay in graphs if they are kept in GPU memory.
- */
+ *   - A waiter sees the value of a signal, not the event of setting it: setting the same value
+ *     twice is seen once. Growing numbers (such as the number of a round) need no reset, and they
+ *     replay in graphs if they are kept in GPU memory. */
 #ifndef WEFT_DEVICE_CUH
 #define WEFT_DEVICE_CUH
 

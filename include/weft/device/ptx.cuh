@@ -316,7 +316,7 @@ WEFT_DEVICE uint32_t weft_lane(void) {
     return lane;
 }
 
-/* After it all lanes see what each lane has done before. */
+/* Afterwards all lanes see what each lane has done before. */
 WEFT_DEVICE void weft_warp_sync(void) {
     __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }

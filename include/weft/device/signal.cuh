@@ -156,10 +156,10 @@ WEFT_DEVICE uint64_t weft_signal_fetch(const weft_device_team *t, const uint64_t
     return weft_ld_acquire_sys_u64(sig);
 }
 
-/* weft_test_until, weft_test_until32: return 1 if the word compares with the value (WEFT_CMP_*)
- * now. weft_wait_until, weft_wait_until32: wait until it does, and return 1; they return 0 if the
- * job is over, and the kernel must then return. Any threads may call them, each for itself. Data
- * stored before the signal is visible afterwards, except with weft_wait_until_relaxed and
+/* weft_test_until, weft_test_until32: return 1 if `word cmp value` (WEFT_CMP_*) holds now.
+ * weft_wait_until, weft_wait_until32: wait until it does, and return 1; they return 0 if the job is
+ * over, and the kernel must then return. Any threads may call them, each for itself. Data stored
+ * before the signal is visible afterwards, except with weft_wait_until_relaxed and
  * weft_test_until_relaxed, which only order the word. */
 #define WEFT_WAITS(name, bits, order)                                                            \
     WEFT_DEVICE int weft_test_until##name(const weft_device_team *t, const uint##bits##_t *sig,  \

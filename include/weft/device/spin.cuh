@@ -58,7 +58,7 @@ WEFT_POLL(relaxed, relaxed)
 #undef WEFT_POLL_BY
 #undef WEFT_POLL_ACQUIRE
 
-/* Returns 1 if the word compares with the value. */
+/* Returns 1 if `word cmp value` holds. */
 #define WEFT_COMPARES(suffix, T)                                       \
     WEFT_DEVICE int weft_compares_##suffix(int cmp, T word, T value) { \
         return cmp == WEFT_CMP_EQ   ? word == value                    \
@@ -73,8 +73,8 @@ WEFT_COMPARES(u64, uint64_t)
 WEFT_COMPARES(i64, int64_t)
 #undef WEFT_COMPARES
 
-/* The polls of one turn, one directly after the other: returns 1 as soon as one compares. A wait's
- * other work is done between turns, not between two polls. */
+/* The polls of one turn, one directly after the other: returns 1 as soon as the comparison holds. A
+ * wait's other work is done between turns, not between two polls. */
 #define WEFT_LOOKS(order, bits)                                                       \
     WEFT_DEVICE int weft_looks_##order##_u##bits(const uint##bits##_t *word, int cmp, \
                                                  uint##bits##_t value) {              \

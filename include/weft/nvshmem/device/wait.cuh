@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits for and tests of this PE's words, by NVSHMEM's names. A word that compares was loaded with
- * acquire order, so everything stored before it was set is visible. When the job is over, waits
- * return without their condition. */
+/* Waits for and tests of this PE's words, by NVSHMEM's names. A word that satisfies the comparison
+ * was loaded with acquire order, so everything stored before it was set is visible. When the job is
+ * over, waits return without their condition. */
 #ifndef WEFT_NVSHMEM_WAIT_CUH
 #define WEFT_NVSHMEM_WAIT_CUH
 
@@ -33,7 +33,7 @@ WEFT_DEVICE uint64_t weft_nvshmem_look(const char *word, size_t bytes) {
     return weft_ld_acquire_sys_u32((const uint32_t *)(word - within)) >> (8 * within);
 }
 
-/* Extends the word to 64 bits, so that it compares as its type does. */
+/* Extends the word to 64 bits, so that comparisons give the same result as for its type. */
 WEFT_DEVICE uint64_t weft_nvshmem_widen(uint64_t bits, size_t bytes, int is_signed) {
     unsigned unused = (unsigned)(64 - 8 * bytes);
     if (is_signed)
@@ -64,7 +64,7 @@ WEFT_DEVICE int weft_nvshmem_holds(const struct weft_nvshmem_words *w, size_t i)
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-/* Returns 1 if all words compare. */
+/* Returns 1 if all words satisfy the comparison. */
 WEFT_DEVICE int weft_nvshmem_test_all(const struct weft_nvshmem_words *w) {
     for (size_t i = 0; i < w->nelems; i++)
         if (weft_nvshmem_counts(w, i) && !weft_nvshmem_holds(w, i))
@@ -72,8 +72,8 @@ WEFT_DEVICE int weft_nvshmem_test_all(const struct weft_nvshmem_words *w) {
     return 1;
 }
 
-/* Returns the index of a word that compares, or WEFT_NVSHMEM_NONE; sets *counted if any word
- * counts. */
+/* Returns the index of a word that satisfies the comparison, or WEFT_NVSHMEM_NONE; sets *counted if
+ * any word counts. */
 WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int *counted) {
     for (size_t i = 0; i < w->nelems; i++)
         if (weft_nvshmem_counts(w, i)) {
@@ -84,7 +84,7 @@ WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int
     return WEFT_NVSHMEM_NONE;
 }
 
-/* Returns the number of words that compare and stores their indices. */
+/* Returns the number of words that satisfy the comparison, and stores their indices. */
 WEFT_DEVICE size_t weft_nvshmem_test_some(const struct weft_nvshmem_words *w, size_t *indices,
                                           int *counted) {
     size_t some = 0;

@@ -166,7 +166,7 @@ WEFT_NVSHMEM_NAME void nvshmem_info_get_version(int *major, int *minor) {
     *minor = 3;
 }
 
-/* Returns the version of NVSHMEM whose names these are. */
+/* Returns the version of NVSHMEM whose names this header provides. */
 WEFT_NVSHMEM_NAME void nvshmemx_vendor_get_version_info(int *major, int *minor, int *patch) {
     *major = 3;
     *minor = 4;
