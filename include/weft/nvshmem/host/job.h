@@ -247,7 +247,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
 WEFT_NVSHMEM_INLINE void weft_nvshmem_must_open(const char *call) {
     int error = weft_nvshmem_open();
     if (error) {
-        weft_nvshmem_fail(call, "the GPUs of the job are not to be had", error);
+        weft_nvshmem_fail(call, "the GPUs of the job are not available", error);
         shmem_global_exit(1);
     }
 }
