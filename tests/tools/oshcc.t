@@ -77,7 +77,7 @@ def never_itself(problems):
         result = run("oshcc", "ring.c", "-o", "ring", WEFT_CC=name, PATH=path)
         expect(problems, f"WEFT_CC={name}", result.returncode == (0 if name == between else 2), result)
     result = run(twin, "ring.c", "-o", "ring", WEFT_WRAPPING=2)
-    expect(problems, "three turns", result.returncode == 2 and "comes back here" in result.stderr, result)
+    expect(problems, "three turns", result.returncode == 2 and "calls this script again" in result.stderr, result)
 
 
 def which_compiler(problems):
