@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How members agree before a collective of C that cannot refuse: each shows all others what it
- * passes, by an all-gather, which who has wrong arguments refuses. Short sources come along. */
+/* Agreement before a C collective that ends the job if arguments are wrong. The members exchange
+ * their arguments by an all-gather, which a member with wrong arguments makes fail for all. Short
+ * sources travel in the same message. */
 #include <errno.h>
 #include <string.h>
 #include "memory.h"
@@ -55,7 +56,7 @@ struct pyweft_proposal *pyweft_vectors_propose(struct pyweft_vectors *vectors, b
 enum { DEST = PYWEFT_FACTS_COMMON, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
 _Static_assert(NUMBERS + 3 <= PYWEFT_FACTS_MAX, "there is room for three numbers");
 
-/* The first of the facts in which the members differ, or `count`. */
+/* Returns the index of the first fact that differs between members, or `count`. */
 static int find_difference(const struct pyweft_proposal *proposals, int members, int count) {
     for (int fact = 0; fact < count; fact++)
         for (int member = 1; member < members; member++)
@@ -67,27 +68,27 @@ static int find_difference(const struct pyweft_proposal *proposals, int members,
 bool pyweft_vectors_check_same(const struct pyweft_vectors *vectors,
                                const struct pyweft_proposal *proposals, int count) {
     static const char *const what[PYWEFT_FACTS_MAX] = {
-        [PYWEFT_FACT_CALL] = "make another call, or pass another op,",
-        [PYWEFT_FACT_TYPE] = "pass arrays of another type",
-        [DEST] = "pass another dest",
-        [DEST_OFFSET] = "pass another dest",
-        [SOURCE] = "pass another source",
-        [SOURCE_OFFSET] = "pass another source",
-        [CARRIED] = "pass another size",
-        [NUMBERS] = "pass another size",
-        [NUMBERS + 1] = "pass another dst",
-        [NUMBERS + 2] = "pass another sst",
+        [PYWEFT_FACT_CALL] = "make a different call, or pass a different op,",
+        [PYWEFT_FACT_TYPE] = "pass arrays of a different type",
+        [DEST] = "pass a different dest",
+        [DEST_OFFSET] = "pass a different dest",
+        [SOURCE] = "pass a different source",
+        [SOURCE_OFFSET] = "pass a different source",
+        [CARRIED] = "pass a different size",
+        [NUMBERS] = "pass a different size",
+        [NUMBERS + 1] = "pass a different dst",
+        [NUMBERS + 2] = "pass a different sst",
     };
     int fact = find_difference(proposals, vectors->on.size, count);
     if (fact < count)
-        PyErr_Format(PyExc_ValueError,
-                     "%s: the members' arguments differ: some %s than others, and all have to do "
-                     "the same",
-                     vectors->on.call, what[fact]);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: the members' arguments differ: some %s than others, and all must pass the same",
+            vectors->on.call, what[fact]);
     return fact == count;
 }
 
-/* What C made is in no books, and not compared. */
+/* Memory allocated by C code is not in the list of symmetric memory, so it is not compared. */
 static void describe(const struct pyweft_vectors *vectors, int64_t *facts) {
     facts[PYWEFT_FACT_TYPE] = vectors->dest.dtype->operand;
     pyweft_memory_place(vectors->dest.data, &facts[DEST], &facts[DEST_OFFSET]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorting and reading arguments. Every complaint names the call, the argument and what it got. */
+/* Parsing arguments. Every error names the call, the argument and the value. */
 #include "argument.h"
 #include "session.h"
 #include <limits.h>
@@ -12,7 +12,7 @@ static int find_name(const struct pyweft_signature *signature, PyObject *name) {
     return -1;
 }
 
-/* Of several mistakes the first is told. */
+/* Reports the first error only. */
 static bool sort_names(const struct pyweft_signature *signature, PyObject *const *values,
                        PyObject *names, PyObject **given) {
     Py_ssize_t count = names ? PyTuple_Size(names) : 0;
@@ -48,7 +48,8 @@ bool pyweft_arguments_sort(const struct pyweft_signature *signature, PyObject *c
         given[i] = i < nargs && i < signature->positional ? args[i] : NULL;
     bool sorted = sort_names(signature, args + nargs, names, given);
     if (sorted && nargs > signature->positional) {
-        PyErr_Format(PyExc_TypeError, "%s: got %zd arguments, at most %d go without their names",
+        PyErr_Format(PyExc_TypeError,
+                     "%s: got %zd arguments, at most %d may be given without their names",
                      signature->call, nargs, signature->positional);
         return false;
     }
@@ -67,7 +68,7 @@ static bool is_wrong(const char *call, const char *name, PyObject *object, const
     return false;
 }
 
-/* Any object that stands for a whole number. */
+/* Returns the object as an int, or NULL with TypeError. */
 static PyObject *number(const char *call, const char *name, PyObject *object) {
     PyObject *index = PyNumber_Index(object);
     if (!index && PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -112,7 +113,7 @@ bool pyweft_argument_size(const char *call, const char *name, PyObject *object, 
     if (!pyweft_argument_uint64(call, name, object, &found))
         return false;
     if (found > (uint64_t)PTRDIFF_MAX)
-        return is_wrong(call, name, object, "a number that memory has");
+        return is_wrong(call, name, object, "a size that memory can have");
     *value = found;
     return true;
 }
@@ -190,8 +191,8 @@ size_t *pyweft_argument_sizes(const char *call, const char *name, PyObject *obje
     if (length < 0)
         return NULL;
     if ((size_t)length != count)
-        return PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd numbers, expected are %zu",
-                            call, name, length, count),
+        return PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd numbers, expected %zu", call,
+                            name, length, count),
                NULL;
     size_t *sizes = PyMem_Malloc((count + 1) * sizeof *sizes);
     if (!sizes)
@@ -209,7 +210,7 @@ size_t *pyweft_argument_sizes(const char *call, const char *name, PyObject *obje
 
 /* --- Streams --------------------------------------------------------------------------------- */
 
-/* (version, handle), as the protocol has it. */
+/* Returns the handle of the pair (version, handle) that __cuda_stream__ returns. */
 static PyObject *stream_of_protocol(PyObject *object) {
     PyObject *pair = PyObject_CallMethod(object, "__cuda_stream__", NULL);
     PyObject *handle = pair ? PySequence_GetItem(pair, 1) : NULL;

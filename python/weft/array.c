@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at arrays of all libraries alike. */
+/* Takes arrays of all libraries, and checks them. */
 #include "array.h"
 #include <string.h>
 #include "array_source.h"
@@ -7,7 +7,7 @@
 #include "gpu.h"
 #include "session.h"
 
-/* --- Our own --------------------------------------------------------------------------------- */
+/* --- weft.Buffer ------------------------------------------------------------------------------ */
 
 static bool take_buffer(struct pyweft_array *array, struct pyweft_buffer *buffer,
                         const struct pyweft_request *request) {
@@ -27,7 +27,7 @@ static bool take_buffer(struct pyweft_array *array, struct pyweft_buffer *buffer
 
 /* --- The buffer protocol --------------------------------------------------------------------- */
 
-/* False without an exception: the object shows itself in this way to nobody, or not this type. */
+/* Returns false without an exception if the object does not offer its memory in this way. */
 static bool take_protocol(struct pyweft_array *array, PyObject *object,
                           const struct pyweft_request *request) {
     Py_buffer *view = &array->held.protocol;
@@ -47,7 +47,7 @@ static bool take_protocol(struct pyweft_array *array, PyObject *object,
                      request->call, request->name, view->ndim, PYWEFT_DIMS_MAX);
         return false;
     }
-    bool even = true; /* strides are whole elements */
+    bool even = true; /* all strides are multiples of the element size */
     for (int i = 0; i < view->ndim; i++) {
         shape[i] = view->shape ? view->shape[i] : (int64_t)(view->len / view->itemsize);
         strides[i] = view->strides ? view->strides[i] / view->itemsize : 0;
@@ -56,13 +56,14 @@ static bool take_protocol(struct pyweft_array *array, PyObject *object,
     array->data = view->buf;
     array->device = -1;
     array->readonly = view->readonly;
-    pyweft_array_set_shape(array, view->ndim, shape, view->strides ? strides : NULL); /* ctypes */
+    pyweft_array_set_shape(array, view->ndim, shape,
+                           view->strides ? strides : NULL); /* ctypes has none */
     if (!even)
         array->contiguous = false, array->ld = 0, array->uneven = true;
     return true;
 }
 
-/* --- All ------------------------------------------------------------------------------------- */
+/* --- Any array -------------------------------------------------------------------------------- */
 
 static bool find(struct pyweft_array *array, PyObject *object,
                  const struct pyweft_request *request) {
@@ -84,27 +85,27 @@ static bool find(struct pyweft_array *array, PyObject *object,
     return false;
 }
 
-/* What a stream works on has to be in reach of this PE's GPU. */
+/* A stream works on the memory of this PE's GPU only. */
 static bool check_device(const struct pyweft_array *array, const struct pyweft_request *request) {
     if (array->device < 0 || request->stream == WEFT_STREAM_HOST)
         return true;
     int mine = pyweft_gpu(request->call);
     if (mine >= 0 && mine != array->device)
         PyErr_Format(PyExc_ValueError,
-                     "%s: argument %s lies on GPU %d, and this PE's streams work on its GPU %d",
+                     "%s: argument %s is on GPU %d, but this PE's streams work on GPU %d",
                      request->call, request->name, array->device, mine);
     return mine == array->device;
 }
 
-/* torch has tensors with elements and without memory: of a storage that was resized to nothing, and
- * those that only stand for one while a program is traced. */
+/* torch has tensors with elements but without memory: those whose storage was resized to nothing,
+ * and the stand-ins used while a program is traced. */
 static bool check_memory(const struct pyweft_array *array, const struct pyweft_request *request) {
     if (array->data || array->bytes == 0)
         return true;
     PyErr_Format(
         PyExc_ValueError,
-        "%s: argument %s has %zu elements of %s and no memory for them (its address is 0): "
-        "pass an array that has its elements",
+        "%s: argument %s has %zu elements of %s but no memory for them (its address is 0): pass "
+        "an array that has its elements",
         request->call, request->name, array->nelems, array->dtype->name);
     return false;
 }
@@ -115,7 +116,7 @@ static bool take(struct pyweft_array *array, PyObject *object,
         !check_device(array, request))
         return false;
     if (request->use == PYWEFT_ARRAY_WRITTEN && array->readonly)
-        PyErr_Format(PyExc_ValueError, "%s: argument %s is read-only, and written by this call",
+        PyErr_Format(PyExc_ValueError, "%s: argument %s is read-only, but this call writes it",
                      request->call, request->name);
     return !PyErr_Occurred();
 }
@@ -127,10 +128,11 @@ bool pyweft_array_take(struct pyweft_array *array, const char *call, const char 
         return false;
     if (array->contiguous)
         return true;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s is not contiguous: pass a copy with its elements one behind the "
-                 "other, such as numpy.ascontiguousarray or Tensor.contiguous() make",
-                 call, name);
+    PyErr_Format(
+        PyExc_ValueError,
+        "%s: argument %s is not contiguous: pass a contiguous copy, as numpy.ascontiguousarray "
+        "or Tensor.contiguous() make",
+        call, name);
     return false;
 }
 
@@ -140,10 +142,10 @@ bool pyweft_array_take_strided(struct pyweft_array *array, const char *call, con
     if (!take(array, object, &request))
         return false;
     if (array->uneven)
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument %s has elements of %s that lie no whole number of elements "
-                     "apart: pass a copy",
-                     call, name, array->dtype->name);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: argument %s has strides that are no multiple of the %s elements: pass a copy",
+            call, name, array->dtype->name);
     else if (array->ndim > PYWEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: at most %d are taken",
                      call, name, array->ndim, PYWEFT_DIMS_MAX);
@@ -167,8 +169,8 @@ bool pyweft_array_take_matrix(struct pyweft_array *array, const char *call, cons
     else if (array->ld == 0)
         PyErr_Format(
             PyExc_ValueError,
-            "%s: argument %s does not have its rows contiguous, one behind the other: pass "
-            "a copy, such as numpy.ascontiguousarray or Tensor.contiguous() make",
+            "%s: argument %s does not have contiguous rows, one after the other: pass a copy, as "
+            "numpy.ascontiguousarray or Tensor.contiguous() make",
             call, name);
     return array->ndim == 2 && array->ld != 0;
 }
@@ -184,7 +186,7 @@ void pyweft_array_drop(struct pyweft_array *array) {
     case PYWEFT_HELD_BY_PROTOCOL:
         PyBuffer_Release(&array->held.protocol);
         break;
-    case PYWEFT_HELD_BY_OBJECT: /* may run code of the producer's */
+    case PYWEFT_HELD_BY_OBJECT: /* may run Python code of the producer */
         PyErr_Fetch(&type, &value, &traceback);
         Py_DECREF(array->held.object);
         PyErr_Restore(type, value, traceback);
@@ -199,7 +201,7 @@ bool pyweft_array_check_dtype(const char *call, const char *name, const struct p
                               const char *other_name, const struct pyweft_array *other) {
     if (array->dtype == other->dtype)
         return true;
-    PyErr_Format(PyExc_ValueError, "%s: argument %s is of %s, and %s of %s: pass one type", call,
+    PyErr_Format(PyExc_ValueError, "%s: argument %s is of %s, but %s is of %s: pass one type", call,
                  name, array->dtype->name, other_name, other->dtype->name);
     return false;
 }
@@ -208,8 +210,8 @@ bool pyweft_array_check_nelems(const char *call, const char *name, const struct 
                                size_t expected, const char *because) {
     if (array->nelems == expected)
         return true;
-    PyErr_Format(PyExc_ValueError, "%s: argument %s has %zu elements, expected are %zu: %s", call,
-                 name, array->nelems, expected, because);
+    PyErr_Format(PyExc_ValueError, "%s: argument %s has %zu elements, expected %zu: %s", call, name,
+                 array->nelems, expected, because);
     return false;
 }
 
@@ -221,9 +223,9 @@ bool pyweft_array_check_symmetric(const char *call, const char *name,
         return true;
     PyErr_Format(
         PyExc_ValueError,
-        "%s: argument %s is not symmetric memory of this PE: pass a Buffer of weft.empty "
-        "or weft.zeros, or an array over one; a PE's own address names the object on every "
-        "PE, a peer's view does not",
+        "%s: argument %s is not symmetric memory of this PE: pass a Buffer of weft.empty or "
+        "weft.zeros, or an array over one; pass this PE's own array, which names the copy on "
+        "every PE, not a view of a peer's",
         call, name);
     return false;
 }

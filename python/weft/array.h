@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An argument that is an array, of whichever library: where it lies, of which type and shape.
+/* An array argument, from any library: its address, element type and shape.
  *
- * Asked in this order: a Buffer of ours; the buffer protocol (numpy, bytes, memoryview, array);
- * DLPack (torch, and numpy for what the buffer protocol cannot say); __cuda_array_interface__
- * (cupy, numba). What is shown stays alive until pyweft_array_drop. */
+ * An object is tried in this order: weft.Buffer; the buffer protocol (numpy, bytes, memoryview,
+ * array); DLPack (torch, and numpy types that the buffer protocol lacks); __cuda_array_interface__
+ * (cupy, numba). The memory stays alive until pyweft_array_drop. */
 #ifndef PYWEFT_ARRAY_H
 #define PYWEFT_ARRAY_H
 
@@ -22,10 +22,10 @@ struct pyweft_array {
     const struct pyweft_dtype_row *dtype;
     int ndim;
     size_t nelems, bytes;
-    size_t rows, cols, ld; /* of a matrix whose rows lie whole in memory; ld is 0 for others */
+    size_t rows, cols, ld; /* of a matrix whose rows are contiguous; ld is 0 for any other array */
     bool contiguous, readonly;
-    bool uneven; /* elements lie a broken number of elements apart */
-    int device;  /* CUDA's number, or -1 for memory of the host */
+    bool uneven; /* a stride is not a whole number of elements */
+    int device;  /* CUDA device number, or -1 for host memory */
 
     enum pyweft_array_holder holder;
     union {
@@ -35,38 +35,43 @@ struct pyweft_array {
     } held;
 
     int64_t shape[PYWEFT_DIMS_MAX],
-        strides[PYWEFT_DIMS_MAX]; /* in elements; of the first dimensions */
+        strides[PYWEFT_DIMS_MAX]; /* in elements; of the first PYWEFT_DIMS_MAX dimensions */
 };
 
-/* How an argument is used. */
+/* Whether the call reads or writes the array. */
 enum pyweft_array_use { PYWEFT_ARRAY_READ, PYWEFT_ARRAY_WRITTEN };
 
-/* Contiguous elements. `stream` is what a producer on a GPU has to be ordered before. TypeError for
- * an object that is no array, ValueError for one that does not fit. */
+/* Takes an array with contiguous elements. If it lies on a GPU, its producer orders its work before
+ * `stream`. Returns false with TypeError if the object is no array, or ValueError if the call
+ * cannot use it. */
 bool pyweft_array_take(struct pyweft_array *array, const char *call, const char *name,
                        PyObject *object, enum pyweft_array_use use, weft_stream stream);
 
-/* Elements any distance apart, that is a whole number of elements, read by the calling thread. */
+/* Takes an array with any strides that are whole numbers of elements, to be read by the calling
+ * thread. */
 bool pyweft_array_take_strided(struct pyweft_array *array, const char *call, const char *name,
                                PyObject *object);
 
-/* Whether the object shows memory in one of these ways. */
+/* Returns whether the object offers its memory in one of these ways. */
 bool pyweft_array_is(PyObject *object);
 
-/* Two dimensions, rows contiguous and each behind the one before. */
+/* Takes a matrix: two dimensions, with contiguous rows that do not overlap. */
 bool pyweft_array_take_matrix(struct pyweft_array *array, const char *call, const char *name,
                               PyObject *object, enum pyweft_array_use use, weft_stream stream);
 
-/* Keeps an exception that is set. An array of zeros is one that holds nothing. */
+/* Releases the array, and keeps an exception that is set. Does nothing to an array that is all
+ * zeros. */
 void pyweft_array_drop(struct pyweft_array *array);
 
-/* `array` has the elements' type and number: ValueError with got and expected. */
+/* These check that `array` has the expected type, or number of elements; they return false with a
+ * ValueError that says what was given and what was expected. */
 bool pyweft_array_check_dtype(const char *call, const char *name, const struct pyweft_array *array,
                               const char *other_name, const struct pyweft_array *other);
 bool pyweft_array_check_nelems(const char *call, const char *name, const struct pyweft_array *array,
                                size_t expected, const char *because);
 
-/* Symmetric memory, here and on `pe`: ValueError. */
+/* Checks that the array is symmetric memory, on this PE and on `pe`. Returns false with ValueError
+ * if not. */
 bool pyweft_array_check_symmetric(const char *call, const char *name,
                                   const struct pyweft_array *array, int pe);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays by __cuda_array_interface__ (cupy, numba): a dictionary. It does not say which GPU, so
- * that is this PE's; and the stream that it may name is the caller's to wait for. */
+/* Arrays through __cuda_array_interface__ (cupy, numba), a dictionary. It does not name the GPU, so
+ * this PE's GPU is assumed. If it names a stream, the caller must wait for that stream. */
 #include "array_source.h"
 #include "buffer.h"
 #include "gpu.h"
 #include "session.h"
 
-/* Borrowed; NULL with ValueError where it is missing and has to be there. */
+/* Returns an entry, a borrowed reference, or NULL with ValueError if it is missing. */
 static PyObject *item(const struct pyweft_request *request, PyObject *interface, const char *key) {
     PyObject *found = PyDict_GetItemString(interface, key);
     if (!found)
@@ -33,7 +33,8 @@ static bool read_type(struct pyweft_array *array, PyObject *typestr,
     return array->dtype || (text && pyweft_array_refuse_type(request, "typestr", text));
 }
 
-/* Numbers of a tuple, each divided by `unit`; *even becomes false where one is no multiple. */
+/* Reads the numbers of a tuple, divided by `unit`. Sets *even to false if one is no multiple of
+ * it. */
 static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbers, bool *even) {
     for (int i = 0; i < ndim; i++) {
         PyObject *number = PySequence_GetItem(tuple, i);
@@ -45,7 +46,7 @@ static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbe
     return !PyErr_Occurred();
 }
 
-/* Elements that count and elements that do not: nobody here would know them apart. */
+/* A mask marks elements as invalid, which Weft cannot express. */
 static bool check_mask(PyObject *interface, const struct pyweft_request *request) {
     PyObject *mask = PyDict_GetItemString(interface, "mask"); /* borrowed */
     if (!mask || mask == Py_None)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays by DLPack. Types that have the C table of version 1.3 (torch from 2.10 on) are asked
- * through it, which takes a hundredth of the time that a call of __dlpack__ takes. */
+/* Arrays through DLPack. If the type offers version 1.3's table of C functions (torch from 2.10
+ * on), that is used: it takes a hundredth of the time of a call of __dlpack__. */
 #include <string.h>
 #include "array_source.h"
 #include "dlpack.h"
@@ -11,7 +11,7 @@ static bool is_cuda(int type) {
 
 static bool refuse_device(const struct pyweft_request *request, int type) {
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s lies on a device of DLPack's type %d: pass memory of the host or "
+                 "%s: argument %s is on a device of DLPack's type %d: pass memory of the host or "
                  "of a CUDA GPU",
                  request->call, request->name, type);
     return false;
@@ -40,17 +40,18 @@ static bool read_tensor(struct pyweft_array *array, const struct dlpack_tensor *
     return true;
 }
 
-/* --- By the table of C ----------------------------------------------------------------------- */
+/* --- The C function table --------------------------------------------------------------------- */
 
-/* What there is to know of the types seen last. */
+/* A cache of the types seen last. */
 static struct known_type {
-    PyTypeObject *type;                     /* held, so that no other one gets its address */
-    const struct dlpack_exchange *exchange; /* NULL: it has none */
+    PyTypeObject *type; /* a reference, so that no other type gets this address */
+    const struct dlpack_exchange *exchange; /* NULL if the type has none */
     struct bit {
-        PyCFunction ask; /* the method, where it is one of C: a tenth of a call by name */
+        PyCFunction
+            ask; /* the method, if it is a C function: a tenth of the time of a call by name */
         bool exists;
     } neg, conj;
-    bool grad; /* its objects have requires_grad */
+    bool grad; /* objects have requires_grad */
 } known[8];
 
 static const struct dlpack_exchange *ask_type(PyTypeObject *type) {
@@ -92,7 +93,7 @@ static const struct known_type *know(PyObject *object) {
     return entry;
 }
 
-/* Whether the producer's work is ordered before ours, or need not be. */
+/* Returns whether the producer's work is ordered before `stream`, or need not be. */
 static bool is_ordered(const struct dlpack_exchange *exchange, const struct dlpack_tensor *tensor,
                        weft_stream stream) {
     void *current = NULL;
@@ -102,14 +103,14 @@ static bool is_ordered(const struct dlpack_exchange *exchange, const struct dlpa
            current == (void *)stream;
 }
 
-/* The object is held: the table gives its memory without a hold on that. */
+/* The table does not keep the memory alive, so the object is held. */
 static bool take_exchanged(struct pyweft_array *array, PyObject *object,
                            const struct dlpack_exchange *exchange,
                            const struct pyweft_request *request) {
     struct dlpack_tensor tensor;
     if (exchange->tensor_from_object(object, &tensor) != 0 ||
         !is_ordered(exchange, &tensor, request->stream)) {
-        PyErr_Clear(); /* __dlpack__ does more, and knows to say what is wrong */
+        PyErr_Clear(); /* __dlpack__ can order streams, and reports errors */
         return false;
     }
     array->held.object = Py_NewRef(object);
@@ -117,10 +118,10 @@ static bool take_exchanged(struct pyweft_array *array, PyObject *object,
     return read_tensor(array, &tensor, request);
 }
 
-/* --- By the method --------------------------------------------------------------------------- */
+/* --- The method __dlpack__ -------------------------------------------------------------------- */
 
-/* The producer's stream is to be done before ours goes on. A call of the host waits for no stream.
- */
+/* The stream that the producer's work must be ordered before. -1 for a call by the host thread,
+ * which waits for no stream. */
 static PyObject *stream_for_producer(weft_stream stream) {
     if (stream == WEFT_STREAM_HOST)
         return PyLong_FromLong(-1);
@@ -147,7 +148,7 @@ static PyObject *call_method(PyObject *object, bool device, weft_stream stream, 
     return capsule;
 }
 
-/* Producers of before version 1 know no max_version. */
+/* Producers older than version 1 do not know max_version. */
 static PyObject *ask_method(PyObject *object, bool device, weft_stream stream) {
     PyObject *capsule = call_method(object, device, stream, true);
     if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError))
@@ -156,7 +157,7 @@ static PyObject *ask_method(PyObject *object, bool device, weft_stream stream) {
     return call_method(object, device, stream, false);
 }
 
-/* The capsule is not renamed: it is ours, and gives the tensor back when it goes. */
+/* The capsule is kept and not renamed, so it returns the tensor when it is released. */
 static bool read_capsule(struct pyweft_array *array, PyObject *capsule,
                          const struct pyweft_request *request) {
     if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) {
@@ -165,7 +166,7 @@ static bool read_capsule(struct pyweft_array *array, PyObject *capsule,
     }
     struct dlpack_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
     if (versioned->version.major != 1) {
-        PyErr_Format(PyExc_ValueError, "%s: argument %s: DLPack of version %d is not known",
+        PyErr_Format(PyExc_ValueError, "%s: argument %s: DLPack version %d is not supported",
                      request->call, request->name, (int)versioned->version.major);
         return false;
     }
@@ -192,9 +193,9 @@ static bool take_method(struct pyweft_array *array, PyObject *object,
     return read_capsule(array, capsule, request);
 }
 
-/* --- What neither of them says --------------------------------------------------------------- */
+/* --- Properties that DLPack does not report --------------------------------------------------- */
 
-/* What the truth of a new reference is; it may be NULL. */
+/* Returns the truth of the object, and drops the reference, which may be NULL. */
 static bool is_true(PyObject *answer) {
     int truth = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
@@ -212,20 +213,25 @@ static bool refuse(const struct pyweft_request *request, const char *what) {
     return false;
 }
 
-/* Elements that torch has not negated or conjugated yet, but does when it looks at them. */
+/* torch negates and conjugates tensors lazily, when it reads them. */
 static bool check_bits(const struct known_type *type, const struct pyweft_array *array,
                        PyObject *object, const struct pyweft_request *request) {
     if (is_set(&type->neg, "is_neg", object))
-        return refuse(request, "has the negative bit set: its elements in memory are not negated "
-                               "yet: pass tensor.resolve_neg()");
+        return refuse(
+            request,
+            "has the negative bit set, so its elements in memory are not negated yet: pass "
+            "tensor.resolve_neg()");
     if (array->dtype->dlpack == DLPACK_COMPLEX && !PyErr_Occurred() &&
         is_set(&type->conj, "is_conj", object))
-        return refuse(request, "has the conjugate bit set: its elements in memory are not "
-                               "conjugated yet: pass tensor.resolve_conj()");
+        return refuse(
+            request,
+            "has the conjugate bit set, so its elements in memory are not conjugated yet: pass "
+            "tensor.resolve_conj()");
     return !PyErr_Occurred();
 }
 
-/* What is written behind torch's back would make its gradients wrong; reading does no harm. */
+/* torch does not see what Weft writes, so gradients of this tensor would be wrong. Reading is
+ * harmless. */
 static bool check_grad(const struct known_type *type, PyObject *object,
                        const struct pyweft_request *request) {
     static PyObject *name;
@@ -234,12 +240,11 @@ static bool check_grad(const struct known_type *type, PyObject *object,
     if (!name)
         name = PyUnicode_InternFromString("requires_grad");
     if (name && is_true(PyObject_GetAttr(object, name)))
-        return refuse(request, "requires grad, and is written by this call: pass "
-                               "tensor.detach()");
+        return refuse(request, "requires grad, but this call writes it: pass tensor.detach()");
     return !PyErr_Occurred();
 }
 
-/* --- Both ------------------------------------------------------------------------------------ */
+/* --- Both ways -------------------------------------------------------------------------------- */
 
 static bool take_either(struct pyweft_array *array, PyObject *object, const struct known_type *type,
                         const struct pyweft_request *request) {
@@ -252,7 +257,7 @@ static bool take_either(struct pyweft_array *array, PyObject *object, const stru
     return PyObject_HasAttrString(object, "__dlpack__") && take_method(array, object, request);
 }
 
-/* The producer's code may run, and know other types meanwhile: so this is a copy. */
+/* A copy: the producer's code may run, and change the cache. */
 bool pyweft_array_from_dlpack(struct pyweft_array *array, PyObject *object,
                               const struct pyweft_request *request) {
     const struct known_type type = *know(object);

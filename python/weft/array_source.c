@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all sources of arrays share. */
+/* Functions shared by the sources of arrays. */
 #include "array_source.h"
 
 void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t *shape,
@@ -29,13 +29,13 @@ void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t 
     if (whole && apart)
         array->ld = array->contiguous || shape[0] == 1 ? array->cols : (size_t)strides[0];
     if (whole && apart && array->ld == 0)
-        array->ld = 1; /* no columns: any will do, but 0 says that there is none */
+        array->ld = 1; /* there are no columns, so any value will do but 0, which means no matrix */
 }
 
 bool pyweft_array_refuse_type(const struct pyweft_request *request, const char *what,
                               const char *detail) {
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s has elements of %s %s, which Weft has no type for", request->call,
-                 request->name, what, detail);
+                 "%s: argument %s has elements of %s %s, a type that Weft does not support",
+                 request->call, request->name, what, detail);
     return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics on one element of a symmetric array. Whole numbers with and without a sign have the same
- * bits, and so have numbers that are only fetched, set or swapped: one width is one way. */
+/* Atomics on one element of a symmetric array. Signed and unsigned integers of one width share the
+ * code, and so do types that are only fetched, set or swapped: only the bits count. */
 #include "argument.h"
 #include "array.h"
 #include "context.h"
@@ -15,7 +15,7 @@ struct atomic {
     enum verb verb;
     bool fetches;
     struct pyweft_target target;
-    struct pyweft_array dest, fetch; /* fetch: of non-blocking calls */
+    struct pyweft_array dest, fetch; /* fetch: of a non-blocking call */
     void *at, *into;
     uint64_t cond, value, before;
 };
@@ -102,18 +102,19 @@ static bool take_dest(struct atomic *a, const char *name, PyObject *dest, PyObje
     return true;
 }
 
-/* Where a non-blocking call leaves what the word was: by this thread, so in memory of the host. */
+/* Takes the array that receives the old value of a non-blocking call. This thread writes it, so it
+ * must be in host memory. */
 static bool take_fetch(struct atomic *a, PyObject *fetch) {
     if (!pyweft_words_take(&a->fetch, a->call, "fetch", fetch, PYWEFT_WORD_ANY,
                            PYWEFT_ARRAY_WRITTEN) ||
         !pyweft_array_check_dtype(a->call, "fetch", &a->fetch, "dest", &a->dest) ||
-        !pyweft_array_check_nelems(a->call, "fetch", &a->fetch, 1, "what the word was"))
+        !pyweft_array_check_nelems(a->call, "fetch", &a->fetch, 1, "the old value"))
         return false;
     a->into = a->fetch.data;
     if (a->fetch.device < 0)
         return true;
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument fetch lies in memory of a GPU: pass an array in memory of the host",
+                 "%s: argument fetch is in memory of a GPU: pass an array in memory of the host",
                  a->call);
     return false;
 }
@@ -122,7 +123,8 @@ static bool take_value(const struct atomic *a, const char *name, PyObject *objec
     return pyweft_word_bits(a->call, name, a->dest.dtype, object, bits);
 }
 
-/* in: fetch if it is non-blocking, dest, cond and value if the verb has them, pe, index, ctx. */
+/* in[]: fetch for a non-blocking call; dest; cond and value if the verb has them; pe, index,
+ * ctx. */
 static bool take(struct atomic *a, const struct pyweft_signature *signature, PyObject **in,
                  bool nbi) {
     PyObject **dest = in + nbi, **next = dest + 1;
@@ -152,7 +154,7 @@ static PyObject *run(const struct pyweft_signature *signature, PyObject *const *
 
 /* --- The calls of Python --------------------------------------------------------------------- */
 
-/* COUNT arguments have to be there; NBI: it has a `fetch`. */
+/* COUNT arguments are required. NBI: the call is non-blocking and has an argument `fetch`. */
 #define ATOMIC(NAME, VERB, FETCHES, NBI, COUNT, ...)                             \
     PYWEFT_FUNCTION(NAME) {                                                      \
         static const struct pyweft_signature signature = {                       \
@@ -182,44 +184,47 @@ WITH_VALUE(xor, XOR)
 #undef WITH_VALUE
 #undef ATOMIC
 
-#define ERRORS                                                                                    \
-    "\n\nWith ctx, it is that context's, and pe a rank of its team. ValueError: no such PE or\n"  \
-    "element, an array of another type or not symmetric, a number that its type has not.\n"       \
-    "TypeError: no array, no number. RuntimeError: before init(), after finalize(), a GPU or a\n" \
-    "peer that failed."
+#define ERRORS                                                                          \
+    "\n\nWith ctx, the call belongs to that context, and pe is a rank of its team.\n"   \
+    "ValueError: no such PE or element, an array that is not symmetric or of another\n" \
+    "type, a number out of the type's range. TypeError: no array, no number.\n"         \
+    "RuntimeError: before init(), after finalize(), or a GPU or a peer failed."
 #define MOVES "\n\nThe array is of int32, int64, uint32, uint64, float32 or float64." ERRORS
 #define WHOLE "\n\nThe array is of int32, int64, uint32 or uint64; numbers wrap around." ERRORS
-#define NBI(NAME)                                                                               \
-    "\n\nNon-blocking: `fetch`, an array of one such element in memory of the host, has what\n" \
-    "the element was by the context's next quiet().\n\nErrors of " NAME "()."
+#define NBI(NAME)                                                                                \
+    "\n\nNon-blocking: `fetch`, an array of one such element in memory of the host, holds the\n" \
+    "old value after the context's next quiet().\n\n"                                            \
+    "Errors as for " NAME "()."
 #define ROW(NAME, PARAMETERS, DOC) \
     PYWEFT_METHOD_AS("atomic_" #NAME, NAME, "atomic_" #NAME "(" PARAMETERS ")\n--\n\n" DOC)
 #define PLACE "pe, *, index=0, ctx=None"
 #define WITH_VALUE(NAME, TEXT)                                                            \
     ROW(NAME, "dest, value, " PLACE, "dest[index] on PE pe " TEXT ", atomically." WHOLE), \
         ROW(fetch_##NAME, "dest, value, " PLACE,                                          \
-            "dest[index] on PE pe " TEXT ", atomically; returns what it was." WHOLE),     \
+            "dest[index] on PE pe " TEXT ", atomically; returns the old value." WHOLE),   \
         ROW(fetch_##NAME##_nbi, "fetch, dest, value, " PLACE,                             \
             "dest[index] on PE pe " TEXT ", atomically." NBI("atomic_fetch_" #NAME))
 
 PyMethodDef pyweft_atomic_methods[] = {
-    ROW(fetch, "source, " PLACE, "source[index] of PE pe, read atomically." MOVES),
+    ROW(fetch, "source, " PLACE, "Reads source[index] on PE pe atomically." MOVES),
     ROW(fetch_nbi, "fetch, source, " PLACE,
-        "source[index] of PE pe, read atomically." NBI("atomic_fetch")),
-    ROW(set, "dest, value, " PLACE, "dest[index] on PE pe becomes value, atomically." MOVES),
+        "Reads source[index] on PE pe atomically." NBI("atomic_fetch")),
+    ROW(set, "dest, value, " PLACE, "Sets dest[index] on PE pe to value, atomically." MOVES),
     ROW(swap, "dest, value, " PLACE,
-        "dest[index] on PE pe becomes value, atomically; returns what it was." MOVES),
+        "Sets dest[index] on PE pe to value, atomically; returns the old value." MOVES),
     ROW(swap_nbi, "fetch, dest, value, " PLACE,
-        "dest[index] on PE pe becomes value, atomically." NBI("atomic_swap")),
+        "Sets dest[index] on PE pe to value, atomically." NBI("atomic_swap")),
     ROW(compare_swap, "dest, cond, value, " PLACE,
-        "dest[index] on PE pe becomes value if it is cond, atomically; returns what it was." WHOLE),
+        "Sets dest[index] on PE pe to value if it equals cond, atomically; returns the old "
+        "value." WHOLE),
     ROW(compare_swap_nbi, "fetch, dest, cond, value, " PLACE,
-        "dest[index] on PE pe becomes value if it is cond, atomically." NBI("atomic_compare_swap")),
-    ROW(inc, "dest, " PLACE, "dest[index] on PE pe becomes one more, atomically." WHOLE),
+        "Sets dest[index] on PE pe to value if it equals cond, atomically." NBI(
+            "atomic_compare_swap")),
+    ROW(inc, "dest, " PLACE, "Adds 1 to dest[index] on PE pe, atomically." WHOLE),
     ROW(fetch_inc, "dest, " PLACE,
-        "dest[index] on PE pe becomes one more, atomically; returns what it was." WHOLE),
+        "Adds 1 to dest[index] on PE pe, atomically; returns the old value." WHOLE),
     ROW(fetch_inc_nbi, "fetch, dest, " PLACE,
-        "dest[index] on PE pe becomes one more, atomically." NBI("atomic_fetch_inc")),
+        "Adds 1 to dest[index] on PE pe, atomically." NBI("atomic_fetch_inc")),
     WITH_VALUE(add, "has value added"),
     WITH_VALUE(and, "becomes itself & value"),
     WITH_VALUE(or, "becomes itself | value"),

@@ -5,7 +5,7 @@
 
 enum { HURRIED_TURNS = 4000, TURNS = 400 };
 
-/* Whether the condition held in some turns. */
+/* Returns whether the condition was met within some turns. */
 static bool poll(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, bool hurry) {
     for (int turns = hurry ? HURRIED_TURNS : TURNS; turns > 0 && pyweft_session.running; turns--) {
         if (holds(condition))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type Block. Blocks that Python made live as long as a Block, a Buffer or an array of them
- * does; one that C made is only looked at, and looked up again at each use. */
+/* The type Block. A block made by Python lives as long as a Block, a Buffer or an array that uses
+ * it. A block made by C code is only borrowed, and looked up again at each use. */
 #include "block.h"
 #include <pthread.h>
 #include "argument.h"
@@ -13,14 +13,14 @@ struct block_object {
     PyObject_HEAD PyObject *weak;
     struct pyweft_memory *memory;
     shmemx_block_t handle;
-    bool borrowed; /* made by C */
+    bool borrowed; /* made by C code */
 };
 
 static PyTypeObject *block_type;
 
-/* --- The blocks that Python made ------------------------------------------------------------- */
+/* --- Blocks made by Python -------------------------------------------------------------------- */
 
-/* The last holder of one may let go without the GIL. */
+/* Protects the list, because the last holder may let go without the GIL. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct pyweft_memory *made;
 
@@ -42,7 +42,8 @@ static void end_made(void *handle) {
     shmemx_block_free(handle);
 }
 
-/* Held for the caller; NULL if it is none of ours, or about to go. */
+/* Returns the block's memory with a reference for the caller, or NULL if Python has not made the
+ * block (*known is false), or if it is being freed. */
 static struct pyweft_memory *find_made(shmemx_block_t handle, bool *known) {
     pthread_mutex_lock(&changing);
     struct pyweft_memory *memory = made;
@@ -154,7 +155,7 @@ PYWEFT_FUNCTION(share) {
     return pyweft_share_make(block->handle, in[0], tag);
 }
 
-/* Nobody says when a block of C's goes, so no array may depend on it. */
+/* C code may free its block at any time, so no array may use the memory. */
 PYWEFT_FUNCTION(view) {
     static const struct pyweft_signature signature = {
         "Block.view", 0, 3, {"shape", "dtype", "offset"}};
@@ -163,9 +164,9 @@ PYWEFT_FUNCTION(view) {
     if (!check(block, signature.call) || !pyweft_arguments_sort(&signature, args, nargs, names, in))
         return NULL;
     if (block->borrowed)
-        return PyErr_Format(PyExc_ValueError,
-                            "Block.view: this Block was not made here, so nothing "
-                            "keeps its memory");
+        return PyErr_Format(
+            PyExc_ValueError,
+            "Block.view: this Block was made by C code, which may free its memory at any time");
     return pyweft_buffer_view(signature.call, block->memory, block->memory->begin,
                               block->memory->bytes, pyweft_dtype_of_format("B", 1), in);
 }
@@ -176,7 +177,8 @@ static PyObject *free_block(PyObject *self, PyObject *unused) {
     if (!check(block, "Block.free"))
         return NULL;
     if (block->borrowed)
-        return PyErr_Format(PyExc_ValueError, "Block.free: this Block was not made here");
+        return PyErr_Format(PyExc_ValueError,
+                            "Block.free: this Block was made by C code, which must free it");
     atomic_store(&block->memory->freed, true);
     Py_RETURN_NONE;
 }
@@ -226,15 +228,17 @@ static PyMethodDef methods[] = {
     PYWEFT_METHOD(
         share,
         "share($self, /, pes, tag=0)\n--\n\n"
-        "What the listed PEs have of each other's blocks, as a Share. Collective over them:\n"
-        "all give the same list and tag, and blocks of the same size and space. Given the\n"
-        "same list and tag again, the same memory without a message."),
-    PYWEFT_METHOD(view, "view($self, /, shape=None, dtype='uint8', offset=0)\n--\n\n"
-                        "A Buffer over the block, from byte `offset` on; it keeps the memory."),
+        "Returns a Share of the blocks of the listed PEs. Collective over them: all pass the\n"
+        "same list and tag, and blocks of the same size and space. Called again with the same\n"
+        "list and tag, it returns the same memory without communication."),
+    PYWEFT_METHOD(view,
+                  "view($self, /, shape=None, dtype='uint8', offset=0)\n--\n\n"
+                  "Returns a Buffer over the block, from byte `offset` on, which keeps the memory\n"
+                  "alive."),
     {"free", free_block, METH_NOARGS,
      "free($self, /)\n--\n\n"
-     "Gives the block up, at once and locally; the memory goes with its last Buffer, array and\n"
-     "Share. Need not be called: a Block that is gone has the same effect."},
+     "Releases the block. Local. The memory is freed with its last Buffer, array and\n"
+     "Share. A Block that is garbage-collected is released, too."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -242,7 +246,7 @@ static PyGetSetDef attributes[] = {
     {"ptr", get_ptr, NULL, "Address of the first byte.", NULL},
     {"nbytes", get_nbytes, NULL, "Size in bytes.", NULL},
     {"space", get_space, NULL, "\"host\" or \"device\".", NULL},
-    {"handle", get_handle, NULL, "The shmemx_block_t of C, as a number.", NULL},
+    {"handle", get_handle, NULL, "The shmemx_block_t for C code, as a number.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -251,8 +255,8 @@ PYWEFT_WEAK_MEMBERS(struct block_object);
 static PyType_Slot slots[] = {
     {Py_tp_doc,
      "Block(space, nbytes)\n--\n\n"
-     "Memory of this PE in space \"host\" or \"device\", zero at first, that others may come to\n"
-     "share. Made and freed locally, at any time, in any thread."},
+     "Memory of this PE in space \"host\" or \"device\", zeroed, that other PEs can share.\n"
+     "Made and freed locally, at any time, by any thread."},
     {Py_tp_new, create},
     {Py_tp_dealloc, dealloc},
     {Py_tp_repr, repr},
@@ -272,10 +276,9 @@ static PyType_Spec spec = {
 };
 
 PyMethodDef pyweft_block_methods[] = {
-    PYWEFT_METHOD(
-        block_of,
-        "block_of(ptr)\n--\n\n"
-        "The block of this PE that an address lies in, or None. Local; any address will do."),
+    PYWEFT_METHOD(block_of,
+                  "block_of(ptr)\n--\n\n"
+                  "Returns the block of this PE that contains the address, or None. Local."),
     {NULL, NULL, 0, NULL},
 };
 

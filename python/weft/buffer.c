@@ -22,7 +22,8 @@ static bool add_dim(const char *call, PyObject *object, struct pyweft_shape *sha
                      PYWEFT_DIMS_MAX);
     else if (__builtin_mul_overflow(shape->nelems, dim, &shape->nelems) ||
              shape->nelems > (size_t)PTRDIFF_MAX / 16)
-        PyErr_Format(PyExc_ValueError, "%s: argument shape has more elements than memory", call);
+        PyErr_Format(PyExc_ValueError, "%s: argument shape has more elements than memory can hold",
+                     call);
     if (PyErr_Occurred())
         return false;
     shape->dims[shape->ndim++] = (int64_t)dim;
@@ -37,7 +38,8 @@ bool pyweft_shape_read(const char *call, PyObject *object, struct pyweft_shape *
     Py_ssize_t count = PySequence_Check(object) ? PySequence_Size(object) : -1;
     if (count < 0) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: argument shape is %R: pass a number or several", call,
+        PyErr_Format(PyExc_TypeError,
+                     "%s: argument shape is %R: pass a number or a sequence of numbers", call,
                      object);
         return false;
     }
@@ -110,11 +112,12 @@ PyObject *pyweft_buffer_view(const char *call, struct pyweft_memory *memory, cha
     size_t wanted = shape.nelems * dtype->bytes;
     if (offset > bytes || wanted > bytes - offset)
         return PyErr_Format(PyExc_ValueError,
-                            "%s: asks for %zu bytes from byte %zu on, of %zu in all", call, wanted,
-                            offset, bytes);
+                            "%s: asks for %zu bytes from byte %zu on, but there are %zu in all",
+                            call, wanted, offset, bytes);
     if ((uintptr_t)(data + offset) % dtype->bytes != 0)
-        return PyErr_Format(PyExc_ValueError,
-                            "%s: argument offset is %zu, no multiple of the %zu bytes of %s", call,
-                            offset, dtype->bytes, dtype->name);
+        return PyErr_Format(
+            PyExc_ValueError,
+            "%s: argument offset is %zu, but must be a multiple of the %zu bytes of %s", call,
+            offset, dtype->bytes, dtype->name);
     return pyweft_buffer_make(memory, data + offset, dtype, &shape);
 }

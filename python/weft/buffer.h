@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft.Buffer: elements of one type in a shape, over a piece of memory. Those that are made lie as
- * in C, one behind the other; those that a slice makes may lie apart. */
+/* weft.Buffer: a shaped view of typed elements in a piece of memory. A new Buffer is contiguous in
+ * C order; a Buffer made by a slice may have any strides. */
 #ifndef PYWEFT_BUFFER_H
 #define PYWEFT_BUFFER_H
 
@@ -13,11 +13,12 @@ struct pyweft_buffer {
     struct pyweft_memory *memory;
     const struct pyweft_dtype_row *dtype;
     struct pyweft_part part;
-    int pe;          /* whose copy of symmetric memory it shows */
-    ptrdiff_t shift; /* from this PE's own copy to that one */
+    int pe;          /* whose copy of symmetric memory this shows */
+    ptrdiff_t shift; /* bytes from this PE's own copy to that one */
 };
 
-/* A number or a sequence of numbers. ValueError. */
+/* Reads a number, or a sequence of numbers, as a shape. Returns false with ValueError or
+ * TypeError. */
 bool pyweft_shape_read(const char *call, PyObject *object, struct pyweft_shape *shape);
 
 extern PyTypeObject *pyweft_buffer_type; /* set by pyweft_buffer_define */
@@ -25,22 +26,23 @@ extern PyTypeObject *pyweft_buffer_type; /* set by pyweft_buffer_define */
 /* Returns the object as a Buffer, or NULL if it is none. */
 struct pyweft_buffer *pyweft_buffer_of(PyObject *object);
 
-/* A Buffer at `data` in the memory, which it holds. */
+/* Makes a Buffer at `data`, inside the memory, and takes a reference to the memory. */
 PyObject *pyweft_buffer_make(struct pyweft_memory *memory, char *data,
                              const struct pyweft_dtype_row *dtype,
                              const struct pyweft_shape *shape);
 
-/* A Buffer of a part of this one. */
+/* Makes a Buffer of a part of another Buffer. */
 PyObject *pyweft_buffer_make_part(const struct pyweft_buffer *buffer,
                                   const struct pyweft_part *part);
 
-/* What Buffer.view and its like share: `in` is shape, dtype and offset, each NULL where it is not
- * given, over the `bytes` at `data`. A shape of None is all that is left, in one dimension. */
+/* Makes the Buffer for Buffer.view, Block.view and Share.view, over the `bytes` at `data`. in[]
+ * holds the arguments shape, dtype and offset, NULL if not given. Without a shape the Buffer has
+ * one dimension, with all the elements after the offset. */
 PyObject *pyweft_buffer_view(const char *call, struct pyweft_memory *memory, char *data,
                              size_t bytes, const struct pyweft_dtype_row *dtype,
                              PyObject *const *in);
 
-/* What makes it an array (subscript.c). */
+/* The indexing methods (subscript.c). */
 PyObject *pyweft_buffer_subscript(PyObject *self, PyObject *key);
 PyObject *pyweft_buffer_item(PyObject *self, Py_ssize_t at);
 int pyweft_buffer_assign(PyObject *self, PyObject *key, PyObject *value);
@@ -49,11 +51,11 @@ PyObject *pyweft_buffer_tolist(PyObject *self, PyObject *unused);
 PyObject *pyweft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *names);
 
-/* The values as text, abbreviated where there are many; "" and no exception where they cannot be
- * read now. */
+/* Returns the values as text, abbreviated if there are many. Returns "" without an exception if
+ * they cannot be read at the moment. */
 PyObject *pyweft_buffer_text(const struct pyweft_buffer *buffer);
 
-/* What a Buffer gives to others (export.c). */
+/* The methods that other libraries call (export.c). */
 PyObject *pyweft_buffer_numpy(PyObject *self, PyObject *unused);
 PyObject *pyweft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                               PyObject *names);

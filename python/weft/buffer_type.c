@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type Buffer: weft.empty and weft.zeros, its methods and attributes. subscript.c has its
- * elements, export.c what it shows to other libraries. */
+/* The type Buffer: weft.empty and weft.zeros, its methods and attributes. Its indexing is in
+ * subscript.c, its interfaces to other libraries in export.c. */
 #include "buffer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static bool read_wanted(const char *call, PyObject *const *in, struct pyweft_sha
            (*space == SHMEMX_SPACE_HOST || pyweft_gpu(call) >= 0);
 }
 
-/* What is wrong on this PE makes the call fail on all: they meet in it. */
+/* Collective: if the arguments are wrong on this PE, the call fails on all PEs. */
 static PyObject *allocate(const struct pyweft_signature *signature, PyObject *const *args,
                           Py_ssize_t nargs, PyObject *names, bool zero) {
     PyObject *in[3];
@@ -69,7 +69,8 @@ static size_t bytes_of(const struct pyweft_buffer *buffer) {
     return buffer->part.nelems * buffer->part.itemsize;
 }
 
-/* Peers' memory is held by holding one's own: nobody gives it back alone. */
+/* A view of a peer's memory holds this PE's own memory, because symmetric memory is freed by all
+ * PEs together. */
 PYWEFT_FUNCTION(peer) {
     static const struct pyweft_signature signature = {"Buffer.peer", 1, 1, {"pe"}};
     struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
@@ -85,10 +86,11 @@ PYWEFT_FUNCTION(peer) {
                             "Buffer.peer: this Buffer is not this PE's own symmetric memory");
     char *there = shmemx_ptr(buffer->memory->space, own, pe);
     if (!there)
-        return PyErr_Format(PyExc_RuntimeError,
-                            "Buffer.peer: the memory of PE %d is not mapped here, as on another "
-                            "host: take weft.put, weft.get, weft.p and weft.g",
-                            pe);
+        return PyErr_Format(
+            PyExc_RuntimeError,
+            "Buffer.peer: the memory of PE %d is not mapped here, for example because it is on "
+            "another host: use weft.put, weft.get, weft.p and weft.g",
+            pe);
     struct pyweft_part part = buffer->part;
     part.data = there;
     struct pyweft_buffer *shown = (struct pyweft_buffer *)pyweft_buffer_make_part(buffer, &part);
@@ -102,14 +104,15 @@ PYWEFT_FUNCTION(peer) {
 static bool check_contiguous(const struct pyweft_buffer *buffer, const char *call) {
     if (pyweft_part_contiguous(&buffer->part))
         return true;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: the elements of this Buffer do not lie one behind the other, as those of a "
-                 "slice with a step: take the view before the slice",
-                 call);
+    PyErr_Format(
+        PyExc_ValueError,
+        "%s: this Buffer is not contiguous, as after a slice with a step: take the view before "
+        "the slice",
+        call);
     return false;
 }
 
-/* A view of a peer's memory is of the same peer. */
+/* A view of a peer's memory shows the same peer. */
 static PyObject *as_of(const struct pyweft_buffer *of, PyObject *view) {
     if (view) {
         ((struct pyweft_buffer *)view)->pe = of->pe;
@@ -136,8 +139,8 @@ static bool is_minus_one(PyObject *object) {
     return PyLong_Check(object) && PyLong_AsLongAndOverflow(object, &overflow) == -1 && !overflow;
 }
 
-/* The numbers that reshape() is given, alone or in a sequence, in a list; one of -1 becomes 1, and
- * its place is *left. */
+/* Returns the arguments of reshape(), given one by one or as a sequence, as a list. A -1 is
+ * replaced by 1, and *left is its index. */
 static PyObject *list_dims(PyObject *args, Py_ssize_t *left) {
     PyObject *first = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : NULL;
     PyObject *dims = PySequence_List(first && !PyIndex_Check(first) ? first : args);
@@ -164,9 +167,8 @@ static bool read_shape(PyObject *args, size_t nelems, struct pyweft_shape *shape
     }
     if (right && shape->nelems != nelems)
         PyErr_Format(PyExc_ValueError,
-                     "Buffer.reshape: argument shape is %R, which is not of the %zu elements of "
-                     "this Buffer",
-                     args, nelems);
+                     "Buffer.reshape: argument shape is %R, but this Buffer has %zu elements", args,
+                     nelems);
     Py_XDECREF(dims);
     return right && !PyErr_Occurred();
 }
@@ -188,8 +190,8 @@ static PyObject *free_buffer(PyObject *self, PyObject *unused) {
     if (!pyweft_memory_check(memory, "Buffer.free", "this Buffer"))
         return NULL;
     if (!memory->symmetric)
-        return PyErr_Format(PyExc_ValueError, "Buffer.free: this Buffer only shows memory that "
-                                              "another object owns");
+        return PyErr_Format(PyExc_ValueError,
+                            "Buffer.free: this Buffer shows memory that another object owns");
     atomic_store(&memory->freed, true);
     Py_RETURN_NONE;
 }
@@ -256,46 +258,50 @@ PYWEFT_FUNCTION(leave) {
 /* --- The type -------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
-    PYWEFT_METHOD(peer,
-                  "peer($self, /, pe)\n--\n\n"
-                  "A Buffer that shows PE pe's copy of this one: by the processor in memory of\n"
-                  "the host, by this PE's GPU in memory of a GPU.\n\n"
-                  "ValueError: no symmetric Buffer, no such PE. RuntimeError: that PE's memory is\n"
-                  "not mapped here, as on another host; before init(), after finalize()."),
-    PYWEFT_METHOD(view,
-                  "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
-                  "A Buffer over a part of this one, from byte `offset` on. A shape of None is\n"
-                  "all that is left, in one dimension."),
+    PYWEFT_METHOD(
+        peer, "peer($self, /, pe)\n--\n\n"
+              "Returns a Buffer that shows PE pe's copy of this one: to the processor if it is in\n"
+              "memory of the host, to this PE's GPU if it is in memory of a GPU.\n\n"
+              "ValueError: no symmetric Buffer, no such PE. RuntimeError: that PE's memory is not\n"
+              "mapped here (it may be on another host); before init(), after finalize()."),
+    PYWEFT_METHOD(
+        view, "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
+              "Returns a Buffer over a part of this one, from byte `offset` on; without a shape,\n"
+              "over all that follows, in one dimension."),
     {"reshape", reshape, METH_VARARGS,
      "reshape($self, /, *shape)\n--\n\n"
-     "A Buffer over the same elements in another shape, of which one dimension may be -1: as\n"
-     "many as are left. ValueError unless the elements lie one behind the other."},
+     "Returns a Buffer over the same elements in another shape, of which one dimension may\n"
+     "be -1, to be computed. ValueError unless the Buffer is contiguous."},
     PYWEFT_METHOD_AS("fill", pyweft_buffer_fill,
                      "fill($self, /, value)\n--\n\n"
                      "Sets all elements to the number `value`, as self[...] = value does."),
     {"tolist", pyweft_buffer_tolist, METH_NOARGS,
-     "tolist($self, /)\n--\n\nThe elements as Python's numbers, in lists nested as the shape is."},
+     "tolist($self, /)\n--\n\n"
+     "Returns the elements as Python numbers, in lists nested like the shape."},
     {"numpy", pyweft_buffer_numpy, METH_NOARGS,
      "numpy($self, /)\n--\n\n"
-     "A numpy array over this memory, without a copy. BufferError for memory of a GPU, and for\n"
-     "types that numpy does not have; ImportError where numpy is not installed."},
+     "Returns a numpy array over this memory, without a copy. BufferError for memory of a\n"
+     "GPU, and for types that numpy lacks; ImportError if numpy is not installed."},
     PYWEFT_METHOD_AS("__array__", pyweft_buffer_array,
-                     "__array__($self, /, dtype=None, copy=None)\n--\n\nnumpy(), for numpy."),
+                     "__array__($self, /, dtype=None, copy=None)\n--\n\n"
+                     "numpy(), as numpy itself calls it."),
     {"free", free_buffer, METH_NOARGS,
      "free($self, /)\n--\n\n"
-     "Gives the memory up; this Buffer and its views raise ValueError from then on. Local. The\n"
-     "memory is used anew once every PE has given it up, or has no Buffer of it any more, and\n"
-     "no array shows it: then, the next weft.empty or weft.zeros takes it."},
+     "Releases the memory; this Buffer and its views raise ValueError from then on. Local.\n"
+     "The memory is reused by the next weft.empty or weft.zeros after every PE has\n"
+     "released it, or has no Buffer of it any more, and no array shows it."},
     PYWEFT_METHOD_AS(
         "__dlpack__", pyweft_buffer_dlpack,
         "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-        "DLPack's capsule. Nothing is waited for: order work on the memory by Weft's calls."),
+        "Returns a DLPack capsule. Waits for nothing: order work on the memory with Weft's\n"
+        "calls."),
     {"__dlpack_device__", pyweft_buffer_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n(1, 0) for the host, (2, number) for a CUDA GPU."},
+     "__dlpack_device__($self, /)\n--\n\n"
+     "(1, 0) for the host, (2, number) for a CUDA GPU."},
     PYWEFT_TYPE_ENTER,
-    PYWEFT_METHOD_AS(
-        "__exit__", leave,
-        "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), if it has not been."),
+    PYWEFT_METHOD_AS("__exit__", leave,
+                     "__exit__($self, /, kind, value, traceback)\n--\n\n"
+                     "free(), if it was not called before."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -304,13 +310,13 @@ static PyGetSetDef attributes[] = {
     {"nbytes", get_nbytes, NULL, "Size in bytes.", NULL},
     {"size", get_size, NULL, "Number of elements.", NULL},
     {"ndim", get_ndim, NULL, "Number of dimensions.", NULL},
-    {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes per element.", NULL},
     {"shape", get_shape, NULL, "Elements in each dimension.", NULL},
-    {"dtype", get_dtype, NULL, "Name of the elements' type, as \"float32\".", NULL},
+    {"dtype", get_dtype, NULL, "Name of the element type, such as \"float32\".", NULL},
     {"space", get_space, NULL, "\"host\" or \"device\".", NULL},
     {"freed", get_freed, NULL, "Whether free() was called.", NULL},
     {"__cuda_array_interface__", pyweft_buffer_cuda_array_interface, NULL,
-     "Version 3; of memory of a GPU only.", NULL},
+     "Version 3; for memory of a GPU only.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -318,11 +324,12 @@ PYWEFT_WEAK_MEMBERS(struct pyweft_buffer);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "Elements of one type in a shape, over symmetric memory: every PE has one like it.\n\n"
-     "weft.empty and weft.zeros make them. An array: b[0] is a number, b[1:3] a view of the same\n"
-     "memory, b[:] = x writes a number, an array or a sequence into it. numpy(), memoryview\n"
-     "and torch.from_dlpack show the memory without a copy. Two Buffers are equal if they\n"
-     "are one object: compare values by tolist() or numpy()."},
+     "Elements of one type in a shape, over symmetric memory: every PE has a copy.\n\n"
+     "Made by weft.empty and weft.zeros. Works like an array: b[0] is a number, b[1:3] a\n"
+     "view of the same memory, b[:] = x writes a number, an array or a sequence into it.\n"
+     "numpy(), memoryview and torch.from_dlpack show the memory without a copy. Two\n"
+     "Buffers are equal if they are the same object: compare values with tolist() or\n"
+     "numpy()."},
     {Py_tp_dealloc, dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
@@ -351,16 +358,16 @@ bool pyweft_buffer_define(PyObject *module) {
     return pyweft_buffer_type != NULL;
 }
 
-#define WANTED                                                                                   \
-    "Symmetric memory: every PE gets its own, of `shape` elements of `dtype`, and finds the\n"   \
-    "others' by it. Collective over all PEs, which ask for the same. `space` is \"host\" or\n"   \
-    "\"device\", this PE's GPU. MemoryError on all PEs where one does not have it; ValueError\n" \
-    "on all where they differ, or one cannot take part: that one has the reason, such as a\n"    \
-    "RuntimeError without a GPU."
+#define WANTED                                                                              \
+    "Allocates symmetric memory: a copy on every PE, of `shape` elements of `dtype`.\n"     \
+    "Collective over all PEs, which must ask for the same. `space` is \"host\" or\n"        \
+    "\"device\", this PE's GPU. MemoryError on all PEs if one lacks the memory;\n"          \
+    "ValueError on all if their arguments differ or one cannot take part: that PE raises\n" \
+    "the reason, such as RuntimeError without a GPU."
 
 PyMethodDef pyweft_buffer_methods[] = {
     PYWEFT_METHOD(empty, "empty(shape, dtype='float32', space='host')\n--\n\n" WANTED),
-    PYWEFT_METHOD(zeros, "zeros(shape, dtype='float32', space='host')\n--\n\n" WANTED
-                         "\n\nThe elements are 0."),
+    PYWEFT_METHOD(zeros, "zeros(shape, dtype='float32', space='host')\n--\n\n" WANTED "\n\n"
+                         "The elements are 0."),
     {NULL, NULL, 0, NULL},
 };

@@ -7,7 +7,7 @@ struct closing_words {
 };
 
 static struct closing_words
-    *of_pe; /* this PE's own copy, an entry a PE; NULL: no symmetric memory */
+    *of_pe; /* one entry for each PE, this PE's own copy; NULL if there is no symmetric memory */
 static uint64_t round_number;
 
 int pyweft_closing_prepare(void) {
@@ -25,14 +25,15 @@ void pyweft_closing_forget(void) {
     round_number = 0;
 }
 
-/* Behind what this PE has put. */
+/* Sets the word on all PEs, after everything that this PE has put. */
 static void tell_all(uint64_t *word, uint64_t value) {
     shmem_quiet();
     for (int pe = 0; pe < shmem_n_pes(); pe++)
         shmem_uint64_atomic_set(word, value, pe);
 }
 
-/* Its word of this round; that is written before `gone`, which ends the wait, too. */
+/* Waits for a PE's word of this round, or for its `gone`. Returns whether the PE needs the memory;
+ * its word of the round is written before `gone`. */
 static bool ask(int pe, bool odd) {
     struct closing_words *words = &of_pe[pe];
     shmem_uint64_wait_until_any(odd ? &words->gone : &words->even, 2, NULL, SHMEM_CMP_GE,

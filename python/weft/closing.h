@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How PEs part at the end of a session: those that call finalize() find out whether any of them
- * still needs the symmetric memory, and meet none that ends instead, which waits for nobody here.
+/* The end of a session. PEs that call finalize() agree on whether any of them still needs the
+ * symmetric memory, without waiting for PEs that exit instead.
  *
- * Each PE has three words of every PE's, in symmetric memory that is made with the first other one:
+ * Each PE has three words on every PE, in symmetric memory that is allocated together with the
+ * first array:
  *
- *   even    2 * round + 1 if it needs the memory, else 2 * round, where round is even
- *   gone    UINT64_MAX once its process ends
- *   odd     as even, where round is odd
+ *   even    in even rounds: 2 * round + 1 if the PE needs the memory, else 2 * round
+ *   gone    UINT64_MAX once the PE's process exits
+ *   odd     as `even`, in odd rounds
  *
- * A PE's word of a round is written again two rounds later, when all have read it. */
+ * A word is written again two rounds later, when all PEs have read it. */
 #ifndef PYWEFT_CLOSING_H
 #define PYWEFT_CLOSING_H
 
 #include "module.h"
 
-/* Where symmetric memory is made; from the first time on PEs have the words. Collective over all
- * PEs. -ENOMEM on all. */
+/* Allocates the words. To be called where symmetric memory is allocated; does nothing from the
+ * second time on. Collective over all PEs. Returns -ENOMEM, on all of them. */
 int pyweft_closing_prepare(void);
 
-/* Whether any symmetric memory was made, alike on all PEs. */
+/* Returns whether symmetric memory was ever allocated: the same answer on all PEs. */
 bool pyweft_closing_prepared(void);
 
-/* Whether this PE or any other in finalize() `needs` the memory. All that they have put before is
- * there then. Without the GIL. */
+/* Sets *needed if this PE `needs` the memory, or another PE in finalize() does. Blocks until every
+ * PE has called this function or is exiting. Everything that they put before has arrived on return.
+ * Called without the GIL. */
 int pyweft_closing_agree(bool needs, bool *needed);
 
-/* This process ends: peers in finalize() do not wait for it. Without the GIL and Python. */
+/* Tells PEs in finalize() not to wait for this process, which is exiting. Called without the GIL,
+ * maybe after Python has ended. */
 void pyweft_closing_leave(void);
 
-/* The words are gone. */
+/* Forgets the words, which have been freed. */
 void pyweft_closing_forget(void);
 
 #endif

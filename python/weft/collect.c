@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* collect: an all-gather in which each member brings as many elements as it likes. First all show
- * each other how many, and how much room they have; short sources come along at once. Others are
- * sent then, each to everyone. */
+/* collect: an all-gather in which each member contributes any number of elements. The members first
+ * exchange these numbers and the room in dest, together with short sources. Longer sources are then
+ * sent to everyone. */
 #include <errno.h>
 #include <string.h>
 #include "argument.h"
 #include "session.h"
 #include "vectors.h"
 
-enum { SIZE = PYWEFT_FACTS_COMMON, ROOM, CARRIED }; /* of the facts of a member */
+enum { SIZE = PYWEFT_FACTS_COMMON, ROOM, CARRIED }; /* indices into a member's facts */
 
 static struct pyweft_proposal describe(const struct pyweft_vectors *v) {
     struct pyweft_proposal mine = {.facts = {[PYWEFT_FACT_CALL] = PYWEFT_CALL_COLLECT,
@@ -19,10 +19,9 @@ static struct pyweft_proposal describe(const struct pyweft_vectors *v) {
     return mine;
 }
 
-/* --- What all conclude alike from all proposals ------------------------------------------------
- */
+/* --- Decisions that are the same on all members ----------------------------------------------- */
 
-/* Every dest has room for what all bring. */
+/* Checks that every member's dest has room for all elements. */
 static bool check_room(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     int64_t all = 0;
     int narrow = -1, me = shmem_team_my_pe(v->on.team);
@@ -32,14 +31,16 @@ static bool check_room(const struct pyweft_vectors *v, const struct pyweft_propo
         if (proposals[member].facts[ROOM] < all && (narrow < 0 || member == me))
             narrow = member;
     if (narrow == me)
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument dest has %zu elements, and the members bring %lld: pass as many",
-                     v->on.call, v->dest.nelems, (long long)all);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: argument dest has %zu elements, but the members contribute %lld: pass that many",
+            v->on.call, v->dest.nelems, (long long)all);
     else if (narrow >= 0)
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument dest of PE %d has %lld elements, and the members bring %lld",
-                     v->on.call, shmem_team_translate_pe(v->on.team, narrow, SHMEM_TEAM_WORLD),
-                     (long long)proposals[narrow].facts[ROOM], (long long)all);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: argument dest of PE %d has %lld elements, but the members contribute %lld",
+            v->on.call, shmem_team_translate_pe(v->on.team, narrow, SHMEM_TEAM_WORLD),
+            (long long)proposals[narrow].facts[ROOM], (long long)all);
     return narrow < 0;
 }
 
@@ -50,7 +51,7 @@ static bool all_carried(const struct pyweft_vectors *v, const struct pyweft_prop
     return carried;
 }
 
-/* --- The way of the elements ----------------------------------------------------------------- */
+/* --- Moving the elements ---------------------------------------------------------------------- */
 
 static void copy_carried(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     char *to = v->dest.data;
@@ -62,7 +63,7 @@ static void copy_carried(const struct pyweft_vectors *v, const struct pyweft_pro
     }
 }
 
-/* Each sends all that it has to everyone. */
+/* Sends this member's elements to everyone. */
 static int exchange(const struct pyweft_vectors *v, const struct pyweft_proposal *proposals) {
     size_t members = (size_t)v->on.size;
     size_t *lists = PyMem_Calloc(3 * members, sizeof *lists);
@@ -128,11 +129,11 @@ PyMethodDef pyweft_collect_methods[] = {
     PYWEFT_METHOD(
         collect,
         "collect(dest, source, *, team=None)\n--\n\n"
-        "dest is the members' sources, one behind the other in order of rank. Each may bring\n"
-        "another number of elements, also none; dest has room for all. Returns how many each has\n"
-        "brought.\n\n"
+        "Concatenates the members' sources in dest, in order of rank. Each member may\n"
+        "contribute a different number of elements, also none; dest has room for all. Returns\n"
+        "the numbers as a tuple.\n\n"
         "Collective over the team. The arrays are any contiguous memory of the host. A wrong\n"
-        "argument on one member is a ValueError on all, and nothing has been written then.\n"
-        "RuntimeError: before init(), after finalize(), a peer that failed."),
+        "argument on one member is a ValueError on all, before anything is written.\n"
+        "RuntimeError: before init(), after finalize(), or a peer failed."),
     {NULL, NULL, 0, NULL},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives on arrays: dest, then source, as in C. */
+/* Collectives on arrays, with dest before source as in C. */
 #include "argument.h"
 #include "scan.h"
 #include "session.h"
@@ -14,7 +14,7 @@ PYWEFT_FUNCTION(all_reduce) {
     static const struct pyweft_signature signature = {
         "all_reduce", 1, 3, {"dest", "source", "op", "team", "stream"}};
     static const char *const ops[] = {"sum", "avg", "max", "min", "prod", "and", "or", "xor", NULL};
-    enum { BITWISE = 5 }; /* the first by bits, in the order of pyweft_proposed_call */
+    enum { BITWISE = 5 }; /* the first bitwise one; they have the order of pyweft_proposed_call */
     struct pyweft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     int op = 0;
@@ -71,7 +71,7 @@ PYWEFT_FUNCTION(all_gather) {
     return pyweft_vectors_run(&v, right, all_gather_of);
 }
 
-/* Who is not the root brings no source. */
+/* Only the root's source is read. */
 static bool take_broadcast(struct pyweft_vectors *v, PyObject *dest, PyObject *source) {
     bool gives = shmem_team_my_pe(v->on.team) == v->root;
     if (v->root < 0 || v->root >= v->on.size) {
@@ -103,7 +103,7 @@ PYWEFT_FUNCTION(broadcast) {
     return pyweft_vectors_run(&v, right, broadcast_of);
 }
 
-/* What was committed stays, so that a size that cannot be read asks for none. */
+/* Committed memory stays, so an nbytes that cannot be read must not commit any. */
 PYWEFT_FUNCTION(reserve) {
     static const struct pyweft_signature signature = {"reserve", 2, 2, {"team", "nbytes"}};
     struct pyweft_operator on = {.call = signature.call};
@@ -119,38 +119,40 @@ PYWEFT_FUNCTION(reserve) {
     return pyweft_operator_close(&on, error);
 }
 
-#define COLLECTIVE                                                                                 \
-    "\n\nCollective over the team. By this thread, the arrays are any contiguous memory of the\n"  \
-    "host; symmetric ones are not copied on the way. On return dest is complete and source may\n"  \
-    "be overwritten; a wrong argument on one member is a ValueError on all, and nothing has "      \
-    "been\n"                                                                                       \
-    "written then. With a stream, dest is symmetric, and source too where it is reduced; memory\n" \
-    "of GPUs is for streams alone; errors are this member's alone."
+#define COLLECTIVE                                                                            \
+    "\n\nCollective over the team. Without a stream, this thread works, and the arrays are\n" \
+    "any contiguous memory of the host; symmetric ones avoid a copy. On return dest is\n"     \
+    "complete and source may be overwritten; a wrong argument on one member is a\n"           \
+    "ValueError on all, before anything is written. With a stream, dest must be\n"            \
+    "symmetric, and source too if it is reduced; memory of GPUs needs a stream; errors\n"     \
+    "are raised on this member only."
 
 PyMethodDef pyweft_collective_methods[] = {
     PYWEFT_METHOD(
         all_reduce,
         "all_reduce(dest, source=None, op='sum', *, team=None, stream=None)\n--\n\n"
         "dest[i] = op over the members' source[i]: 'sum', 'avg', 'max', 'min' or 'prod'.\n"
-        "A source of None is dest. The same bits on all members and in every run. For whole\n"
-        "numbers also 'and', 'or' and 'xor', by thread, where both arrays are symmetric, the\n"
-        "same objects on all members." COLLECTIVE),
-    PYWEFT_METHOD(all_gather,
-                  "all_gather(dest, source, *, team=None, stream=None)\n--\n\n"
-                  "dest is the members' sources, one behind the other in order of rank: it has\n"
-                  "team.size times as many elements." COLLECTIVE),
-    PYWEFT_METHOD(reduce_scatter,
-                  "reduce_scatter(dest, source, op='sum', *, team=None, stream=None)\n--\n\n"
-                  "source has a part for each member, one behind the other; dest = op over the\n"
-                  "members of their part for this one." COLLECTIVE),
+        "Without a source, reduces dest in place. The result has the same bits on all members\n"
+        "and in every run. Integers also have 'and', 'or' and 'xor', without a stream, if\n"
+        "both arrays are symmetric and the same objects on all members." COLLECTIVE),
     PYWEFT_METHOD(
-        broadcast,
-        "broadcast(dest, source=None, root=0, *, team=None, stream=None)\n--\n\n"
-        "dest = the source of the member of rank root. Only there source is looked at; None is\n"
-        "dest." COLLECTIVE),
-    PYWEFT_METHOD(reserve,
-                  "reserve(team, nbytes)\n--\n\n"
-                  "Commits the team's workspace ahead of time, so that no later call has to.\n"
-                  "Collective over the team."),
+        all_gather,
+        "all_gather(dest, source, *, team=None, stream=None)\n--\n\n"
+        "Concatenates the members' sources in dest, in order of rank: dest has team.size\n"
+        "times as many elements." COLLECTIVE),
+    PYWEFT_METHOD(
+        reduce_scatter,
+        "reduce_scatter(dest, source, op='sum', *, team=None, stream=None)\n--\n\n"
+        "source has one part for each member, in order of rank; dest = op over the members'\n"
+        "parts for this one." COLLECTIVE),
+    PYWEFT_METHOD(broadcast,
+                  "broadcast(dest, source=None, root=0, *, team=None, stream=None)\n--\n\n"
+                  "Copies the source of the member of rank root to every dest. The other members'\n"
+                  "source is ignored; None means dest." COLLECTIVE),
+    PYWEFT_METHOD(
+        reserve,
+        "reserve(team, nbytes)\n--\n\n"
+        "Commits the team's workspace in advance, so that no later call has to. Collective\n"
+        "over the team."),
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type Ctx. Contexts are made and ended locally, so that one ends with its object, too; those
- * of a team end with the team, which is found out when one is used. */
+/* The type Ctx. Contexts are made and destroyed locally, so a context is destroyed with its Python
+ * object. Destroying a team destroys its contexts, which is detected when such a context is
+ * used. */
 #include "context.h"
 #include <errno.h>
 #include "argument.h"
@@ -14,7 +15,7 @@ struct ctx_object {
     PyObject_HEAD PyObject *weak, *team;
     shmem_ctx_t handle;
     unsigned session;
-    unsigned long thread; /* the only one that may use it; 0: any */
+    unsigned long thread; /* the only thread that may use it; 0: any */
 };
 
 static PyTypeObject *ctx_type;
@@ -27,7 +28,7 @@ static bool check(const struct ctx_object *ctx, const char *call, shmem_team_t *
     if (!pyweft_session_check(call))
         return false;
     if (ctx->session != pyweft_session.number)
-        PyErr_Format(PyExc_RuntimeError, "%s: this context is of before finalize()", call);
+        PyErr_Format(PyExc_RuntimeError, "%s: this context was made before finalize()", call);
     else if (!is_alive(ctx, team))
         PyErr_Format(PyExc_ValueError, "%s: this context was destroyed, or its team was", call);
     else if (ctx->thread && ctx->thread != PyThread_get_thread_ident())
@@ -43,8 +44,8 @@ static struct ctx_object *ctx_of(const char *call, PyObject *object, weft_stream
         PyErr_Format(PyExc_TypeError, "%s: argument ctx is %R: pass a weft.Ctx", call, object);
     else if (stream != WEFT_STREAM_HOST)
         PyErr_Format(PyExc_ValueError,
-                     "%s: arguments ctx and stream are both given: a stream has its own order, and "
-                     "takes no context",
+                     "%s: arguments ctx and stream are both given: a stream has its own order, so "
+                     "pass one of them",
                      call);
     return PyErr_Occurred() ? NULL : (struct ctx_object *)object;
 }
@@ -227,7 +228,8 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
     return pyweft_error_result("Ctx.destroy", end(ctx));
 }
 
-/* Behind an exception, too, since nobody else takes part; one that went with its team is gone. */
+/* Also after an exception, because no other PE takes part. A context that was destroyed with its
+ * team is ignored. */
 PYWEFT_FUNCTION(leave) {
     struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
@@ -248,11 +250,15 @@ static PyObject *repr(PyObject *self) {
 static PyMethodDef methods[] = {
     {"fence", fence, METH_NOARGS,
      "fence($self, /)\n--\n\n"
-     "What this PE has put to a PE by this context is there before what it puts by it after."},
+     "Earlier puts of this PE to a PE through this context arrive before later ones."},
     {"quiet", quiet, METH_NOARGS,
      "quiet($self, /)\n--\n\n"
-     "What this PE has begun by this context is complete: puts are there, gets are here."},
-    {"destroy", destroy, METH_NOARGS, "destroy($self, /)\n--\n\nquiet(), and the context ends."},
+     "Completes all calls of this PE through this context: puts have arrived, gets are\n"
+     "here."},
+    {"destroy", destroy, METH_NOARGS,
+     "destroy($self, /)\n"
+     "--\n\n"
+     "quiet(), then destroys the context."},
     PYWEFT_TYPE_ENTER,
     PYWEFT_METHOD_AS("__exit__", leave,
                      "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy()."),
@@ -261,7 +267,7 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef attributes[] = {
     {"team", get_team, NULL, "The Team whose ranks are the context's PEs.", NULL},
-    {"handle", get_handle, NULL, "The shmem_ctx_t of C, as a number.", NULL},
+    {"handle", get_handle, NULL, "The shmem_ctx_t for C code, as a number.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -270,13 +276,13 @@ PYWEFT_WEAK_MEMBERS(struct ctx_object);
 static PyType_Slot slots[] = {
     {Py_tp_doc,
      "Ctx(team=None, *, private=False, serialized=False, nostore=False)\n--\n\n"
-     "A context: calls with ctx= are ordered by its fence() and completed by its quiet(), apart\n"
-     "from all others. Their `pe` is a rank of the team (None: all PEs). private: only the thread\n"
-     "that makes it uses it; serialized: threads take turns on it; nostore: its fence and quiet\n"
-     "need not order plain stores. Made and ended locally; ends by destroy(), a with block, with\n"
-     "the object, or with the team.\n\n"
-     "TypeError: no Team. ValueError: a team that was destroyed. RuntimeError: before init(),\n"
-     "after finalize(), more than 1022 contexts at once."},
+     "A context: fence() and quiet() order and complete the calls made with ctx=, apart\n"
+     "from all other calls. Their `pe` is a rank of the team (None: all PEs). private:\n"
+     "only the thread that makes it uses it; serialized: threads take turns with it;\n"
+     "nostore: its fence and quiet need not order plain stores. Made and destroyed\n"
+     "locally, by destroy(), a with block, garbage collection, or with the team.\n\n"
+     "TypeError: no Team. ValueError: a team that was destroyed. RuntimeError: before\n"
+     "init(), after finalize(), more than 1022 contexts at once."},
     {Py_tp_new, create},
     {Py_tp_dealloc, dealloc},
     {Py_tp_repr, repr},

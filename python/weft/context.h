@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft.Ctx: a context, whose calls are ordered and completed by themselves. Its PEs are the ranks
- * of its team. */
+/* weft.Ctx: an OpenSHMEM context, with its own ordering and completion. Its PE numbers are ranks of
+ * its team. */
 #ifndef PYWEFT_CONTEXT_H
 #define PYWEFT_CONTEXT_H
 
 #include "module.h"
 
-/* By which context a call goes to which PE. */
+/* The context and the PE that a call is made on. */
 struct pyweft_target {
     shmem_ctx_t ctx;
-    int pe;       /* as the context counts */
-    int world_pe; /* the same among all PEs */
+    int pe;       /* a rank of the context's team */
+    int world_pe; /* the same PE's number in the job */
 };
 
-/* The default context, if ctx is NULL or None. TypeError, ValueError for a context that is
- * destroyed or another thread's, or that goes along with a stream, or for a PE that it does not
- * have. */
+/* Reads the arguments ctx and pe; a ctx of NULL or None is the default context. Returns false with
+ * TypeError, or with ValueError for a context that was destroyed, is private to another thread, or
+ * is passed together with a stream, and for a PE that the context's team lacks. */
 bool pyweft_target_take(const char *call, PyObject *ctx, PyObject *pe, weft_stream stream,
                         struct pyweft_target *target);
 
-/* The context alone, for calls about no PE. */
+/* Reads the argument ctx of a call that has no argument pe. */
 bool pyweft_ctx_take(const char *call, PyObject *ctx, weft_stream stream, shmem_ctx_t *handle);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both sides are gone through together, in runs of elements that lie one behind the other. */
+/* Walks over both sides together, in runs of elements that are contiguous on both. */
 #include "copy.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "rma.h"
 #include "session.h"
 
-enum { CHUNK_BYTES = 1 << 20 }; /* of equal elements on their way to a GPU */
+enum { CHUNK_BYTES = 1 << 20 }; /* of a repeated element on the way to a GPU */
 
 struct copy_run {
     const struct pyweft_buffer *buffer;
     enum pyweft_copy_direction direction;
-    bool repeat; /* `here` is one element, for all of the run */
+    bool repeat; /* `here` is a single element, for the whole run */
     size_t nelems, itemsize;
 };
 
@@ -29,7 +29,7 @@ static void copy_bytes(char *to, const char *from, size_t bytes) {
     Py_END_ALLOW_THREADS;
 }
 
-/* What is there already is copied behind itself, by pieces that stay in the cache. */
+/* Doubles the part that is already written, in pieces that stay in the cache. */
 static void repeat_element(char *to, const char *element, size_t itemsize, size_t nelems) {
     size_t bytes = nelems * itemsize, done = itemsize;
     pyweft_element_copy(to, element, itemsize);
@@ -61,10 +61,10 @@ static void copy_by_processor(const struct copy_run *run, char *there, char *her
 
 static bool check_gpu(const struct pyweft_buffer *buffer) {
     if (!buffer->memory->symmetric) {
-        PyErr_SetString(PyExc_NotImplementedError,
-                        "Buffer: this is memory of a GPU that is not symmetric, and the host does "
-                        "not read or write it: put it to a Buffer of weft.empty, or take "
-                        "torch.from_dlpack");
+        PyErr_SetString(
+            PyExc_NotImplementedError,
+            "Buffer: this is memory of a GPU that is not symmetric, and the host cannot read or "
+            "write it: put it to a Buffer of weft.empty, or use torch.from_dlpack");
         return false;
     }
     return pyweft_session_check("Buffer");
@@ -125,10 +125,10 @@ static bool copy_by_library(const struct copy_run *run, char *there, char *here)
                        : put_unlocked(run->buffer, there, here, bytes);
 }
 
-/* --- Both ------------------------------------------------------------------------------------ */
+/* --- Both kinds of memory --------------------------------------------------------------------- */
 
-/* From which dimension on the elements of both sides are one run. A run of one element of `here` is
- * one over and over again. */
+/* Returns the dimension from which on the elements of both sides form one run. A run may repeat one
+ * element of `here`. */
 static int find_run(const struct pyweft_part *there, const struct pyweft_part *here,
                     struct copy_run *run) {
     int64_t next = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The module weft._core: its types, and its functions, which the files bring in tables. */
+/* The module weft._core: collects the types and functions of all files. */
 #include "module.h"
 
 static PyMethodDef *const tables[] = {
@@ -11,7 +11,7 @@ static PyMethodDef *const tables[] = {
     pyweft_matmul_methods,  pyweft_block_methods,       pyweft_pad_methods,
     pyweft_slice_methods,   pyweft_device_team_methods, pyweft_info_methods};
 
-/* One job a process, so one module: what it knows lies in static variables. */
+/* A process has one job, and so one module, with its state in static variables. */
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "weft._core",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type DeviceTeam: what kernels work with a team by. It ends by free() or with the job, not
- * with the Python object, as teams do: to end it is collective. */
+/* The type DeviceTeam: the handle through which GPU kernels use a team. Like a team, it is freed by
+ * free() or with the job, not with the Python object, because freeing it is collective. */
 #include <weft/device.cuh>
 #include "argument.h"
 #include "error.h"
@@ -10,7 +10,7 @@
 
 struct device_team_object {
     PyObject_HEAD PyObject *weak;
-    weft_device_team handle; /* zero when it has been freed */
+    weft_device_team handle; /* zeros after free() */
     const weft_device_team *address;
     int me, n;
     unsigned session;
@@ -22,7 +22,7 @@ static bool check(const struct device_team_object *team, const char *call) {
     if (!pyweft_session_check(call))
         return false;
     if (team->session != pyweft_session.number)
-        PyErr_Format(PyExc_RuntimeError, "%s: this DeviceTeam is of before finalize()", call);
+        PyErr_Format(PyExc_RuntimeError, "%s: this DeviceTeam was made before finalize()", call);
     else if (team->handle.version == 0)
         PyErr_Format(PyExc_ValueError, "%s: this DeviceTeam was freed", call);
     return !PyErr_Occurred();
@@ -97,13 +97,13 @@ static PyObject *free_team(PyObject *self, PyObject *unused) {
     if (!check(team, "DeviceTeam.free"))
         return NULL;
     weft_device_team handle = team->handle;
-    team->handle.version = 0; /* for other threads, too */
+    team->handle.version = 0; /* also stops other threads */
     int error;
     PYWEFT_WITHOUT_GIL(error, shmemx_device_team_free(&handle));
     return pyweft_error_result("DeviceTeam.free", error);
 }
 
-/* Not behind an exception: the other members may be elsewhere. */
+/* Not after an exception: the other members may not come. */
 PYWEFT_FUNCTION(leave) {
     (void)names;
     if (nargs > 0 && args[0] != Py_None)
@@ -114,34 +114,36 @@ PYWEFT_FUNCTION(leave) {
 static PyMethodDef methods[] = {
     {"free", free_team, METH_NOARGS,
      "free($self, /)\n--\n\n"
-     "Ends it, when no kernel of this PE works with it any more. Collective over the members;\n"
-     "what is left ends with the job."},
+     "Frees it, after the last kernel of this PE that uses it. Collective over the\n"
+     "members. The end of the job frees all that are left."},
     PYWEFT_TYPE_ENTER,
-    PYWEFT_METHOD_AS(
-        "__exit__", leave,
-        "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), unless behind an exception."),
+    PYWEFT_METHOD_AS("__exit__", leave,
+                     "__exit__($self, /, kind, value, traceback)\n--\n\n"
+                     "free(), except after an exception."),
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef attributes[] = {
     {"address", get_address, NULL,
-     "Where the weft_device_team lies in this PE's GPU memory, for kernels that take numbers.",
+     "Address of the weft_device_team in this PE's GPU memory, for kernels that take numbers.",
      NULL},
     {"bytes", get_bytes, NULL,
      "The weft_device_team itself, 128 bytes, for kernels that take it by value.", NULL},
     {"me", get_me, NULL, "This PE's rank in the team.", NULL},
     {"n", get_n, NULL, "Number of members.", NULL},
-    {"channels", get_channels, NULL, "Channels, by which blocks of the members meet.", NULL},
-    {"slot_bytes", get_slot_bytes, NULL, "Bytes of packets from a member on a channel.", NULL},
+    {"channels", get_channels, NULL,
+     "Number of channels, on which thread blocks of the members synchronise.", NULL},
+    {"slot_bytes", get_slot_bytes, NULL, "Bytes for packets from each member on each channel.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PYWEFT_WEAK_MEMBERS(struct device_team_object);
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc,
-     "What kernels work with a team by, the weft_device_team of <weft/device.cuh>, with words and\n"
-     "packets of its own. weft.device_team() makes it."},
+    {Py_tp_doc, "The handle through which GPU kernels use a team: the weft_device_team of\n"
+                "<weft/device.cuh>, with its own synchronisation words and packets. Made by\n"
+                "weft.device_team()."},
     {Py_tp_dealloc, pyweft_type_dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
@@ -161,7 +163,7 @@ static uint32_t narrow(size_t number) {
     return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
-/* A wrong argument goes to the library all the same, which tells the other members. */
+/* A member with a wrong argument calls the library nevertheless, which informs the others. */
 PYWEFT_FUNCTION(device_team) {
     static const struct pyweft_signature signature = {
         "device_team", 0, 3, {"team", "channels", "slot_bytes"}};
@@ -191,9 +193,9 @@ PyMethodDef pyweft_device_team_methods[] = {
     PYWEFT_METHOD(
         device_team,
         "device_team(team=None, channels=64, slot_bytes=4096)\n--\n\n"
-        "What kernels put, signal, wait and meet by, for the members of a team (None: all\n"
-        "PEs): `channels` of them, which blocks meet by, with slots of `slot_bytes` for\n"
-        "packets (a multiple of 16, or 0). Collective over the team."),
+        "Makes the handle through which GPU kernels of a team's members (None: all PEs) put,\n"
+        "signal, wait and synchronise. Thread blocks synchronise on `channels` channels, each\n"
+        "with `slot_bytes` for packets (a multiple of 16, or 0). Collective over the team."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The layout in which array libraries show tensors to each other: DLPack, version 1. Only what is
- * read or written here; its specification is github.com/dmlc/dlpack. */
+/* The structs of DLPack version 1, through which array libraries exchange tensors; only the parts
+ * used here. Specification: github.com/dmlc/dlpack. */
 #ifndef PYWEFT_DLPACK_H
 #define PYWEFT_DLPACK_H
 
@@ -9,7 +9,7 @@
 enum dlpack_device_type {
     DLPACK_CPU = 1,
     DLPACK_CUDA = 2,
-    DLPACK_CUDA_HOST = 3, /* pinned memory of the host */
+    DLPACK_CUDA_HOST = 3, /* pinned host memory */
     DLPACK_CUDA_MANAGED = 13,
 };
 
@@ -37,11 +37,11 @@ struct dlpack_tensor {
         uint16_t lanes;
     } dtype;
     int64_t *shape;
-    int64_t *strides; /* in elements; NULL: as in C */
+    int64_t *strides; /* in elements; NULL for C order */
     uint64_t byte_offset;
 };
 
-/* What a capsule named "dltensor" holds; its taker renames it to "used_dltensor". */
+/* The content of a capsule named "dltensor". Its consumer renames it to "used_dltensor". */
 struct dlpack_managed {
     struct dlpack_tensor tensor;
     void *context;
@@ -50,7 +50,7 @@ struct dlpack_managed {
 
 #define DLPACK_READ_ONLY (UINT64_C(1) << 0)
 
-/* "dltensor_versioned", since version 1. */
+/* The content of a capsule named "dltensor_versioned", since version 1. */
 struct dlpack_versioned {
     struct {
         uint32_t major, minor;
@@ -61,8 +61,8 @@ struct dlpack_versioned {
     struct dlpack_tensor tensor;
 };
 
-/* What a type has under __dlpack_c_exchange_api__, a capsule "dlpack_exchange_api", since
- * version 1.3. 0 on success. */
+/* The content of the capsule "dlpack_exchange_api" in a type's attribute __dlpack_c_exchange_api__,
+ * since version 1.3. The functions return 0 on success. */
 struct dlpack_exchange {
     struct {
         uint32_t major, minor;

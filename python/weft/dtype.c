@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of types. */
+/* The table of element types. */
 #include "dtype.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct pyweft_dtype_row rows[] = {
 #define EACH(ROW) \
     for (const struct pyweft_dtype_row *ROW = rows; ROW < rows + sizeof rows / sizeof *rows; ROW++)
 
-/* "torch.float32" is float32; Python's own types are as wide as numpy takes them. */
+/* Accepts "torch.float32" for float32, and Python's own types in numpy's widths. */
 static const struct pyweft_dtype_row *find(const char *name) {
     if (strncmp(name, "torch.", 6) == 0)
         name += 6;
@@ -45,7 +45,7 @@ static const struct pyweft_dtype_row *find(const char *name) {
     return NULL;
 }
 
-/* A new reference to the text that names a type. */
+/* Returns the name of a type, a new reference. */
 static PyObject *name_of(PyObject *object) {
     static const char *const attributes[] = {"name", "__name__"};
     if (PyUnicode_Check(object))
@@ -82,7 +82,7 @@ const struct pyweft_dtype_row *pyweft_dtype_of_dlpack(unsigned code, unsigned bi
     return NULL;
 }
 
-/* 'l' and 'L' are as wide as the platform says; "c" and NULL are bytes. */
+/* 'l' and 'L' have the platform's width; "c" and NULL mean bytes. */
 const struct pyweft_dtype_row *pyweft_dtype_of_format(const char *format, size_t bytes) {
     const char *wide = bytes == 8 ? "qQ" : "iI";
     char plain[3] = {'B', '\0', '\0'};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elements as numbers. A processor has no common way to read floats of 8 and 16 bits, so these are
- * taken apart by integer arithmetic, all by one table of their layouts. */
+/* Conversion of elements. Not every processor reads floats of 8 and 16 bits, so integer arithmetic
+ * takes them apart, by a table of their layouts. */
 #include "element.h"
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static enum number_kind kind_of(const struct pyweft_dtype_row *dtype) {
 
 struct float_layout {
     int exponent_bits, mantissa_bits;
-    bool finite; /* no infinities, and a single NaN: all ones */
+    bool finite; /* no infinities, and one NaN: all ones */
 };
 
 static struct float_layout layout_of(const struct pyweft_dtype_row *dtype) {
@@ -62,8 +62,8 @@ static uint64_t round_to_even(double value) {
     return whole + (rest > 0.5 || (rest == 0.5 && whole % 2 == 1));
 }
 
-/* Exponent and mantissa lie side by side: a mantissa that is rounded up to the next power of two
- * makes the exponent one greater by itself. */
+/* The exponent is next to the mantissa, so a mantissa that is rounded up to a power of two carries
+ * into the exponent. */
 static unsigned pack(struct float_layout layout, double value) {
     unsigned ones = (1u << layout.exponent_bits) - 1, hidden = 1u << layout.mantissa_bits;
     unsigned sign = (unsigned)(signbit(value) != 0)
@@ -88,7 +88,7 @@ static unsigned pack(struct float_layout layout, double value) {
 
 /* --- Numbers --------------------------------------------------------------------------------- */
 
-typedef __int128 whole; /* every whole number of 64 bits, with and without a sign */
+typedef __int128 whole; /* holds every signed and unsigned 64-bit integer */
 
 struct element_number {
     enum number_kind kind;
@@ -175,10 +175,8 @@ static bool write_whole(const char *call, const struct pyweft_dtype_row *dtype, 
     whole end = (whole)1 << (dtype->dlpack == DLPACK_INT ? bits - 1 : bits);
     whole first = dtype->dlpack == DLPACK_INT ? -end : 0;
     if (value < first || value >= end) {
-        PyErr_Format(PyExc_OverflowError,
-                     "%s: a number is not from %lld to %llu, as those of "
-                     "%s are",
-                     call, (long long)first, (unsigned long long)(end - 1), dtype->name);
+        PyErr_Format(PyExc_OverflowError, "%s: a number is out of range: %lld to %llu for %s", call,
+                     (long long)first, (unsigned long long)(end - 1), dtype->name);
         return false;
     }
     uint64_t word = (uint64_t)value;
@@ -186,7 +184,7 @@ static bool write_whole(const char *call, const struct pyweft_dtype_row *dtype, 
     return true;
 }
 
-/* The kinds fit. */
+/* The kinds must fit. */
 static bool write_number(const char *call, const struct pyweft_dtype_row *dtype,
                          const struct element_number *number, char *to) {
     size_t half = dtype->bytes / 2;
@@ -207,10 +205,10 @@ bool pyweft_element_check_kinds(const struct pyweft_dtype_row *to,
                                 const struct pyweft_dtype_row *from) {
     if (kind_of(from) <= kind_of(to))
         return true;
-    PyErr_Format(PyExc_TypeError,
-                 "Buffer: elements of %s do not go into elements of %s: convert them first, as "
-                 "numpy's astype does",
-                 from->name, to->name);
+    PyErr_Format(
+        PyExc_TypeError,
+        "Buffer: elements of %s cannot be stored as %s: convert them first, as numpy's astype does",
+        from->name, to->name);
     return false;
 }
 
@@ -239,8 +237,8 @@ static bool refuse(const char *call, const struct pyweft_dtype_row *dtype, PyObj
     static const char *const wanted[] = {"a whole number", "a real number", "a number"};
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: %R does not go into an element of %s: pass %s", call,
-                     object, dtype->name, wanted[kind_of(dtype)]);
+        PyErr_Format(PyExc_TypeError, "%s: %R cannot be stored as %s: pass %s", call, object,
+                     dtype->name, wanted[kind_of(dtype)]);
     }
     return false;
 }
@@ -255,13 +253,14 @@ static bool take_whole(PyObject *object, whole *value) {
         *value = PyLong_AsUnsignedLongLong(index);
     if (overflow < 0 || PyErr_Occurred()) {
         PyErr_Clear();
-        *value = (whole)1 << 100; /* out of every range */
+        *value = (whole)1 << 100; /* outside every range */
     }
     Py_DECREF(index);
     return true;
 }
 
-/* An object's own conversion to complex is asked by the type complex, which reads texts, too. */
+/* Converts with Python's type complex, which calls the object's __complex__; strings, which it
+ * would parse, are refused. */
 static bool take_complex(PyObject *object, struct element_number *number) {
     bool text = PyUnicode_Check(object);
     PyObject *found =
@@ -276,8 +275,8 @@ static bool take_complex(PyObject *object, struct element_number *number) {
     return true;
 }
 
-/* A complex number of Python's, or one of numpy's that is none of Python's: these give their real
- * parts alone where a float is asked for. */
+/* Recognises Python's complex numbers, and numpy's that are not derived from them: converted to
+ * float they would lose their imaginary part. */
 static bool is_complex(PyObject *object) {
     Py_buffer view;
     if (PyFloat_Check(object) || PyLong_Check(object) || !PyObject_CheckBuffer(object))
@@ -315,8 +314,8 @@ bool pyweft_element_make(const char *call, const struct pyweft_dtype_row *dtype,
 
 /* --- Text ------------------------------------------------------------------------------------ */
 
-/* As a double that has the fewest digits of all that become this element; a whole number as it is,
- * lest 448 be shown as 450 where the next ones are 416 and nothing. */
+/* Returns the double with the fewest digits that converts back to this element. An integer is kept
+ * as it is: 448 would be shown as 450 in a type whose neighbours are 416 and nothing. */
 static double shorten(const struct pyweft_dtype_row *dtype, size_t bytes, const char *at) {
     double value = read_real(dtype, bytes, at), shorter = value;
     if (fabs(value) < 0x1p53 && (double)(int64_t)value == value)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One element in memory, of any type, and the Python number that it stands for.
+/* Conversion between one element in memory, of any type, and a Python number.
  *
- * Whole numbers and bool (which is 0 or 1) are read as int and bool, complex types as complex, all
- * other types as float. A number goes into an element where that loses no more than digits: int
- * into float, float into complex, never the other way round. What rounds is rounded to the nearest,
- * ties to even; what is too large for a float becomes infinite (float8_e4m3fn: NaN). */
+ * Integers and bool (0 or 1) are read as int and bool, complex types as complex, all other types as
+ * float. A number may lose precision when it is stored, but not its kind: an int may be stored as
+ * float, a float as complex, never the reverse. Rounding is to nearest, ties to even; a number that
+ * is too large for a float type becomes infinite (NaN in float8_e4m3fn). */
 #ifndef PYWEFT_ELEMENT_H
 #define PYWEFT_ELEMENT_H
 
@@ -12,24 +12,25 @@
 
 #define PYWEFT_ELEMENT_BYTES_MAX 16
 
-/* The element at `at`, which is aligned: it is read and written whole, so that a peer that looks
- * at the same time sees the one or the other. */
+/* Read and copy one aligned element with a single access, so that a peer's concurrent write is seen
+ * as a whole or not at all. */
 PyObject *pyweft_element_read(const struct pyweft_dtype_row *dtype, const char *at);
 void pyweft_element_copy(char *to, const char *from, size_t bytes);
 
-/* The element that the number becomes, in `to`, which need not be aligned. TypeError for what is no
- * number of a kind that fits, OverflowError for a whole number out of the type's range. */
+/* Stores the number in `to`, which need not be aligned, as an element of this type. Returns false
+ * with TypeError if the object is no number or has the wrong kind, or OverflowError for an integer
+ * that is out of range. */
 bool pyweft_element_make(const char *call, const struct pyweft_dtype_row *dtype, PyObject *number,
                          char *to);
 
-/* Elements of one type as another, one behind the other in `to`; TypeError where the kind does not
- * fit, OverflowError where a number does not. */
+/* Convert an element to another type. check_kinds returns false with TypeError if the kinds do not
+ * fit; convert returns false with OverflowError if the number is out of range. */
 bool pyweft_element_check_kinds(const struct pyweft_dtype_row *to,
                                 const struct pyweft_dtype_row *from);
 bool pyweft_element_convert(const struct pyweft_dtype_row *to_dtype, char *to,
                             const struct pyweft_dtype_row *from_dtype, const char *from);
 
-/* The shortest text that reads as this element, as Python writes numbers. */
+/* Returns the shortest text that reads back as this element, in Python's notation. */
 PyObject *pyweft_element_text(const struct pyweft_dtype_row *dtype, const char *at);
 
 #endif

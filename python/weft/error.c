@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kinds of failure, by errno. Texts of the library name the C function; callers of Python read
- * the name of theirs in front. */
+/* Exceptions by errno. The library's texts begin with the name of the C function; the Python
+ * function's name is put before it. */
 #include "error.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "session.h"
 
-/* The library has more than one way to find members that make different calls, each with an errno
- * of its own. */
+/* The library detects members that make different calls in several places, with different
+ * errnos. */
 static bool speaks_of_order(const char *text) {
     return strstr(text, "members must make the same ");
 }
@@ -38,7 +38,7 @@ const char *pyweft_error_text(int error) {
     return *text ? text : strerror(-error);
 }
 
-/* Texts that begin with the C function of the same name need not say it twice. */
+/* Drops the C function's name if it is the Python function's, so that it does not appear twice. */
 static const char *without_name(const char *text, const char *call) {
     size_t length = strlen(call);
     if (strncmp(text, "weft_", 5) == 0 && strncmp(text + 5, call, length) == 0 &&
@@ -52,7 +52,7 @@ PyObject *pyweft_error_raise(const char *call, int error) {
     return PyErr_Format(kind(error, text), "%s: %s", call, without_name(text, call));
 }
 
-/* --- Lines of the library -------------------------------------------------------------------- */
+/* --- Captured lines --------------------------------------------------------------------------- */
 
 static _Thread_local struct pyweft_capture *capturing;
 

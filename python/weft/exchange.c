@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives in which every member has something for every other: all_to_all, all_to_alls,
- * all_to_allv. */
+/* Collectives in which every member sends to every other: all_to_all, all_to_alls, all_to_allv. */
 #include "argument.h"
 #include "session.h"
 #include "vectors.h"
@@ -10,7 +9,7 @@ static bool check_shares(const struct pyweft_vectors *v) {
         return pyweft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
                                          "as many as source has");
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument source has %zu elements, which %d members cannot share alike",
+                 "%s: argument source has %zu elements, which cannot be divided by %d members",
                  v->on.call, v->source.nelems, v->on.size);
     return false;
 }
@@ -35,19 +34,19 @@ PYWEFT_FUNCTION(all_to_all) {
 
 /* --- all_to_alls ----------------------------------------------------------------------------- */
 
-/* Elements of each part, `dst` elements apart in dest and `sst` in source. */
+/* Elements of each part, and their strides in dest and source. */
 struct part_strides {
     size_t nelems, dst, sst;
 };
 
-/* By the size of an element alone. */
+/* Selects the C function by the element size. */
 static int move_strided(const struct pyweft_vectors *v, const struct part_strides *strided) {
 #define MOVE(BYTES, NAME)                                                                         \
     case BYTES:                                                                                   \
         return shmem_##NAME##_alltoalls(v->on.team, (void *)v->dest.data, (void *)v->source.data, \
                                         (ptrdiff_t)strided->dst, (ptrdiff_t)strided->sst,         \
                                         strided->nelems);
-    _Static_assert(sizeof(long double) == 16, "the type of C for elements of 16 bytes");
+    _Static_assert(sizeof(long double) == 16, "long double serves elements of 16 bytes");
     switch (v->dest.dtype->bytes) {
         MOVE(1, int8) MOVE(2, int16) MOVE(4, int32) MOVE(8, int64) MOVE(16, longdouble)
     }
@@ -55,12 +54,12 @@ static int move_strided(const struct pyweft_vectors *v, const struct part_stride
     return -EINVAL;
 }
 
-/* How many elements a part may have, `stride` apart, where all parts lie in the array. */
+/* Returns how many elements each part can have with this stride. */
 static size_t elements_in(const struct pyweft_array *array, size_t stride, int parts) {
     return array->nelems == 0 ? 0 : ((array->nelems - 1) / stride + 1) / (size_t)parts;
 }
 
-/* From the first element to the last. */
+/* Returns the bytes from the first element to the last. */
 static size_t extent(const struct pyweft_vectors *v, size_t nelems, size_t stride) {
     size_t all = nelems * (size_t)v->on.size;
     return all == 0 ? 0 : ((all - 1) * stride + 1) * v->dest.dtype->bytes;
@@ -85,8 +84,8 @@ static bool check_strided(const struct pyweft_vectors *v, struct part_strides *s
     if (strided->nelems <= most)
         return true;
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument nelems is %zu: dest has %zu elements and source %zu, which is room "
-                 "for %zu a member",
+                 "%s: argument nelems is %zu: dest has %zu elements and source %zu, enough for %zu "
+                 "per member",
                  call, strided->nelems, v->dest.nelems, v->source.nelems, most);
     return false;
 }
@@ -125,8 +124,7 @@ PYWEFT_FUNCTION(all_to_alls) {
 
 /* --- all_to_allv ----------------------------------------------------------------------------- */
 
-/* The parts of one array: how many elements each has, and where it begins; NULL: behind the one
- * before. */
+/* The parts of one array: their sizes and offsets. Without offsets the parts follow each other. */
 struct parts {
     size_t *nelems, *offsets;
 };
@@ -148,11 +146,10 @@ static bool check_parts(const struct parts *parts, const char *call, const char 
     for (size_t i = 0; i < count; i++) {
         size_t begin = parts->offsets ? parts->offsets[i] : next;
         if (begin > array->nelems || parts->nelems[i] > array->nelems - begin) {
-            PyErr_Format(
-                PyExc_ValueError,
-                "%s: part %zu of %s has %zu elements from number %zu on, and the array %zu "
-                "in all",
-                call, i, name, parts->nelems[i], begin, array->nelems);
+            PyErr_Format(PyExc_ValueError,
+                         "%s: part %zu of %s has %zu elements from element %zu on, but the array "
+                         "has %zu in all",
+                         call, i, name, parts->nelems[i], begin, array->nelems);
             return false;
         }
         next = begin + parts->nelems[i];
@@ -220,27 +217,28 @@ PyMethodDef pyweft_exchange_methods[] = {
     PYWEFT_METHOD(
         all_to_alls,
         "all_to_alls(dest, source, dst=1, sst=1, nelems=None, *, team=None)\n--\n\n"
-        "dest[(r * nelems + i) * dst] is source[(rank * nelems + i) * sst] of the member of rank\n"
-        "r, for `nelems` elements of each; None: as many as both have. Elements between them\n"
-        "stay.\n\n"
-        "Collective over the team. dest and source are symmetric, of either space, the same\n"
-        "objects on all members and apart. A wrong argument on one member is a ValueError on\n"
-        "all, and nothing has been written then. RuntimeError: before init(), after finalize(),\n"
-        "a peer that failed."),
+        "dest[(r * nelems + i) * dst] = source[(rank * nelems + i) * sst] of the member of\n"
+        "rank r, for `nelems` elements from each; None: as many as fit both arrays. Elements\n"
+        "between them are left alone.\n\n"
+        "Collective over the team. dest and source are symmetric, in either space, the same\n"
+        "objects on all members, and do not overlap. A wrong argument on one member is a\n"
+        "ValueError on all, before anything is written. RuntimeError: before init(), after\n"
+        "finalize(), or a peer failed."),
     PYWEFT_METHOD(
         all_to_all,
         "all_to_all(dest, source, *, team=None, stream=None)\n--\n\n"
-        "Both have a part for each member, one behind the other, all of one size: part r of\n"
-        "dest is this member's part of rank r's source. They may not overlap.\n\n"
+        "Both arrays have one part for each member, of equal size, in order of rank: part r\n"
+        "of dest becomes this member's part of rank r's source. They must not overlap.\n\n"
         "Collective over the team; a wrong argument on one member is a ValueError on all."),
     PYWEFT_METHOD(
         all_to_allv,
         "all_to_allv(dest, source, dest_nelems, source_nelems, *, dest_offsets=None,\n"
         "            source_offsets=None, nparts=1, team=None, stream=None)\n--\n\n"
-        "Any number of elements from any member to any other: source_nelems[r] to rank r, from\n"
-        "element source_offsets[r] of source on, and dest_nelems[r] from it. Offsets of None:\n"
-        "the parts lie one behind the other. What one member sends has to be what the other\n"
-        "expects: ValueError on all if not. With nparts, entry r * nparts + k is part k for, or\n"
-        "of, rank r.\n\nCollective over the team."),
+        "Sends any number of elements from each member to each other: source_nelems[r] to\n"
+        "rank r, from element source_offsets[r] of source on, and receives dest_nelems[r]\n"
+        "from it. Without offsets the parts follow each other. ValueError on all members if\n"
+        "one sends a number that the receiver does not expect. With nparts, entry r * nparts\n"
+        "+ k is part k for, or from, rank r.\n\n"
+        "Collective over the team."),
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a Buffer shows to other libraries: the buffer protocol, DLPack, __cuda_array_interface__.
- * Whoever is exported the memory keeps it, also when the Buffer is freed or the job is over. */
+/* A Buffer's interfaces to other libraries: the buffer protocol, DLPack, __cuda_array_interface__.
+ * An exported view keeps the memory alive, even after the Buffer is freed or the job is over. */
 #include <stdlib.h>
 #include "argument.h"
 #include "buffer.h"
@@ -13,7 +13,7 @@ struct exported_view {
     Py_ssize_t shape[PYWEFT_DIMS_MAX], strides[PYWEFT_DIMS_MAX];
 };
 
-/* Of the orders that a taker may ask for, elements that lie as in C are in all but Fortran's. */
+/* C order satisfies every request except one for Fortran order. */
 static bool fits_layout(const struct pyweft_part *part, int flags) {
     const int fortran = PyBUF_F_CONTIGUOUS & ~PyBUF_STRIDES;
     const int any = (PyBUF_C_CONTIGUOUS | PyBUF_ANY_CONTIGUOUS) & ~PyBUF_STRIDES;
@@ -28,16 +28,15 @@ static bool check_shown(const struct pyweft_buffer *buffer, int flags) {
         return false;
     if (buffer->memory->space == SHMEMX_SPACE_DEVICE)
         PyErr_SetString(PyExc_BufferError,
-                        "Buffer: memory of a GPU cannot be exported to processors: "
-                        "use DLPack or __cuda_array_interface__");
+                        "Buffer: memory of a GPU cannot be shown to processors: use DLPack or "
+                        "__cuda_array_interface__");
     else if (!buffer->dtype->format && (flags & PyBUF_FORMAT))
         PyErr_Format(PyExc_BufferError,
                      "Buffer: the buffer protocol has no format for %s: use DLPack, or "
                      "view(dtype='uint%zu')",
                      buffer->dtype->name, buffer->dtype->bytes * 8);
     else if (!fits_layout(&buffer->part, flags))
-        PyErr_SetString(PyExc_BufferError, "Buffer: the elements do not lie in the order that is "
-                                           "asked for");
+        PyErr_SetString(PyExc_BufferError, "Buffer: the elements are not in the requested order");
     else if (buffer->memory->readonly && (flags & PyBUF_WRITABLE))
         PyErr_SetString(PyExc_BufferError, "Buffer: this memory is read-only");
     return !PyErr_Occurred();
@@ -89,13 +88,13 @@ static PyObject *import_numpy(void) {
         PyErr_Clear();
         PyErr_SetString(
             PyExc_ModuleNotFoundError,
-            "Buffer.numpy: numpy is not installed: pip install numpy, or use the Buffer "
-            "itself, memoryview() or tolist()");
+            "Buffer.numpy: numpy is not installed: pip install numpy, or use the Buffer itself, "
+            "memoryview() or tolist()");
     }
     return numpy;
 }
 
-/* By way of a memoryview, whose exception says what cannot be exported. */
+/* Goes through a memoryview, whose exception explains what is not possible. */
 PyObject *pyweft_buffer_numpy(PyObject *self, PyObject *unused) {
     (void)unused;
     PyObject *view = PyMemoryView_FromObject(self), *numpy = view ? import_numpy() : NULL;
@@ -105,7 +104,8 @@ PyObject *pyweft_buffer_numpy(PyObject *self, PyObject *unused) {
     return array;
 }
 
-/* numpy asks so for what the buffer protocol does not show, and hears why. */
+/* numpy calls this for memory without the buffer protocol, and gets the exception that explains
+ * why. */
 PyObject *pyweft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                               PyObject *names) {
     (void)args;
@@ -116,7 +116,7 @@ PyObject *pyweft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 /* --- DLPack ---------------------------------------------------------------------------------- */
 
-/* Both forms, of which one is exported. It outlives the Buffer, and goes without the GIL. */
+/* One of the two forms is used. It outlives the Buffer, and may be freed without the GIL. */
 struct export {
     union {
         struct dlpack_managed managed;
@@ -139,7 +139,7 @@ static void delete_versioned(struct dlpack_versioned *self) {
     drop_export(self->context);
 }
 
-/* A capsule that nobody has taken. */
+/* The capsule was never consumed. */
 static void end_managed(PyObject *capsule) {
     if (PyCapsule_IsValid(capsule, "dltensor"))
         delete_managed(PyCapsule_GetPointer(capsule, "dltensor"));
@@ -155,8 +155,8 @@ static struct dlpack_device device_of(const struct pyweft_buffer *buffer) {
     return (struct dlpack_device){gpu < 0 ? DLPACK_CPU : DLPACK_CUDA, gpu < 0 ? 0 : gpu};
 }
 
-/* The first dimension that goes backwards, or -1: takers of DLPack and __cuda_array_interface__,
- * torch among them, count on strides that are not negative, and some do not look. */
+/* Returns the first dimension with a negative stride, or -1. Consumers of DLPack and
+ * __cuda_array_interface__, torch among them, assume that there is none, and some do not check. */
 static int find_reversed(const struct pyweft_part *part) {
     for (int i = 0; i < part->ndim; i++)
         if (part->nelems > 1 && part->shape[i] > 1 && part->strides[i] < 0)
@@ -168,9 +168,9 @@ static bool check_strides(const struct pyweft_part *part) {
     int dim = find_reversed(part);
     if (dim >= 0)
         PyErr_Format(PyExc_BufferError,
-                     "Buffer.__dlpack__: dimension %d is reversed, and DLPack's takers do not "
-                     "go backwards: pass a copy, or the Buffer in its own order; "
-                     "numpy.asarray takes it as it is",
+                     "Buffer.__dlpack__: dimension %d is reversed, which consumers of DLPack do "
+                     "not support: "
+                     "pass a copy, or the Buffer in its own order; numpy.asarray accepts it",
                      dim);
     return dim < 0;
 }
@@ -221,7 +221,7 @@ static PyObject *make_capsule(struct pyweft_buffer *buffer, bool versioned) {
     return capsule;
 }
 
-/* Two numbers in a tuple. */
+/* Reads a tuple of two numbers. */
 static bool read_pair(const char *name, PyObject *object, int *first, int *second) {
     if (PyTuple_Check(object) && PyTuple_Size(object) == 2)
         return pyweft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 0), first) &&
@@ -232,7 +232,7 @@ static bool read_pair(const char *name, PyObject *object, int *first, int *secon
     return false;
 }
 
-/* Whether the taker knows version 1 and above. */
+/* Sets whether the consumer knows version 1 or later. */
 static bool read_version(PyObject *object, bool *versioned) {
     int major = 0, minor = 0;
     if (object && object != Py_None && !read_pair("max_version", object, &major, &minor))
@@ -245,8 +245,8 @@ static bool check_wanted(const struct pyweft_buffer *buffer, PyObject *device, P
     struct dlpack_device lies = device_of(buffer);
     int wanted_type, wanted_id;
     if (copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError, "Buffer.__dlpack__: copies are not made here: pass "
-                                           "copy=None");
+        PyErr_SetString(PyExc_BufferError,
+                        "Buffer.__dlpack__: copies are not supported: pass copy=None");
         return false;
     }
     if (!device || device == Py_None)
@@ -256,7 +256,7 @@ static bool check_wanted(const struct pyweft_buffer *buffer, PyObject *device, P
     if (lies.type == wanted_type && lies.id == wanted_id)
         return true;
     PyErr_Format(PyExc_BufferError,
-                 "Buffer.__dlpack__: argument dl_device is %R, and the memory lies on (%d, %d)",
+                 "Buffer.__dlpack__: argument dl_device is %R, but the memory is on (%d, %d)",
                  device, lies.type, lies.id);
     return false;
 }
@@ -286,7 +286,7 @@ PyObject *pyweft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
 
 /* --- __cuda_array_interface__ ---------------------------------------------------------------- */
 
-/* None: as in C. */
+/* Returns None for C order. */
 static PyObject *byte_strides(const struct pyweft_buffer *buffer) {
     const struct pyweft_part *part = &buffer->part;
     if (pyweft_part_contiguous(part))
@@ -300,7 +300,7 @@ static PyObject *byte_strides(const struct pyweft_buffer *buffer) {
     return strides;
 }
 
-/* Takers say nothing when they are done, but most keep the Buffer: it alone decides then. */
+/* Consumers do not report when they are done, but most keep the Buffer, so its lifetime decides. */
 PyObject *pyweft_buffer_cuda_array_interface(PyObject *self, void *unused) {
     struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     (void)unused;
@@ -313,11 +313,13 @@ PyObject *pyweft_buffer_cuda_array_interface(PyObject *self, void *unused) {
         return NULL;
     int dim = find_reversed(&buffer->part);
     if (dim >= 0)
-        return PyErr_Format(PyExc_AttributeError,
-                            "__cuda_array_interface__: dimension %d of this Buffer is reversed, "
-                            "and takers do not go backwards: pass the Buffer in its own order",
-                            dim);
-    void *begin = buffer->part.nelems ? buffer->part.data : NULL; /* the protocol's rule */
+        return PyErr_Format(
+            PyExc_AttributeError,
+            "__cuda_array_interface__: dimension %d of this Buffer is reversed, which consumers do "
+            "not support: pass the Buffer in its own order",
+            dim);
+    void *begin =
+        buffer->part.nelems ? buffer->part.data : NULL; /* NULL if empty, by the protocol */
     PyObject *shape = pyweft_part_shape(&buffer->part), *strides = byte_strides(buffer);
     if (!shape || !strides) {
         Py_XDECREF(shape);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be asked: which memory is in reach, and whose library this is. */
+/* Queries: the memory that can be accessed, the network, and the library's name and version. */
 #include "argument.h"
 #include "array.h"
 #include "error.h"
@@ -38,7 +38,7 @@ PYWEFT_FUNCTION(addr_accessible) {
     return result;
 }
 
-/* The PE of a team's rank, or -1 with ValueError. */
+/* Returns the PE with this rank in the team, or -1 with ValueError. */
 static int world_pe(const char *call, shmem_team_t team, int size, PyObject *object) {
     int pe;
     if (!pyweft_argument_int(call, "pe", object, &pe))
@@ -100,29 +100,33 @@ static PyObject *info_get_name(PyObject *self, PyObject *unused) {
 PyMethodDef pyweft_info_methods[] = {
     PYWEFT_METHOD(pe_accessible,
                   "pe_accessible(pe)\n--\n\n"
-                  "Whether there is a PE of this number, whose memory can be reached.\n\n"
+                  "Returns whether there is a PE of this number whose memory can be accessed.\n\n"
                   "TypeError: no number. RuntimeError: before init(), after finalize()."),
     PYWEFT_METHOD(
         addr_accessible,
         "addr_accessible(array, pe)\n--\n\n"
-        "Whether the array is symmetric memory, of which PE pe has a copy that calls reach.\n\n"
+        "Returns whether the array is symmetric memory with an accessible copy on PE pe.\n\n"
         "TypeError: no array. RuntimeError: before init(), after finalize()."),
     PYWEFT_METHOD(
-        ptr, "ptr(array, pe, *, team=None)\n--\n\n"
-             "The address, as a number, by which this PE (its GPU, for memory of GPUs) loads\n"
-             "and stores PE pe's copy of the symmetric array; None where it cannot. With a\n"
-             "team, pe is a rank of it. Holds nothing: Buffer.peer() is the same as a Buffer.\n\n"
-             "ValueError: an array that is not symmetric, no such PE. RuntimeError: before\n"
-             "init(), after finalize()."),
+        ptr,
+        "ptr(array, pe, *, team=None)\n--\n\n"
+        "Returns the address, as a number, through which this PE (its GPU, for memory of\n"
+        "GPUs) loads and stores PE pe's copy of the symmetric array, or None if it cannot.\n"
+        "With a team, pe is a rank of it. Keeps nothing alive: Buffer.peer() returns a\n"
+        "Buffer, which does.\n\n"
+        "ValueError: an array that is not symmetric, no such PE. RuntimeError: before init(),\n"
+        "after finalize()."),
     {"network", network, METH_NOARGS,
      "network()\n--\n\n"
-     "The network interface by which this host speaks to the job's others, such as eth0, for\n"
-     "connections of the program's own; None in a job of one host, and '' where it is not "
-     "known.\n\n"
+     "Returns the network interface that connects this host to the job's other hosts, such\n"
+     "as eth0, for the program's own connections; None in a job on one host, and '' if it\n"
+     "is unknown.\n\n"
      "RuntimeError: before init(), after finalize()."},
     {"info_get_version", info_get_version, METH_NOARGS,
-     "info_get_version()\n--\n\nThe version of OpenSHMEM that the library is of: (1, 6)."},
+     "info_get_version()\n--\n\n"
+     "Returns the supported version of OpenSHMEM: (1, 6)."},
     {"info_get_name", info_get_name, METH_NOARGS,
-     "info_get_name()\n--\n\nThe library's name and version, as a text."},
+     "info_get_name()\n--\n\n"
+     "Returns the library's name and version as text."},
     {NULL, NULL, 0, NULL},
 };

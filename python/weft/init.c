@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coming into a job and leaving it. A process that ends with a status other than 0, as after an
- * exception that nobody caught, ends the whole job with it: its peers would wait for it in vain. */
+/* init() and finalize(), and the exit of the process. A process that exits with a status other than
+ * 0, as after an uncaught exception, ends the whole job, because its peers would wait for it
+ * forever. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,11 @@
 #include "pending.h"
 #include "session.h"
 
-static bool lingering; /* over for Python, but the library still runs: there are views */
+static bool lingering; /* finalized for Python, but the library runs on because there are views */
 
-/* --- The end of the process ------------------------------------------------------------------ */
+/* --- Exit of the process ---------------------------------------------------------------------- */
 
-/* Threads that wait for a signal see that the job is over for them, and leave. */
+/* Gives threads in a call up to 0.2 s to notice the end and return. Returns whether all have. */
 static bool all_leave(const atomic_int *threads) {
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int ms = 0; ms < 200 && atomic_load(threads) > 0; ms++)
@@ -27,23 +28,23 @@ static bool all_leave(const atomic_int *threads) {
     return atomic_load(threads) == 0;
 }
 
-/* A status other than 0 is left to the library's handler, which ends the job and says so. */
+/* If the status is not 0, the library's own exit handler ends the job and reports it. */
 static void end_running(int status) {
     pyweft_session.running = false;
     bool left = all_leave(&pyweft_session.inside);
     if (!left)
-        fprintf(stderr,
-                "weft: PE %d exits with status %d while a thread of it is in a call: ending the "
-                "job\n",
-                pyweft_session.pe, status);
+        fprintf(
+            stderr,
+            "weft: PE %d exits with status %d while a thread of it is in a call: ending the job\n",
+            pyweft_session.pe, status);
     if (pyweft_session.npes > 1 && !left)
         shmem_global_exit(status ? status : 1);
     else if (left)
         pyweft_closing_leave();
 }
 
-/* Runs before the library's own handler, which waits for the peers to come to their end, and then
- * unmaps what a thread that is still in a call works on. */
+/* Runs before the library's own exit handler, which waits for the peers to exit and then unmaps
+ * memory that a thread in a call may still use. */
 static void end_with_status(int status, void *unused) {
     (void)unused;
     if (pyweft_session.lost)
@@ -73,7 +74,7 @@ static void watch_end(void) {
 
 /* --- init ------------------------------------------------------------------------------------ */
 
-/* allgather: what the library calls, on its own thread's behalf, inside init without the GIL. */
+/* The library calls this during init, without the GIL: calls the Python function allgather. */
 static int gather(const void *mine, void *all, size_t bytes, void *callable) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = PyObject_CallFunction(callable, "y#", (const char *)mine, (Py_ssize_t)bytes);
@@ -86,10 +87,11 @@ static int gather(const void *mine, void *all, size_t bytes, void *callable) {
     if (rc == 0 && (size_t)length == bytes * (size_t)pyweft_session.npes)
         memcpy(all, data, (size_t)length);
     else if (rc == 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "init: argument allgather has returned %zd bytes in all: return one piece of "
-                     "%zu bytes of each of %d PEs",
-                     length, bytes, pyweft_session.npes);
+        PyErr_Format(
+            PyExc_ValueError,
+            "init: argument allgather has returned %zd bytes in all: return one piece of %zu bytes "
+            "from each of %d PEs",
+            length, bytes, pyweft_session.npes);
         rc = -1;
     }
     Py_XDECREF(result);
@@ -113,15 +115,17 @@ static bool given(PyObject *object) {
     return object && object != Py_None;
 }
 
-/* Where the arguments say who this PE is, all of that has to be there. */
+/* If the arguments name this PE, they must be complete. */
 static bool check_place(PyObject *const *in) {
     bool way = given(in[2]) != given(in[3]);
     if (way && given(in[0]) && given(in[1]))
         return true;
     if (!given(in[0]) && !given(in[1]) && !given(in[2]) && !given(in[3]))
         return true;
-    PyErr_SetString(PyExc_ValueError, "init: pass rank, size and one of uniqueid and allgather, or "
-                                      "none of them to take part in the job of the launcher");
+    PyErr_SetString(
+        PyExc_ValueError,
+        "init: pass rank, size and either uniqueid or allgather, or none of them to take part in "
+        "the launcher's job");
     return false;
 }
 
@@ -148,8 +152,9 @@ static bool read_id(PyObject *object, shmemx_uniqueid_t *id) {
     if (!PyBytes_Check(object) || PyBytes_AsStringAndSize(object, &bytes, &length) < 0 ||
         length != sizeof *id) {
         PyErr_Format(PyExc_ValueError,
-                     "init: argument uniqueid is %R: pass the %zu bytes that weft.uniqueid() gave "
-                     "to one of the processes",
+                     "init: argument uniqueid is %R: pass the %zu bytes that weft.uniqueid() "
+                     "returned in one "
+                     "of the processes",
                      object, sizeof *id);
         return false;
     }
@@ -182,7 +187,7 @@ static void begin(void) {
     watch_end();
 }
 
-/* The arguments of init() have to agree with the PE that the process already is. */
+/* If the process is a PE already, the arguments must agree with that. */
 static bool check_same(int pe, int npes) {
     if ((pe < 0 || pe == pyweft_session.pe) && (npes <= 0 || npes == pyweft_session.npes))
         return true;
@@ -217,18 +222,17 @@ PYWEFT_FUNCTION(init) {
     if (error)
         return PyErr_Format(PyExc_RuntimeError, "init: %s%s",
                             *captured.text ? captured.text : pyweft_error_text(error),
-                            error == -ENOTSOCK
-                                ? "; Jupyter's kernels and ipyparallel's engines take "
-                                  "part by weft.init(rank, size, uniqueid=...)"
-                                : "");
+                            error == -ENOTSOCK ? "; in Jupyter's kernels and ipyparallel's engines "
+                                                 "call weft.init(rank, size, uniqueid=...)"
+                                               : "");
     begin();
     return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* --- finalize and queries -------------------------------------------------------------------- */
 
-/* Where nobody has made symmetric memory nobody can need any: the PEs that finalize, and those that
- * end, part in the library. A thread of this one that is in a call has to be out of it before. */
+/* Without symmetric memory no PE can need it, so no agreement is necessary: PEs that finalize and
+ * PEs that exit leave through the library. A thread of this process must not be in a call then. */
 static bool check_idle(void) {
     bool idle;
     Py_BEGIN_ALLOW_THREADS;
@@ -236,11 +240,11 @@ static bool check_idle(void) {
     Py_END_ALLOW_THREADS;
     if (!idle)
         PyErr_SetString(PyExc_RuntimeError, "finalize: another thread of this process is in a call "
-                                            "of weft: let it come back first");
+                                            "of weft: wait until it has returned");
     return idle;
 }
 
-/* Whether memory stays, and the library with it. */
+/* Sets *needed if memory stays, and the library with it. Returns false with an exception. */
 static bool find_needed(bool *needed) {
     bool needs = pyweft_memory_needed() || atomic_load(&pyweft_session.without_gil) > 0;
     int error;
@@ -279,7 +283,7 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* What Python has not written yet would be lost with the process. */
+/* Writes Python's buffered output, which would be lost. */
 static void flush_python(void) {
     for (int i = 0; i < 2; i++) {
         PyObject *stream = PySys_GetObject(i ? "stderr" : "stdout"); /* borrowed */
@@ -300,10 +304,10 @@ PYWEFT_FUNCTION(global_exit) {
         return NULL;
     if (status < 0 || status > 255)
         return PyErr_Format(PyExc_ValueError,
-                            "global_exit: argument status is %d: pass a process's, 0 to 255",
+                            "global_exit: argument status is %d: pass a process status, 0 to 255",
                             status);
     flush_python();
-    pyweft_session.running = false; /* its end asks nobody, and waits for nobody */
+    pyweft_session.running = false; /* the exit must not ask or wait for other PEs */
     shmem_global_exit(status);
     return NULL;
 }
@@ -345,34 +349,40 @@ static PyObject *device(PyObject *self, PyObject *unused) {
 
 PyMethodDef pyweft_session_methods[] = {
     PYWEFT_METHOD(init, "init(rank=None, size=None, uniqueid=None, allgather=None)\n--\n\n"
-                        "As weft.init, which also looks at torch.distributed."),
+                        "Same as weft.init, which also supports torch.distributed."),
     {"finalize", finalize, METH_NOARGS,
      "finalize()\n--\n\n"
-     "Leaves the job. Collective over all PEs; does nothing when there is no job.\n\n"
-     "Buffers raise RuntimeError from then on. Where arrays or tensors still show symmetric\n"
-     "memory, on any PE, they stay good, and the memory stays till the processes end.\n"
-     "RuntimeError while another thread is in a call and there is no symmetric memory.\n"
-     "Need not be called: a process that ends does it, and waits for the others to end.\n"
-     "A process that ends with a status other than 0 ends the whole job with it instead."},
+     "Leaves the job. Collective over all PEs; does nothing without a job.\n\n"
+     "Buffers raise RuntimeError from then on. Arrays and tensors that still show\n"
+     "symmetric memory, on any PE, stay valid, and the memory stays until the processes\n"
+     "exit. RuntimeError while another thread is in a call and there is no symmetric\n"
+     "memory. Calling it is optional: a process that exits calls it, and waits for the\n"
+     "others to exit. A process that exits with a status other than 0 ends the whole job\n"
+     "instead."},
     PYWEFT_METHOD(
         global_exit,
         "global_exit(status=0)\n--\n\n"
-        "Ends all PEs of the job with this status, from any of them, whatever the others\n"
-        "do. Does not return; runs neither `finally` nor atexit handlers. sys.exit() ends\n"
-        "this PE alone where the status is 0, and the job where it is not.\n\n"
-        "ValueError: no status from 0 to 255. RuntimeError: before init(), after\n"
-        "finalize()."),
+        "Ends all PEs of the job with this status, whatever the other PEs do. Does not\n"
+        "return; runs neither `finally` nor atexit handlers. sys.exit() ends only this PE if\n"
+        "the status is 0, and the whole job if it is not.\n\n"
+        "ValueError: no status from 0 to 255. RuntimeError: before init(), after finalize()."),
     {"initialized", initialized, METH_NOARGS,
-     "initialized()\n--\n\nWhether this process is between init() and finalize()."},
+     "initialized()\n--\n\n"
+     "Returns whether this process is between init() and finalize()."},
     {"uniqueid", uniqueid, METH_NOARGS,
      "uniqueid()\n--\n\n"
-     "128 bytes that name a job that is to be. One process makes them and brings them to the\n"
-     "others, and all call init(rank, size, uniqueid). Who knows them and runs under the same\n"
-     "user can take part: treat them as a password."},
-    {"my_pe", my_pe, METH_NOARGS, "my_pe()\n--\n\nThis PE's number, from 0."},
-    {"n_pes", n_pes, METH_NOARGS, "n_pes()\n--\n\nHow many PEs the job has."},
+     "Returns 128 bytes that identify a new job. One process makes them and passes them to\n"
+     "the others, and all call init(rank, size, uniqueid). Every process of the user that\n"
+     "knows them can take part: treat them as a password."},
+    {"my_pe", my_pe, METH_NOARGS,
+     "my_pe()\n--\n\n"
+     "Returns this PE's number, from 0."},
+    {"n_pes", n_pes, METH_NOARGS,
+     "n_pes()\n--\n\n"
+     "Returns the number of PEs in the job."},
     {"device", device, METH_NOARGS,
      "device()\n--\n\n"
-     "CUDA's number of this PE's GPU, as this process counts them. RuntimeError without one."},
+     "Returns the number of this PE's GPU, as CUDA counts in this process. RuntimeError\n"
+     "without one."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: one element of int64 of symmetric memory, the same on all PEs. Those that this PE holds
- * are in a list, with the thread that has set each: the library ends the job for who clears a lock
- * that he does not hold, and lets who sets his own again wait for ever. An entry holds the struct
- * of the lock's memory, by which it knows that another lock may lie at that address now. */
+/* Locks: one int64 element of symmetric memory, the same object on all PEs. A list holds the locks
+ * that this PE has set, and the thread that set each: the library ends the job if a PE clears a
+ * lock that it does not hold, and a PE that sets its own lock again would wait forever. An entry
+ * refers to the lock's memory, to detect that another lock may be at that address now. */
 #include <string.h>
 #include "argument.h"
 #include "array.h"
@@ -13,12 +13,12 @@
 struct held {
     struct held *next;
     long *lock;
-    struct pyweft_memory *memory; /* NULL: C's own */
+    struct pyweft_memory *memory; /* NULL if C code allocated it */
     unsigned long thread;
     unsigned session;
 };
 
-static struct held *all; /* changed with the GIL */
+static struct held *all; /* protected by the GIL */
 
 static void drop(struct held *held) {
     if (held->memory)
@@ -30,7 +30,8 @@ static bool is_over(const struct held *held) {
     return held->session != pyweft_session.number || (held->memory && held->memory->gone);
 }
 
-/* Where the lock's entry is, or would be. Takes out those whose lock is gone. */
+/* Returns the link to the lock's entry, or to the end of the list. Removes entries whose lock is
+ * gone. */
 static struct held **find(const long *lock) {
     struct held **link = &all, *held;
     while ((held = *link) && (held->lock != lock || is_over(held)))
@@ -102,7 +103,8 @@ static int clear_unlocked(long *lock) {
 
 /* --- The calls of Python --------------------------------------------------------------------- */
 
-/* `waits` until this PE has it; else the result is as in C: False if it has it now. */
+/* waits: blocks until this PE holds the lock, and returns None. Otherwise returns, as C does, False
+ * if this PE holds it now. */
 static PyObject *set_or_test(const char *call, long *lock, bool waits) {
     struct held *mine = *find(lock);
     bool set = waits;
@@ -126,11 +128,11 @@ static PyObject *set_or_test(const char *call, long *lock, bool waits) {
 static PyObject *clear(const char *call, long *lock) {
     struct held **link = find(lock), *held = *link;
     if (!held)
-        return PyErr_Format(PyExc_RuntimeError,
-                            "%s: this PE does not hold the lock: clear it once for each time that "
-                            "it was set",
-                            call);
-    *link = held->next; /* before: another thread may have it next */
+        return PyErr_Format(
+            PyExc_RuntimeError,
+            "%s: this PE does not hold the lock: clear it once for each time that it was set",
+            call);
+    *link = held->next; /* first, because another thread may set it next */
     drop(held);
     return pyweft_error_result(call, clear_unlocked(lock));
 }
@@ -167,22 +169,24 @@ ON_LOCK(test_lock, test)
 ON_LOCK(clear_lock, clear)
 #undef ON_LOCK
 
-#define LOCK                                                                                      \
-    "\n\nlock is one element of int64 of symmetric memory of the host, zero at first, the same\n" \
-    "on all PEs; weft.Lock() has one. ValueError: an array that is none. RuntimeError: before\n"  \
-    "init(), after finalize(), a peer that failed"
+#define LOCK                                                                                    \
+    "\n\nlock is one int64 element of symmetric memory of the host, initially zero, the same\n" \
+    "object on all PEs; weft.Lock() makes one. ValueError: another kind of array.\n"            \
+    "RuntimeError: before init(), after finalize(), or a peer failed"
 
 PyMethodDef pyweft_lock_methods[] = {
-    PYWEFT_METHOD(set_lock,
-                  "set_lock(lock)\n--\n\n"
-                  "Waits for the lock, which one PE holds at a time: first come, first\n"
-                  "served, among PEs and threads." LOCK ", a thread that holds it already."),
-    PYWEFT_METHOD(test_lock,
-                  "test_lock(lock)\n--\n\n"
-                  "Whether somebody holds the lock or waits for it. False: nobody did, and\n"
-                  "it is this PE's now." LOCK "."),
-    PYWEFT_METHOD(clear_lock, "clear_lock(lock)\n--\n\n"
-                              "Lets the next one have the lock, behind a quiet()." LOCK
-                              ", a PE that does not hold it."),
+    PYWEFT_METHOD(
+        set_lock,
+        "set_lock(lock)\n--\n\n"
+        "Blocks until this PE holds the lock. One PE holds it at a time; PEs and threads are\n"
+        "served in the order of their calls." LOCK ", a thread that holds it already."),
+    PYWEFT_METHOD(
+        test_lock,
+        "test_lock(lock)\n--\n\n"
+        "Returns False if this PE has got the lock, or True if another PE or thread holds it\n"
+        "or waits for it." LOCK "."),
+    PYWEFT_METHOD(clear_lock,
+                  "clear_lock(lock)\n--\n\n"
+                  "Releases the lock, after a quiet()." LOCK ", a PE that does not hold it."),
     {NULL, NULL, 0, NULL},
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrix products that go through communication, plain and with scales. A member whose arguments
- * are wrong passes no first factor, which the library refuses on all. */
+/* Matrix products combined with communication, with and without scales. A member whose arguments
+ * are wrong passes NULL as the first factor, which the library refuses on all members. */
 #include "matrices.h"
 #include "session.h"
 
-/* --- Products that are reduced --------------------------------------------------------------- */
+/* --- Products that are reduced ---------------------------------------------------------------- */
 
 struct reduced {
     struct pyweft_operator on;
@@ -59,7 +59,7 @@ PYWEFT_FUNCTION(matmul_all_reduce) {
     return multiply(&signature, args, nargs, names, weft_matmul_all_reduce);
 }
 
-/* in: c_shard, a, b, a_scale, b_scale, bias, op. */
+/* in[]: c_shard, a, b, a_scale, b_scale, bias, op. */
 static bool take_scaled(struct reduced *r, PyObject *const *in) {
     return pyweft_operator_take_op(&r->on, in[6]) &&
            take_factors(r, "c_shard", in, PYWEFT_MATRIX_EIGHT_BITS) &&
@@ -93,7 +93,7 @@ PYWEFT_FUNCTION(scaled_matmul_reduce_scatter) {
     return close_reduced(&r, error);
 }
 
-/* --- Products of what is gathered ------------------------------------------------------------ */
+/* --- Products of a gathered matrix ------------------------------------------------------------ */
 
 struct gathered {
     struct pyweft_operator on;
@@ -103,8 +103,8 @@ struct gathered {
 static bool check_count(const struct gathered *g, const char *name, size_t count) {
     if (count == g->b.count)
         return true;
-    PyErr_Format(PyExc_ValueError, "%s: got %zu matrices b and %zu %s: pass as many", g->on.call,
-                 g->b.count, count, name);
+    PyErr_Format(PyExc_ValueError, "%s: got %zu matrices b and %zu %s: pass the same number",
+                 g->on.call, g->b.count, count, name);
     return false;
 }
 
@@ -144,7 +144,7 @@ PYWEFT_FUNCTION(all_gather_matmul) {
     return close_gathered(&g, error);
 }
 
-/* in: c, a_shard, b, a_scale, b_scale, bias, a_full. */
+/* in[]: c, a_shard, b, a_scale, b_scale, bias, a_full. */
 static bool take_gathered_scaled(struct gathered *g, PyObject *const *in) {
     bool biased = in[5] && in[5] != Py_None;
     return take_gathered(g, in, in[6], PYWEFT_MATRIX_EIGHT_BITS) &&
@@ -182,38 +182,38 @@ PYWEFT_FUNCTION(all_gather_scaled_matmul) {
 
 #define PRODUCT                                                                                 \
     "\n\nMatrices of float32, float64, bfloat16 or float16, all of one type, with contiguous\n" \
-    "rows. Collective over the team; a wrong argument on one member is a ValueError on all.\n"  \
-    "NotImplementedError without a library for matrix products (oneDNN or OpenBLAS)."
-#define SCALED                                                                                     \
-    "\n\nFactors are float8_e4m3fn or float8_e5m2, results float32, bfloat16 or float16. Scales\n" \
-    "are numbers, or float32 arrays: one, or one for each row of a and column of b. A bias has\n"  \
-    "a number for each column. All else as without scales."
+    "rows. Collective over the team; a wrong argument on one member is a ValueError on\n"       \
+    "all. NotImplementedError without a library for matrix products (oneDNN or OpenBLAS)."
+#define SCALED                                                                              \
+    "\n\nFactors are float8_e4m3fn or float8_e5m2, results float32, bfloat16 or float16.\n" \
+    "Scales are numbers, or float32 arrays: one number, or one for each row of a and\n"     \
+    "column of b. A bias has one number for each column. Otherwise as without scales."
 
 PyMethodDef pyweft_matmul_methods[] = {
     PYWEFT_METHOD(
         all_gather_matmul,
         "all_gather_matmul(c, a_shard, b, a_full=None, *, team=None, stream=None)\n--\n\n"
-        "c = A @ b, where A is the members' a_shard (rows x K), stacked in order of rank.\n"
-        "b (K x N) and c (all rows x N) may be lists of matrices of any N. a_full, if\n"
-        "given, receives A." PRODUCT),
+        "c = A @ b, where A is the members' a_shard (rows x K), stacked in order of rank. b\n"
+        "(K x N) and c (all rows x N) may be lists of matrices of any N. a_full, if given,\n"
+        "receives A." PRODUCT),
     PYWEFT_METHOD(
         all_gather_scaled_matmul,
         "all_gather_scaled_matmul(c, a_shard, b, a_scale, b_scale, bias=None, a_full=None, *,\n"
         "                         team=None, stream=None)\n--\n\n"
-        "c = (A @ b) * a_scale * b_scale + bias. a_scale is about this member's shard; b,\n"
+        "c = (A @ b) * a_scale * b_scale + bias. a_scale belongs to this member's shard; b,\n"
         "b_scale, bias and c may be lists." SCALED),
     PYWEFT_METHOD(
         matmul_reduce_scatter,
         "matmul_reduce_scatter(c_shard, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
-        "c_shard = this member's rows of the sum (op 'avg': mean) over members of a @ b.\n"
-        "a is M x K, b K x N with any K; the rows of the members' c_shard add up to M." PRODUCT),
+        "c_shard = this member's rows of the sum (op 'avg': mean) over members of a @ b. a is\n"
+        "M x K, b K x N with any K; the rows of the members' c_shard add up to M." PRODUCT),
     PYWEFT_METHOD(
         scaled_matmul_reduce_scatter,
         "scaled_matmul_reduce_scatter(c_shard, a, b, a_scale, b_scale, bias=None, op='sum', *,\n"
         "                             team=None, stream=None)\n--\n\n"
-        "c_shard = this member's rows of the sum (op 'avg': mean) over members of\n"
-        "(a @ b) * a_scale * b_scale + bias. Biases are summed like all else: for one in all,\n"
-        "one member brings it and the others None." SCALED),
+        "c_shard = this member's rows of the sum (op 'avg': mean) over members of (a @ b) *\n"
+        "a_scale * b_scale + bias. Biases are summed as well: for a single bias, one member\n"
+        "passes it and the others None." SCALED),
     PYWEFT_METHOD(matmul_all_reduce,
                   "matmul_all_reduce(c, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
                   "c = the sum (op 'avg': mean) over members of a @ b, on every member." PRODUCT),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices out of arrays. */
+/* Converts arrays to the library's matrices. */
 #include "matrices.h"
 #include <stdlib.h>
 
@@ -39,9 +39,9 @@ static bool check_type(const struct pyweft_operator *on, const char *name,
     return false;
 }
 
-/* --- One ------------------------------------------------------------------------------------- */
+/* --- A single matrix -------------------------------------------------------------------------- */
 
-/* Where one argument of several goes. */
+/* The fields for one of the matrices. */
 struct slot {
     struct pyweft_array *array;
     weft_matrix *matrix;
@@ -62,7 +62,7 @@ static bool take_number(const struct slot *slot, PyObject *object) {
     return !PyErr_Occurred();
 }
 
-/* As many numbers as there are, in whichever shape. */
+/* Takes the numbers of an array of any shape. */
 static bool take_vector(const struct slot *slot, const struct pyweft_operator *on, const char *name,
                         PyObject *object, enum pyweft_matrix_kind kind) {
     struct pyweft_array *array = slot->array;
@@ -105,7 +105,7 @@ static bool take(const struct slot *slot, const struct pyweft_operator *on, cons
     return take_matrix(slot, on, name, object, use, kind);
 }
 
-/* --- One or several -------------------------------------------------------------------------- */
+/* --- A single matrix or a list ---------------------------------------------------------------- */
 
 static bool make_room(struct pyweft_matrices *all, size_t count) {
     all->count = count;

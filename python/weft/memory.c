@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The books of symmetric memory, and the meetings in which all PEs compare theirs before memory is
- * made. A meeting is one reduction of numbers to their minima. */
+/* The list of symmetric memory, and the collective step before an allocation, in which all PEs
+ * compare their requests and their lists. That step is one reduction to the minimum. */
 #include "memory.h"
 #include <stdlib.h>
 #include "closing.h"
 #include "error.h"
 #include "session.h"
 
-static struct pyweft_memory *books; /* symmetric memory, the oldest first; changed with the GIL */
-static size_t nbooks;
+static struct pyweft_memory
+    *symmetric_list; /* symmetric memory in the order of allocation; protected by the GIL */
+static size_t nsymmetric;
 
 /* --- Holders and views ----------------------------------------------------------------------- */
 
@@ -82,7 +83,7 @@ struct pyweft_memory *pyweft_memory_wrap(void *begin, size_t bytes, int gpu,
 }
 
 struct pyweft_memory *pyweft_memory_find(const void *p) {
-    struct pyweft_memory *memory = books;
+    struct pyweft_memory *memory = symmetric_list;
     while (memory && (uintptr_t)p - (uintptr_t)memory->begin >= memory->bytes)
         memory = memory->next;
     return memory;
@@ -91,7 +92,8 @@ struct pyweft_memory *pyweft_memory_find(const void *p) {
 void pyweft_memory_place(const void *p, int64_t *number, int64_t *offset) {
     int64_t place = 0;
     *number = *offset = -1;
-    for (const struct pyweft_memory *memory = books; memory; memory = memory->next, place++)
+    for (const struct pyweft_memory *memory = symmetric_list; memory;
+         memory = memory->next, place++)
         if ((uintptr_t)p - (uintptr_t)memory->begin < memory->bytes) {
             *number = place;
             *offset = (int64_t)((uintptr_t)p - (uintptr_t)memory->begin);
@@ -99,9 +101,9 @@ void pyweft_memory_place(const void *p, int64_t *number, int64_t *offset) {
         }
 }
 
-/* --- Meetings -------------------------------------------------------------------------------- */
+/* --- Comparing PEs ---------------------------------------------------------------------------- */
 
-/* numbers[i] becomes the smallest numbers[i] of all PEs. */
+/* Replaces numbers[i] by the minimum of all PEs' numbers[i]. */
 static int reduce_to_minima(double *numbers, size_t count) {
     int error;
     PYWEFT_WITHOUT_GIL(error, weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64,
@@ -121,60 +123,63 @@ static int free_unlocked(void *begin) {
     return error;
 }
 
-/* Gives back what every PE has let go of: gone[i] is 1 for it. */
+/* Frees the memory that every PE has let go of: gone[i] is 1 for it. */
 static void give_back(const double *gone) {
-    struct pyweft_memory **link = &books, *memory;
+    struct pyweft_memory **link = &symmetric_list, *memory;
     for (size_t i = 0; (memory = *link); i++) {
         if (gone[i] < 1) {
             link = &memory->next;
             continue;
         }
         *link = memory->next;
-        nbooks--;
+        nsymmetric--;
         memory->gone = true;
         free_unlocked(memory->begin);
         pyweft_memory_drop(memory);
     }
 }
 
-/* What PEs compare before they allocate, and its negative, so that minima tell whether all have the
- * same; then what each has let go of. */
+/* The requests that PEs compare before they allocate. Each number comes with its negative, so that
+ * the minima show whether all PEs ask for the same. The numbers are followed by one for each piece
+ * of memory: whether this PE has let go of it. */
 enum { ASKED_BYTES, ASKED_SPACE, ASKED = 4 };
 
 static bool compare(const char *call, const double *asked, const double *minima) {
     if (minima[ASKED_BYTES] < 0) {
         if (asked[ASKED_BYTES] >= 0)
-            PyErr_Format(PyExc_ValueError, "%s: another PE cannot take part: it has the reason",
-                         call);
+            PyErr_Format(PyExc_ValueError,
+                         "%s: another PE cannot take part: see the error of that PE", call);
         return false;
     }
     if (minima[ASKED_BYTES] == -minima[ASKED_BYTES + 2] &&
         minima[ASKED_SPACE] == -minima[ASKED_SPACE + 2])
         return true;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: asks for %zu bytes, and PEs for %zu to %zu, or in different spaces: all PEs "
-                 "have to ask for the same",
-                 call, (size_t)asked[ASKED_BYTES], (size_t)minima[ASKED_BYTES],
-                 (size_t)-minima[ASKED_BYTES + 2]);
+    PyErr_Format(
+        PyExc_ValueError,
+        "%s: asks for %zu bytes, but PEs ask for %zu to %zu, or in different spaces: all PEs "
+        "must ask for the same",
+        call, (size_t)asked[ASKED_BYTES], (size_t)minima[ASKED_BYTES],
+        (size_t)-minima[ASKED_BYTES + 2]);
     return false;
 }
 
-/* All come to allocate: whether they ask for the same. Takes back what all have let go of. */
+/* Collective. Returns whether all PEs ask for the same, and frees the memory that all have let go
+ * of. */
 static bool meet(const char *call, shmemx_space_t space, size_t bytes) {
     double size = bytes == SIZE_MAX ? -1 : (double)bytes;
     const double asked[ASKED] = {size, (double)space, -size, -(double)space};
-    double *numbers = malloc((ASKED + nbooks) * sizeof *numbers), *to = numbers;
+    double *numbers = malloc((ASKED + nsymmetric) * sizeof *numbers), *to = numbers;
     if (!numbers) {
         PyErr_NoMemory();
         return false;
     }
     for (int i = 0; i < ASKED; i++)
         *to++ = asked[i];
-    for (const struct pyweft_memory *memory = books; memory; memory = memory->next)
+    for (const struct pyweft_memory *memory = symmetric_list; memory; memory = memory->next)
         *to++ = is_let_go(memory);
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    int error = reduce_to_minima(numbers, ASKED + nbooks);
+    int error = reduce_to_minima(numbers, ASKED + nsymmetric);
     PyErr_Restore(type, value, traceback);
     bool same = false;
     if (error && !PyErr_Occurred())
@@ -188,14 +193,14 @@ static bool meet(const char *call, shmemx_space_t space, size_t bytes) {
 }
 
 static void enter(struct pyweft_memory *memory) {
-    struct pyweft_memory **link = &books;
+    struct pyweft_memory **link = &symmetric_list;
     while (*link)
         link = &(*link)->next;
     *link = memory;
-    nbooks++;
+    nsymmetric++;
 }
 
-/* Made before the PEs meet, because it is what can fail on this one alone. */
+/* Allocates the struct before the collective step, because this is what may fail on a single PE. */
 static struct pyweft_memory *prepare(shmemx_space_t space, size_t bytes) {
     int gpu = space == SHMEMX_SPACE_DEVICE ? pyweft_session.device : -1;
     struct pyweft_memory *memory = bytes == SIZE_MAX ? NULL : make(NULL, bytes, gpu);
@@ -241,7 +246,7 @@ struct pyweft_memory *pyweft_memory_allocate(const char *call, shmemx_space_t sp
 }
 
 bool pyweft_memory_needed(void) {
-    for (const struct pyweft_memory *memory = books; memory; memory = memory->next)
+    for (const struct pyweft_memory *memory = symmetric_list; memory; memory = memory->next)
         if (atomic_load(&memory->views) > 0 ||
             (atomic_load(&memory->exposed) && atomic_load(&memory->holders) > 1))
             return true;
@@ -252,10 +257,10 @@ void pyweft_memory_close(bool keep) {
     if (keep)
         return;
     pyweft_closing_forget();
-    while (books) {
-        struct pyweft_memory *memory = books;
-        books = memory->next;
+    while (symmetric_list) {
+        struct pyweft_memory *memory = symmetric_list;
+        symmetric_list = memory->next;
         pyweft_memory_drop(memory);
     }
-    nbooks = 0;
+    nsymmetric = 0;
 }

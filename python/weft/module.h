@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every file of the extension begins with: CPython's limited API, so that one binary serves
- * every Python from 3.11 on, and how a function of the module looks. The limited API of 3.10 has no
- * buffer protocol: a binary for 3.10 is built without it, of the same sources.
+/* Included by every source of the extension: CPython's limited API, so that one binary serves every
+ * Python from 3.11 on, and macros for the module's functions. The limited API of 3.10 lacks the
+ * buffer protocol, so a binary for 3.10 is built from the same sources without the limited API.
  *
- * Functions that fail set an exception and return NULL or false. All are called with the GIL unless
- * their contract says otherwise. */
+ * A function that fails sets an exception and returns NULL or false. Functions are called with the
+ * GIL held unless their contract says otherwise.
+ *
+ * The sources from the bottom up; none needs one above it (tests/tree/python.t):
+ *
+ *   session, error, gpu            state of the job, the GIL, exceptions
+ *   argument, dtype, element       values of arguments and elements
+ *   memory, part, buffer           memory, parts of arrays, Buffer objects
+ *   array, array_*, value, copy    arrays of all libraries
+ *   context, team, operator        the objects that calls are made on
+ *   rma, wait, collective, ...     one file for each family of calls
+ *   core                           the module */
 #ifndef PYWEFT_MODULE_H
 #define PYWEFT_MODULE_H
 
@@ -21,10 +31,10 @@
 #include <shmemx.h>
 #include <weft.h>
 
-/* What C++ calls of the extension: weft.torch hands it on. */
+/* Visible to the C++ shim of weft.torch, which is a library of its own. */
 #define PYWEFT_EXPORT __attribute__((visibility("default")))
 
-/* Arguments as CPython hands them over (METH_FASTCALL | METH_KEYWORDS). */
+/* The signature of a function with CPython's calling convention METH_FASTCALL | METH_KEYWORDS. */
 #define PYWEFT_FUNCTION(NAME) \
     static PyObject *NAME(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 
@@ -32,7 +42,7 @@
     { TEXT, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL | METH_KEYWORDS, DOC }
 #define PYWEFT_METHOD(NAME, DOC) PYWEFT_METHOD_AS(#NAME, NAME, DOC)
 
-/* What the files add to the module; called once, in this order. */
+/* Each adds its types to the module. Called once, in this order. */
 bool pyweft_buffer_define(PyObject *module);
 bool pyweft_team_define(PyObject *module);
 bool pyweft_block_define(PyObject *module);

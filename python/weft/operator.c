@@ -29,7 +29,8 @@ bool pyweft_operator_take_op(struct pyweft_operator *on, PyObject *object) {
     return true;
 }
 
-/* How the library words what members with wrong arguments pass here: which PE that is, or -1. */
+/* Returns the PE whose arguments the library has refused in one of the ways that this extension
+ * uses to signal wrong arguments, or -1. */
 static int find_refusing(const char *text) {
     static const char *const reasons[] = {"dtype is -1, which is no type", "a is NULL",
                                           "a_shard is NULL"};
@@ -47,9 +48,9 @@ PyObject *pyweft_operator_close(const struct pyweft_operator *on, int error) {
         return NULL;
     int refusing = error == -EINVAL ? find_refusing(pyweft_error_text(error)) : -1;
     if (refusing >= 0 && refusing != pyweft_session.pe)
-        return PyErr_Format(PyExc_ValueError,
-                            "%s: PE %d cannot take part: its arguments are wrong, and it has the "
-                            "reason",
-                            on->call, refusing);
+        return PyErr_Format(
+            PyExc_ValueError,
+            "%s: PE %d cannot take part: its arguments are wrong; see the error of that PE",
+            on->call, refusing);
     return pyweft_error_result(on->call, error);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all operators share. A member whose arguments are wrong calls the library all the same, with
- * arguments that it refuses: so the call fails on every member, and nobody waits for one who has
- * raised an exception. */
+/* The common part of all operators. A member whose arguments are wrong calls the library
+ * nevertheless, with arguments that the library refuses. So the call fails on every member, and no
+ * member waits for one that has raised an exception. */
 #ifndef PYWEFT_OPERATOR_H
 #define PYWEFT_OPERATOR_H
 
@@ -16,18 +16,19 @@ struct pyweft_operator {
     weft_op op;
 };
 
-/* Finds whom the call is about; behind it there are others to tell of what is wrong. Keeps an
- * exception that is set, of arguments that could not be sorted: without a team that has its name
- * those were for the world. */
+/* Reads team and stream, which decide which other members the call has. Once it has succeeded, the
+ * caller must call the library even if other arguments are wrong. Keeps an exception that is set
+ * already, when arguments could not be sorted; without a team the call was for all PEs. */
 bool pyweft_operator_open(struct pyweft_operator *on, PyObject *team, PyObject *stream);
 
-/* "sum", "avg", "max", "min", "prod". */
+/* Accepts "sum", "avg", "max", "min" and "prod". */
 bool pyweft_operator_take_op(struct pyweft_operator *on, PyObject *object);
 
-/* The type by which a member with wrong arguments refuses, and what the library makes of it. */
+/* The dtype that a member with wrong arguments passes, and that the library refuses. */
 enum { PYWEFT_OPERATOR_REFUSES = -1 };
 
-/* The result of a call: keeps the exception of this member, if it has one. */
+/* Returns None, or NULL with an exception: the one that is set already on this member, otherwise
+ * the one for `error`. */
 PyObject *pyweft_operator_close(const struct pyweft_operator *on, int error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Order of what a PE does, and meetings of PEs. */
+/* fence, quiet, sync and barrier, and sessions of contexts. */
 #include "argument.h"
 #include "context.h"
 #include "error.h"
@@ -17,7 +17,7 @@ static int put_in_order(shmem_ctx_t ctx, weft_stream stream, void (*by_thread)(s
     return 0;
 }
 
-/* Behind a quiet, what it has completed needs its arrays no more. */
+/* After a quiet, the arrays of completed calls are released. */
 static PyObject *order(const struct pyweft_signature *signature, PyObject *const *args,
                        Py_ssize_t nargs, PyObject *names, void (*by_thread)(shmem_ctx_t),
                        int (*by_stream)(shmemx_stream_t)) {
@@ -98,8 +98,9 @@ static int meet_by_stream(shmem_team_t team, bool complete, shmemx_stream_t stre
     return (complete ? shmemx_barrier_on_stream : shmemx_sync_on_stream)(team, stream);
 }
 
-/* Nobody can refuse to meet. A member whose arguments cannot be sorted meets the others, and says
- * so then: with an exception before, it would be one meeting behind. */
+/* A barrier has no way to refuse. So a member whose arguments cannot be sorted takes part first and
+ * raises its exception afterwards; otherwise its next barrier would match the others' current
+ * one. */
 static PyObject *meet(const struct pyweft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, bool complete) {
     PyObject *in[2];
@@ -129,41 +130,43 @@ PYWEFT_FUNCTION(barrier) {
     return meet(&signature, args, nargs, names, true);
 }
 
-#define STATE                                                                           \
-    "\n\nRuntimeError: before init(), after finalize(), a GPU or a peer that failed.\n" \
-    "ValueError: a stream that is none."
-#define MEETING                                                                               \
-    STATE                                                                                     \
-    " Of a wrong argument the other members do not hear: where one is unknown or too\n"       \
-    "many, the call meets them, and raises TypeError then; a wrong team is an exception at\n" \
-    "once, and they wait."
+#define STATE                                                                         \
+    "\n\nRuntimeError: before init(), after finalize(), or a GPU or a peer failed.\n" \
+    "ValueError: not a stream."
+#define MEETING                                                                             \
+    STATE                                                                                   \
+    " Other members do not learn of a wrong argument: for one that is unknown or surplus, " \
+    "the call takes part and then raises TypeError; a wrong team is an exception at once, " \
+    "and the other members wait."
 
 PyMethodDef pyweft_order_methods[] = {
-    PYWEFT_METHOD(fence,
-                  "fence(*, ctx=None, stream=None)\n--\n\n"
-                  "What this PE puts and signals to a PE before is there before what it puts\n"
-                  "and signals to it after; of a context, with ctx." STATE),
-    PYWEFT_METHOD(quiet,
-                  "quiet(*, ctx=None, stream=None)\n--\n\n"
-                  "What this PE has put and signalled is there, on all PEs, and what it has\n"
-                  "begun to get is here; of a context, with ctx." STATE),
+    PYWEFT_METHOD(
+        fence, "fence(*, ctx=None, stream=None)\n--\n\n"
+               "Earlier puts and signals of this PE to a PE arrive before later ones; with ctx,\n"
+               "those of that context." STATE),
+    PYWEFT_METHOD(
+        quiet,
+        "quiet(*, ctx=None, stream=None)\n--\n\n"
+        "Completes all puts, signals and gets of this PE; with ctx, those of that context." STATE),
     PYWEFT_METHOD(
         session_start,
         "session_start(*, ctx=None, batch=False, total_ops=None)\n--\n\n"
-        "Promises what this PE is going to do by the context (None: the default one):\n"
-        "batch, many calls that may be joined; total_ops, about how many. Completes and\n"
-        "orders nothing: quiet() and fence() do. Between PEs that share memory a call is\n"
-        "done at once, and the promise is checked and forgotten.\n\n"
+        "Announces the calls that this PE is going to make on the context (None: the default\n"
+        "one): batch, many calls that may be combined; total_ops, about how many. Completes\n"
+        "and orders nothing: quiet() and fence() do. Between PEs that share memory, calls\n"
+        "complete at once, so the announcement is checked and ignored.\n\n"
         "TypeError: no Ctx. ValueError: a context that was destroyed, a number below 0.\n"
         "RuntimeError: before init(), after finalize()."),
     PYWEFT_METHOD(session_stop, "session_stop(*, ctx=None)\n--\n\n"
-                                "The promise of session_start() is over.\n\n"
-                                "Errors of session_start()."),
+                                "Ends the session of session_start().\n\n"
+                                "Errors as for session_start()."),
     PYWEFT_METHOD_AS("sync", sync_team,
                      "sync(team=None, *, stream=None)\n--\n\n"
-                     "No member goes on before all have come. Collective over the team." MEETING),
-    PYWEFT_METHOD(barrier, "barrier(team=None, *, stream=None)\n--\n\n"
-                           "sync(), and what the members have put is there. Collective over the "
-                           "team." MEETING),
+                     "Blocks until all members have called it. Collective over the team." MEETING),
+    PYWEFT_METHOD(
+        barrier,
+        "barrier(team=None, *, stream=None)\n--\n\n"
+        "sync(), and everything that the members have put has arrived. Collective over the\n"
+        "team." MEETING),
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signal pads, in the protocol of PyTorch's and Helion's kernels: by a stream, or by this thread.
- */
+/* Signal pads, with the protocol of PyTorch's and Helion's kernels, on a stream or by this
+ * thread. */
 #include <string.h>
 #include "argument.h"
 #include "array.h"
@@ -9,14 +9,14 @@
 
 struct pad {
     const char *call;
-    struct pyweft_array array; /* that has the addresses, where it is given as one */
+    struct pyweft_array array; /* holds the addresses if they are passed as an array */
     uint32_t *const *pads;
     int rank, n, peer, channel;
     uint64_t timeout_ms;
     weft_stream stream;
 };
 
-/* The addresses of n pads: a number, where they lie, or an array of n numbers. */
+/* Takes the addresses of n pads: the address of an array of them as a number, or an array. */
 static bool take_pads(struct pad *pad, PyObject *object) {
     if (PyLong_Check(object)) {
         pad->pads = PyLong_AsVoidPtr(object);
@@ -34,7 +34,7 @@ static bool take_pads(struct pad *pad, PyObject *object) {
     return false;
 }
 
-/* in: pads, rank, n, then peer if the call has one, channel, timeout_ms, stream. */
+/* in[]: pads, rank, n, peer if the call has one, channel, timeout_ms, stream. */
 static bool take(struct pad *pad, PyObject *const *in, bool peer) {
     PyObject *const *rest = in + (peer ? 4 : 3);
     return pyweft_argument_stream(pad->call, rest[2], &pad->stream) &&
@@ -48,7 +48,7 @@ static bool take(struct pad *pad, PyObject *const *in, bool peer) {
 
 typedef int to_peer(uint32_t *const *, int, int, int, int, uint64_t, shmemx_stream_t);
 
-/* `act` is put or wait; NULL is the barrier. */
+/* `act` is put or wait, or NULL for the barrier. */
 static int act_on(const struct pad *pad, to_peer *act) {
     shmemx_stream_t stream = (shmemx_stream_t)pad->stream;
     if (act)
@@ -57,7 +57,7 @@ static int act_on(const struct pad *pad, to_peer *act) {
                                         stream);
 }
 
-/* A wait with a limit is made when the job is lost, too: see pyweft_session_guard_limited. */
+/* A wait with a timeout is allowed after the job was lost: see pyweft_session_guard_limited. */
 static bool may_wait(const struct pad *pad) {
     return (pyweft_session.lost && pyweft_session.running && pad->timeout_ms != 0) ||
            pyweft_session_check(pad->call);
@@ -101,12 +101,12 @@ PYWEFT_FUNCTION(pad_barrier) {
     return meet(&signature, args, nargs, names, NULL);
 }
 
-#define PADS                                                                                    \
-    "\n\npads has the addresses of the n ranks' pads: an array of uint64, or the address of "   \
-    "one;\n"                                                                                    \
-    "in memory of the GPU with a stream, of the host without. pads[r] has 32-bit words, 0 at\n" \
-    "first; that of (channel, source) is word n * channel + source. TimeoutError after\n"       \
-    "timeout_ms (0: never) by this thread; a kernel that waits longer traps."
+#define PADS                                                                                     \
+    "\n\npads holds the addresses of the n ranks' pads: an array of uint64, or the address of\n" \
+    "one; with a stream in memory of the GPU, without in memory of the host. pads[r] has\n"      \
+    "32-bit words, initially 0; word n * channel + source is that of (channel, source).\n"       \
+    "This thread raises TimeoutError after timeout_ms (0: never); a kernel that waits\n"         \
+    "longer traps."
 
 PyMethodDef pyweft_pad_methods[] = {
     PYWEFT_METHOD(pad_put,
@@ -118,7 +118,7 @@ PyMethodDef pyweft_pad_methods[] = {
     PYWEFT_METHOD(
         pad_barrier,
         "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
-        "pad_put to every other rank, and pad_wait for every other rank: no rank goes on\n"
-        "before all have come." PADS),
+        "pad_put to every other rank, then pad_wait for every other rank: no rank goes on\n"
+        "before all have arrived." PADS),
     {NULL, NULL, 0, NULL},
 };

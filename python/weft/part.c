@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts by keys: arithmetic of addresses alone. */
+/* Parts of arrays by keys: address arithmetic only. */
 #include "part.h"
 #include <string.h>
 
@@ -59,7 +59,7 @@ PyObject *pyweft_part_shape(const struct pyweft_part *part) {
 
 /* --- Keys ------------------------------------------------------------------------------------ */
 
-/* A walk over the dimensions of `of`, which have become those of `part` up to `dim`. */
+/* The state of applying a key: the dimensions of `of` up to `dim` have become those of `part`. */
 struct walk {
     const struct pyweft_part *of;
     struct pyweft_part *part;
@@ -102,7 +102,7 @@ static bool take_number(struct walk *walk, Py_ssize_t at) {
     return true;
 }
 
-/* A slice without elements stays where it is: its beginning may lie behind the memory. */
+/* An empty slice does not move the address, which could otherwise point past the memory. */
 static bool take_slice(struct walk *walk, PyObject *slice) {
     Py_ssize_t start, stop, stride;
     if (PySlice_Unpack(slice, &start, &stop, &stride) < 0)
@@ -130,14 +130,15 @@ static bool take_item(struct walk *walk, PyObject *item, int in_ellipsis) {
 static bool is_item(PyObject *item) {
     if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || PyIndex_Check(item))
         return true;
-    PyErr_Format(PyExc_TypeError,
-                 "Buffer: %R is no index: pass whole numbers and slices; numpy() gives an array "
-                 "that knows lists and masks",
-                 item);
+    PyErr_Format(
+        PyExc_TypeError,
+        "Buffer: %R is no index: pass integers and slices; numpy() returns an array that accepts "
+        "lists and masks",
+        item);
     return false;
 }
 
-/* How many dimensions the items name, and how many of them are an Ellipsis. */
+/* Counts the dimensions that the items index, and the Ellipses. */
 static bool count_items(PyObject *const *items, Py_ssize_t count, int ndim, int *ellipses,
                         int *left) {
     int named = 0;
@@ -191,14 +192,13 @@ bool pyweft_part_entry(const struct pyweft_part *of, Py_ssize_t at, struct pywef
     return take_number(&walk, at) && keep_dims(&walk, of->ndim - 1);
 }
 
-/* --- Stretching ------------------------------------------------------------------------------ */
+/* --- Broadcasting ----------------------------------------------------------------------------- */
 
 static bool refuse(const struct pyweft_part *part, const struct pyweft_part *to) {
     PyObject *has = pyweft_part_shape(part), *wants = pyweft_part_shape(to);
     if (has && wants)
         PyErr_Format(PyExc_ValueError,
-                     "Buffer: elements in the shape %R cannot be put into the shape %R", has,
-                     wants);
+                     "Buffer: elements of shape %R cannot be broadcast to shape %R", has, wants);
     Py_XDECREF(has);
     Py_XDECREF(wants);
     return false;

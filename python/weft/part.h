@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of an array: where its first element lies, and how far apart the elements are in each
- * dimension. A key such as b[2, ::-1] makes a part of a part, and nothing is copied. */
+/* A part of an array: the address of its first element, and its shape and strides. A key such as
+ * b[2, ::-1] makes a part of a part without copying. */
 #ifndef PYWEFT_PART_H
 #define PYWEFT_PART_H
 
@@ -22,31 +22,31 @@ struct pyweft_part {
     int64_t strides[PYWEFT_DIMS_MAX]; /* in elements */
 };
 
-/* All of `shape`, laid out as in C from `data` on. */
+/* Returns all of `shape` in C order, beginning at `data`. */
 struct pyweft_part pyweft_part_whole(char *data, size_t itemsize, const struct pyweft_shape *shape);
 
-/* Its elements lie one behind the other, as in C. */
+/* Returns whether the elements are contiguous in C order. */
 bool pyweft_part_contiguous(const struct pyweft_part *part);
 
-/* Whether some byte may be in both: one lies from the first element to the last of either, whatever
- * the order of their addresses is. */
+/* Returns whether the two ranges of bytes, from each part's lowest element to its highest,
+ * overlap. */
 bool pyweft_part_overlap(const struct pyweft_part *part, const struct pyweft_part *other);
 
-/* The element or elements that `key` names: whole numbers, slices, an Ellipsis and None, or several
- * of them in a tuple. *one says that it is a single element by whole numbers alone. IndexError,
- * TypeError for what is no key. */
+/* Applies a key: an integer, a slice, an Ellipsis, None, or a tuple of them. Sets *one if the key
+ * selects a single element by integers alone. Returns false with IndexError, or TypeError for an
+ * object that is no key. */
 bool pyweft_part_find(const struct pyweft_part *of, PyObject *key, struct pyweft_part *part,
                       bool *one);
 
-/* The entry of the first dimension: b[at]. IndexError. */
+/* Selects entry `at` of the first dimension, b[at]. Returns false with IndexError. */
 bool pyweft_part_entry(const struct pyweft_part *of, Py_ssize_t at, struct pyweft_part *part);
 
-/* `part` stretched to the dimensions of `to`, as numpy does: dimensions that are missing in front,
- * and those of one element, are repeated, with strides of 0, and those of one element that are too
- * many in front are left out, but for a single element. ValueError. */
+/* Broadcasts `part` to the shape of `to`, by numpy's rules: missing leading dimensions and
+ * dimensions of one element are repeated, with strides of 0. Surplus leading dimensions of one
+ * element are dropped, except for a single element. Returns false with ValueError. */
 bool pyweft_part_stretch(struct pyweft_part *part, const struct pyweft_part *to);
 
-/* A new tuple. */
+/* Returns the shape as a new tuple. */
 PyObject *pyweft_part_shape(const struct pyweft_part *part);
 
 #endif

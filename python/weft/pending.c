@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of arrays under way, the latest first; changed with the GIL. To let go of an array may
- * run code of its producer, so that each is taken out before, and the list looked at anew. */
+/* The list of arrays that non-blocking calls use, the latest first; protected by the GIL. Releasing
+ * an array may run Python code of its producer, so an entry is removed first, and the list is
+ * searched anew. */
 #include "pending.h"
 #include "session.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put and get of whole arrays. Everything that the library would end the job for is looked at
- * before. */
+/* Puts and gets of whole arrays. All misuse that would end the job is refused here. */
 #include "rma.h"
 #include <string.h>
 #include "argument.h"
@@ -10,15 +9,16 @@
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
-/* Bytes go with any type: one side of uint8 says so. */
+/* An array of uint8 is accepted with any other type. */
 static bool check_types(const struct pyweft_transfer *transfer) {
     const struct pyweft_array *dest = &transfer->dest, *source = &transfer->source;
     if (dest->bytes != source->bytes) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument dest has %zu elements of %s, %zu bytes, and source %zu of %s, "
-                     "%zu bytes: pass as many",
-                     transfer->call, dest->nelems, dest->dtype->name, dest->bytes, source->nelems,
-                     source->dtype->name, source->bytes);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: argument dest has %zu elements of %s, %zu bytes, but source has %zu of %s, %zu "
+            "bytes: pass the same size",
+            transfer->call, dest->nelems, dest->dtype->name, dest->bytes, source->nelems,
+            source->dtype->name, source->bytes);
         return false;
     }
     if (strcmp(dest->dtype->name, "uint8") == 0 || strcmp(source->dtype->name, "uint8") == 0)
@@ -108,7 +108,7 @@ static int move_by(const struct pyweft_transfer *transfer, move *by) {
     return error;
 }
 
-/* in: dest, source, pe, ctx, and, where there is one, the stream. */
+/* in[]: dest, source, pe, ctx, and the stream if the call has one. */
 static PyObject *copy(struct pyweft_transfer *transfer, PyObject *const *in, bool put, move *by) {
     PyObject *result = NULL;
     if (pyweft_transfer_take(transfer, in[0], in[1], in[2], in[3]) &&
@@ -171,12 +171,12 @@ PYWEFT_FUNCTION(get_nbi) {
     return begin(&signature, args, nargs, names, false);
 }
 
-#define ARRAYS_AND_STATE                                                                           \
-    "\n\nValueError: no such PE; arrays of different sizes or types, not contiguous, read-only,\n" \
-    "without memory, not symmetric where they have to be; a Buffer that was freed. TypeError:\n"   \
-    "no array. BufferError: a tensor with the conjugate or negative bit, or one that requires\n"   \
-    "grad and is written. RuntimeError: before init(), after finalize(), a GPU or a peer that\n"   \
-    "failed."
+#define ARRAYS_AND_STATE                                                                  \
+    "\n\nValueError: no such PE; arrays of different sizes or types, not contiguous,\n"   \
+    "read-only, without memory, not symmetric where they must be; a Buffer that was\n"    \
+    "freed. TypeError: no array. BufferError: a tensor with the conjugate or negative\n"  \
+    "bit, or one that requires grad and is written. RuntimeError: before init(), after\n" \
+    "finalize(), or a GPU or a peer failed."
 
 /* --- set_engine ------------------------------------------------------------------------------ */
 
@@ -197,15 +197,15 @@ PYWEFT_FUNCTION(set_engine) {
 }
 
 PyMethodDef pyweft_rma_methods[] = {
-    PYWEFT_METHOD(put,
-                  "put(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
-                  "Copies source, an array of this PE's, into PE pe's copy of the symmetric dest.\n"
-                  "Both have as many bytes, of one type; uint8 goes with any. source may be used\n"
-                  "anew on return.\n\n" PYWEFT_ON_STREAM ARRAYS_AND_STATE),
-    PYWEFT_METHOD(get,
-                  "get(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
-                  "Copies PE pe's copy of the symmetric source into dest, an array of this PE's.\n"
-                  "Sizes and types as for put().\n\n" PYWEFT_ON_STREAM ARRAYS_AND_STATE),
+    PYWEFT_METHOD(
+        put, "put(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
+             "Copies source, an array of this PE, into PE pe's copy of the symmetric dest. Both\n"
+             "have the same size in bytes and one type; uint8 is accepted with any type. source\n"
+             "may be reused on return.\n\n" PYWEFT_ON_STREAM ARRAYS_AND_STATE),
+    PYWEFT_METHOD(
+        get, "get(dest, source, pe, *, ctx=None, stream=None)\n--\n\n"
+             "Copies PE pe's copy of the symmetric source into dest, an array of this PE. Sizes\n"
+             "and types as for put().\n\n" PYWEFT_ON_STREAM ARRAYS_AND_STATE),
     PYWEFT_METHOD(put_nbi, "put_nbi(dest, source, pe, *, ctx=None)\n--\n\n"
                            "put(), non-blocking. " PYWEFT_UNTIL_QUIET "put()."),
     PYWEFT_METHOD(get_nbi, "get_nbi(dest, source, pe, *, ctx=None)\n--\n\n"
@@ -213,7 +213,8 @@ PyMethodDef pyweft_rma_methods[] = {
     PYWEFT_METHOD(
         set_engine,
         "set_engine(engine)\n--\n\n"
-        "What copies memory of GPUs from now on, in this process: 'sm', its multiprocessors;\n"
-        "'copy', a copy engine; 'auto', whichever is faster for the size. Returns what it was."),
+        "Chooses the engine that copies memory of GPUs from now on, in this process: 'sm',\n"
+        "the multiprocessors; 'copy', a copy engine; 'auto', the faster one for the size.\n"
+        "Returns the previous choice."),
     {NULL, NULL, 0, NULL},
 };

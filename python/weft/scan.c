@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scans, and reductions by bits: collectives that C has for symmetric arrays alone. */
+/* Scans and bitwise reductions, which C offers for symmetric arrays only. */
 #include "scan.h"
 #include <errno.h>
 
 /* --- The calls of C -------------------------------------------------------------------------- */
 
 /* clang-format off */
-/* X(operand, TYPENAME, T): the types that have bits, and those of sums. Elements of T add up to the
- * same bits, and wrap around. */
+/* X(operand, TYPENAME, T): WHOLE lists the types with bits, SUMMED those that can be added.
+ * Additions in the unsigned T give the same bits, and wrap around. */
 #define WHOLE(X)                                                                                   \
     X(WEFT_I8, int8, uint8_t) X(WEFT_I16, int16, uint16_t) X(WEFT_I32, int32, uint32_t)            \
     X(WEFT_I64, int64, uint64_t) X(WEFT_U8, uint8, uint8_t) X(WEFT_U16, uint16, uint16_t)          \
@@ -57,7 +57,7 @@ static bool is_summed(const struct pyweft_dtype_row *dtype) {
 
 /* --- Short arrays ---------------------------------------------------------------------------- */
 
-/* FOLD_<NAME>: the fold of so many members' sources, in the order of the members as C does it; 0 of
+/* FOLD_<NAME>: folds the first `members` sources, in the order of the members like C; 0 for
  * none. */
 /* clang-format off */
 #define FOLD_ROW(OPERAND, T, OP)                                                                   \
@@ -110,7 +110,7 @@ static const struct {
     [PYWEFT_CALL_EXSCAN] = {exscan_now, fold_sum},
 };
 
-/* How many members' sources make this one's dest. */
+/* Returns how many members' sources contribute to this member's dest. */
 static int count_folded(const struct pyweft_vectors *v, enum pyweft_proposed_call which) {
     int rank = shmem_team_my_pe(v->on.team);
     return which == PYWEFT_CALL_INSCAN ? rank + 1 : which == PYWEFT_CALL_EXSCAN ? rank : v->on.size;
@@ -157,28 +157,28 @@ PyObject *pyweft_bitwise_reduce(struct pyweft_vectors *v, PyObject *dest, PyObje
     bool right = take(v, dest, source, has_bits, "whole numbers");
     if (right && v->on.stream != WEFT_STREAM_HOST) {
         PyErr_Format(PyExc_NotImplementedError,
-                     "%s: argument op is 'and', 'or' or 'xor', and stream is given: a stream has "
-                     "none of these",
+                     "%s: argument op is 'and', 'or' or 'xor', which streams do not support: leave "
+                     "out stream",
                      v->on.call);
         right = false;
     }
     return run(v, right, (enum pyweft_proposed_call)bitwise);
 }
 
-#define SYMMETRIC                                                                               \
-    "\n\nCollective over the team. dest and source are symmetric, of either space, the same\n"  \
-    "objects on all members; elements are whole numbers, float32, float64, complex64 or\n"      \
-    "complex128. A wrong argument on one member is a ValueError on all, and nothing has been\n" \
-    "written then. RuntimeError: before init(), after finalize(), a peer that failed."
+#define SYMMETRIC                                                                              \
+    "\n\nCollective over the team. dest and source are symmetric, in either space, the same\n" \
+    "objects on all members; elements are integers, float32, float64, complex64 or\n"          \
+    "complex128. A wrong argument on one member is a ValueError on all, before anything\n"     \
+    "is written. RuntimeError: before init(), after finalize(), or a peer failed."
 
 PyMethodDef pyweft_scan_methods[] = {
     PYWEFT_METHOD(inscan,
                   "inscan(dest, source=None, *, team=None)\n--\n\n"
-                  "dest[i] = the sum of source[i] over the members up to this one. A source of\n"
-                  "None is dest." SYMMETRIC),
-    PYWEFT_METHOD(exscan,
-                  "exscan(dest, source=None, *, team=None)\n--\n\n"
-                  "dest[i] = the sum of source[i] over the members before this one: 0 on the\n"
-                  "first. A source of None is dest." SYMMETRIC),
+                  "dest[i] = the sum of source[i] over the members up to and including this one.\n"
+                  "Without a source, dest is used." SYMMETRIC),
+    PYWEFT_METHOD(
+        exscan, "exscan(dest, source=None, *, team=None)\n--\n\n"
+                "dest[i] = the sum of source[i] over the members before this one, 0 on the first.\n"
+                "Without a source, dest is used." SYMMETRIC),
     {NULL, NULL, 0, NULL},
 };

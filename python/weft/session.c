@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of the session, and the calls of the library that run without the GIL or that a lost
- * job ends in their middle. */
+/* The state of the session, and the calls of the library without the GIL, from which a lost job
+ * returns by longjmp. */
 #include "session.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -13,31 +13,33 @@ bool pyweft_session_check(const char *call) {
     if (pyweft_session.running && !pyweft_session.lost)
         return true;
     if (pyweft_session.lost)
-        PyErr_Format(PyExc_RuntimeError,
-                     "%s: called behind the end of the job: start this process anew, which in a "
-                     "notebook is its kernel: %s",
-                     call, pyweft_session_loss());
-    else
         PyErr_Format(
-            PyExc_RuntimeError, "%s: called %s", call,
-            pyweft_session.forked   ? "in a forked child, which is no PE: call it in the PE's own "
-                                      "process, or start processes by spawn"
-            : pyweft_session.number ? "after finalize(): finalize later, or call init() again"
-                                    : "before init(): call weft.init() first");
+            PyExc_RuntimeError,
+            "%s: called after the end of the job: restart this process, which in a notebook is its "
+            "kernel: %s",
+            call, pyweft_session_loss());
+    else
+        PyErr_Format(PyExc_RuntimeError, "%s: called %s", call,
+                     pyweft_session.forked ? "in a forked child, which is no PE: call it in the "
+                                             "PE's own process, or start processes "
+                                             "by spawn"
+                     : pyweft_session.number
+                         ? "after finalize(): finalize later, or call init() again"
+                         : "before init(): call weft.init() first");
     return false;
 }
 
 /* --- Calls without the GIL ------------------------------------------------------------------- */
 
-static _Thread_local struct pyweft_landing *current; /* of the call that this thread is in */
+static _Thread_local struct pyweft_landing *current; /* of this thread's current call */
 static char loss[896];
 
 const char *pyweft_session_loss(void) {
     return loss;
 }
 
-/* The library's end handler: a call that waits for a dead PE becomes an exception, as does every
- * call after it. */
+/* The library's end handler: turns a call that waits for a dead PE, and every later call, into an
+ * exception. */
 static void lose_job(const char *reason) {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&writing);
@@ -49,8 +51,8 @@ static void lose_job(const char *reason) {
         longjmp(current->way_out, 1);
 }
 
-/* The library's handler for where a call stands. Calls of the library's own, at the end of the
- * process, are made by no Python. */
+/* The library's handler for the place of a call. At process exit the library makes calls of its
+ * own, which no Python code has made. */
 static void tell_where(char *where, size_t bytes) {
     if (current)
         pyweft_where(current->call, where, bytes);
@@ -75,7 +77,7 @@ void pyweft_session_release_gil(struct pyweft_released *released) {
     released->state = PyEval_SaveThread();
 }
 
-/* At the end of the process a thread does not come back from here: it gets the GIL no more. */
+/* At process exit a thread does not return from here, because it cannot take the GIL any more. */
 void pyweft_session_take_gil(struct pyweft_released *released) {
     pyweft_session_leave(&released->landing);
     PyEval_RestoreThread(released->state);

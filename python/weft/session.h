@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job as Python sees it: between init() and finalize(), and which PE of how many.
+/* The state of the job between init() and finalize().
  *
- * finalize() leaves the library running where views of symmetric memory are still alive: their
- * memory stays till the process ends. For Python the job is over all the same. */
+ * If views of symmetric memory are still alive, finalize() leaves the library running, and the
+ * memory stays until the process exits. For Python the job is over nevertheless. */
 #ifndef PYWEFT_SESSION_H
 #define PYWEFT_SESSION_H
 
@@ -13,23 +13,22 @@
 
 struct pyweft_session {
     atomic_bool running;
-    atomic_int
-        without_gil;   /* threads that are in a call without the GIL, or wait to have it again */
-    atomic_int inside; /* those of them that are in the library */
-    atomic_bool lost;  /* a PE died or failed: the job is over, and the process about to be */
-    bool checked;      /* SHMEM_DEBUG may be on: the library ends the job for more misuse */
-    bool forked;       /* a child of a PE, which is none */
-    int pe, npes;      /* npes is 0 unless running */
-    unsigned number;   /* counts init(): what was made in an earlier one is gone */
-    int device;        /* CUDA's number of this PE's GPU; -1 as long as nobody asked */
-    const char
-        *call; /* that was begun last, "barrier": under the GIL, for pyweft_session_release_gil */
+    atomic_int without_gil; /* threads in a call without the GIL, or waiting to take it again */
+    atomic_int inside;      /* those of them that are inside the library */
+    atomic_bool lost;       /* a PE died or failed: the job is over */
+    bool checked; /* SHMEM_DEBUG may be on, so the library ends the job for more kinds of misuse */
+    bool forked;  /* in a forked child of a PE, which is no PE itself */
+    int pe, npes; /* npes is 0 unless running */
+    unsigned number; /* counts calls of init(); objects of an earlier session are invalid */
+    int device;      /* CUDA device number of this PE's GPU; -1 before the first use */
+    const char *
+        call; /* the latest call, "barrier": set with the GIL, read by pyweft_session_release_gil */
 };
 extern struct pyweft_session pyweft_session;
 
-/* error = call, an expression: a call of the library that may take time. Other threads of Python
- * run meanwhile, and the job does not end under this one. A call that can never end, because a PE
- * has died, is left in its middle, with PYWEFT_JOB_LOST. */
+/* Evaluates error = call, a call of the library that may block, without the GIL, so that other
+ * Python threads run meanwhile. If a PE dies and the call can never return, it is abandoned by a
+ * longjmp, and error is PYWEFT_JOB_LOST. */
 #define PYWEFT_WITHOUT_GIL(error, call)                   \
     do {                                                  \
         struct pyweft_released pyweft_released;           \
@@ -41,7 +40,8 @@ extern struct pyweft_session pyweft_session;
         pyweft_session_take_gil(&pyweft_released);        \
     } while (0)
 
-/* The same with the GIL, for a call that takes no longer than letting go of it would. */
+/* Evaluates error = call with the GIL held, for a call that takes no longer than releasing the
+ * GIL. */
 #define PYWEFT_WITH_GIL(error, call)             \
     do {                                         \
         struct pyweft_landing pyweft_landing;    \
@@ -53,8 +53,9 @@ extern struct pyweft_session pyweft_session;
         pyweft_session_leave(&pyweft_landing);   \
     } while (0)
 
-/* The same for a copy so short that the landing would be a tenth of the call (12 ns of 115). It has
- * one in checked mode alone: of what else the library ends the job for, nothing comes this far. */
+/* Evaluates error = call with the GIL held, for a copy so short that the setjmp would be a tenth of
+ * the time (12 ns of 115). Only checked mode needs the setjmp here: all other misuse that ends the
+ * job has been refused before. */
 #define PYWEFT_WITH_GIL_BRIEF(error, call) \
     do {                                   \
         if (pyweft_session.checked)        \
@@ -65,8 +66,8 @@ extern struct pyweft_session pyweft_session;
 
 struct pyweft_landing {
     jmp_buf way_out;
-    struct pyweft_landing *outer; /* that of the call which this one is made in, or NULL */
-    const char *call;             /* the function of Python, or NULL: for lines about hangs */
+    struct pyweft_landing *outer; /* of the enclosing call, or NULL */
+    const char *call;             /* the Python function, or NULL; for hang reports */
 };
 struct pyweft_released {
     PyThreadState *state;
@@ -77,27 +78,27 @@ void pyweft_session_leave(const struct pyweft_landing *landing);
 void pyweft_session_release_gil(struct pyweft_released *released);
 void pyweft_session_take_gil(struct pyweft_released *released);
 
-/* The same for C++, which has let go of the GIL itself: what call(context) returns, or
- * PYWEFT_JOB_LOST. Once the job is lost nothing is called any more: what was left in its middle may
- * have the library's locks. No frame from here to the library may hold what a destructor gives
- * back. */
+/* Calls call(context) for C++ code that has released the GIL itself. Returns its result, or
+ * PYWEFT_JOB_LOST. After the job was lost it calls nothing, because an abandoned call may hold
+ * locks of the library. The frames between here and the library must not rely on destructors, which
+ * the longjmp skips. */
 PYWEFT_EXPORT int pyweft_session_guard(int (*call)(void *), void *context);
 
-/* The same for a wait to which the program has set a limit, and which takes no lock of the
- * library's: it is called when the job is lost, too, and tells the library that this process goes
- * on alone. */
+/* Calls call(context) like pyweft_session_guard, for a wait with a timeout that takes no lock of
+ * the library. It is also called after the job was lost, and then tells the library that this
+ * process goes on alone. */
 PYWEFT_EXPORT int pyweft_session_guard_limited(int (*call)(void *), void *context);
 
 enum { PYWEFT_JOB_LOST = -EOWNERDEAD };
 
-/* Who died, and how, and that the job is over. */
+/* Returns a text that says which PE died, and how. */
 const char *pyweft_session_loss(void);
 
-/* RuntimeError unless the job runs. */
+/* Returns false with RuntimeError unless a job is running. */
 bool pyweft_session_check(const char *call);
 
-/* Registers the library's end handler, which makes a lost job an exception, and its handler for the
- * place of a call in lines about hangs. */
+/* Registers the library's end handler, which turns the loss of the job into an exception, and its
+ * handler for the place of a call, for hang reports. */
 void pyweft_session_set_handlers(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type Share. What it shows stays as long as a Share, a Buffer or an array of it does, whoever
- * frees a block meanwhile, and behind finalize(). */
+/* The type Share. Its memory stays as long as a Share, a Buffer or an array uses it, even if the
+ * owner frees the block meanwhile, and after finalize(). */
 #include "argument.h"
 #include "block.h"
 #include "buffer.h"
@@ -10,7 +10,7 @@
 
 struct share_object {
     PyObject_HEAD PyObject *weak;
-    struct pyweft_memory *memory; /* of the group: members' parts are found by the handle */
+    struct pyweft_memory *memory; /* of the group; the handle leads to the members' blocks */
     shmemx_share_t handle;
     int size;
 };
@@ -64,7 +64,7 @@ static void dealloc(PyObject *self) {
 
 /* --- Methods --------------------------------------------------------------------------------- */
 
-/* Where a member's block is; NULL with an exception. */
+/* Returns the address of a member's block, or NULL with an exception. */
 static char *find(struct share_object *share, const char *call, PyObject *object) {
     int member = -1;
     if (!pyweft_memory_check(share->memory, call, "this Share") ||
@@ -139,29 +139,30 @@ static PyObject *repr(PyObject *self) {
 static PyMethodDef methods[] = {
     PYWEFT_METHOD(
         ptr, "ptr($self, /, member)\n--\n\n"
-             "Where this PE, or for blocks on GPUs its GPU, finds the block of a member, by its\n"
-             "place in the list."),
-    PYWEFT_METHOD(
-        view, "view($self, /, member, shape=None, dtype='uint8', offset=0)\n--\n\n"
-              "A Buffer over the block of a member, from byte `offset` on; it keeps the memory."),
+             "Returns the address of a member's block for this PE, or for its GPU if the blocks\n"
+             "are on GPUs. `member` is an index into the list."),
+    PYWEFT_METHOD(view,
+                  "view($self, /, member, shape=None, dtype='uint8', offset=0)\n--\n\n"
+                  "Returns a Buffer over a member's block, from byte `offset` on, which keeps the\n"
+                  "memory alive."),
     {"release", release, METH_NOARGS,
      "release($self, /)\n--\n\n"
-     "Gives the share up, locally; its memory goes with the last Buffer and array of it. Need\n"
-     "not be called: a Share that is gone has the same effect."},
+     "Releases the share. Local. Its memory is freed with its last Buffer and array. A\n"
+     "Share that is garbage-collected is released, too."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef attributes[] = {
     {"size", get_size, NULL, "Number of members.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of each member's block.", NULL},
-    {"handle", get_handle, NULL, "The shmemx_share_t of C, as a number.", NULL},
+    {"handle", get_handle, NULL, "The shmemx_share_t for C code, as a number.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PYWEFT_WEAK_MEMBERS(struct share_object);
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "What a group of PEs has of each other's blocks; Block.share makes it."},
+    {Py_tp_doc, "Access of a group of PEs to each other's blocks, made by Block.share."},
     {Py_tp_dealloc, dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals: words of 64 bits that say that something has come, by themselves and behind a put. */
+/* Signals: 64-bit words that announce data, sent alone or after a put. */
 #include "argument.h"
 #include "error.h"
 #include "rma.h"
@@ -46,7 +46,7 @@ static int announce_unlocked(const struct pyweft_transfer *transfer,
     return error;
 }
 
-/* in: dest, source, signal, value, pe, op, ctx. */
+/* in[]: dest, source, signal, value, pe, op, ctx. */
 static PyObject *put_signal_of(struct pyweft_transfer *transfer, PyObject *const *in, bool nbi) {
     struct announcement signal = {0};
     struct pyweft_array word = {0};
@@ -170,27 +170,29 @@ PYWEFT_FUNCTION(signal_fetch) {
     return result;
 }
 
-#define WORD_AND_STATE                                                                             \
-    "\n\nValueError: a word that is not one aligned uint64 of symmetric memory, a value that is\n" \
-    "not from 0 to 2**64 - 1, no such PE or op. RuntimeError: before init(), after finalize(),\n"  \
-    "a GPU or a peer that failed."
+#define WORD_AND_STATE                                                                          \
+    "\n\nValueError: a word that is not one aligned uint64 of symmetric memory, a value that\n" \
+    "is not from 0 to 2**64 - 1, no such PE or op. RuntimeError: before init(), after\n"        \
+    "finalize(), or a GPU or a peer failed."
 
 PyMethodDef pyweft_signal_methods[] = {
     PYWEFT_METHOD(
         put_signal,
         "put_signal(dest, source, signal, value, pe, *, op='set', ctx=None, stream=None)\n--\n\n"
-        "put(), and signal() behind it: who sees the signal sees the data.\n"
-        "Errors of both.\n\n" PYWEFT_ON_STREAM),
+        "put(), followed by signal(): a PE that sees the signal sees the data. Errors as for\n"
+        "both.\n\n" PYWEFT_ON_STREAM),
     PYWEFT_METHOD(put_signal_nbi,
                   "put_signal_nbi(dest, source, signal, value, pe, *, op='set', ctx=None)\n--\n\n"
                   "put_signal(), non-blocking. " PYWEFT_UNTIL_QUIET "put_signal()."),
-    PYWEFT_METHOD(signal,
-                  "signal(signal, value, pe, *, op='set', ctx=None, stream=None)\n--\n\n"
-                  "Sets PE pe's copy of the symmetric word `signal`, one element of uint64, to\n"
-                  "value, or adds value to it (op 'add').\n\n" PYWEFT_ON_STREAM WORD_AND_STATE),
-    PYWEFT_METHOD(signal_fetch,
-                  "signal_fetch(signal)\n--\n\n"
-                  "This PE's word `signal`, as it is now. What was put before it was signalled is\n"
-                  "there." WORD_AND_STATE),
+    PYWEFT_METHOD(
+        signal,
+        "signal(signal, value, pe, *, op='set', ctx=None, stream=None)\n--\n\n"
+        "Sets PE pe's copy of the symmetric word `signal`, one element of uint64, to value,\n"
+        "or adds value to it (op 'add').\n\n" PYWEFT_ON_STREAM WORD_AND_STATE),
+    PYWEFT_METHOD(
+        signal_fetch,
+        "signal_fetch(signal)\n--\n\n"
+        "Returns the current value of this PE's word `signal`. Everything that was put before\n"
+        "the signal is visible." WORD_AND_STATE),
     {NULL, NULL, 0, NULL},
 };

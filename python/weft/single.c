@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p and g: one element of a symmetric array, of any type, by its number. */
+/* p and g: one element of a symmetric array of any type, by its index. */
 #include "argument.h"
 #include "array.h"
 #include "context.h"
@@ -83,17 +83,17 @@ PYWEFT_FUNCTION(g) {
     return result;
 }
 
-#define ERRORS                                                                                    \
-    "\n\nFor elements of any type, in memory of the host and of GPUs. With ctx, it is that\n"     \
-    "context's, and pe a rank of its team. ValueError: no such PE or element, an array that is\n" \
-    "not symmetric. TypeError: no array, no number, or none that fits the type; OverflowError:\n" \
-    "one out of its range. RuntimeError: before init(), after finalize(), a GPU or a peer that\n" \
-    "failed."
+#define ERRORS                                                                               \
+    "\n\nFor elements of any type, in memory of the host and of GPUs. With ctx, the call\n"  \
+    "belongs to that context, and pe is a rank of its team. ValueError: no such PE or\n"     \
+    "element, an array that is not symmetric. TypeError: no array, no number, or one that\n" \
+    "does not fit the type; OverflowError: a number out of the type's range.\n"              \
+    "RuntimeError: before init(), after finalize(), or a GPU or a peer failed."
 
 PyMethodDef pyweft_single_methods[] = {
     PYWEFT_METHOD(p, "p(dest, value, pe, *, index=0, ctx=None)\n--\n\n"
-                     "dest[index] on PE pe becomes value." ERRORS),
+                     "Sets dest[index] on PE pe to value." ERRORS),
     PYWEFT_METHOD(g, "g(source, pe, *, index=0, ctx=None)\n--\n\n"
-                     "source[index] of PE pe, as a number of Python's." ERRORS),
+                     "Returns source[index] of PE pe, as a Python number." ERRORS),
     {NULL, NULL, 0, NULL},
 };

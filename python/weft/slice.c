@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts and gets of parts of arrays, and signals of 32 bits. Numbers are Python's, or arrays of one
- * element: those in memory of a GPU are read by the GPU, when the stream gets there. */
+/* Puts and gets of slices, and 32-bit signals. Numbers may be Python's, or arrays of one element:
+ * the GPU reads those in its memory, when the stream gets there. */
 #include <string.h>
 #include "argument.h"
 #include "array.h"
@@ -12,7 +12,7 @@
 
 /* --- Numbers --------------------------------------------------------------------------------- */
 
-/* A number, and what it is read from for as long as the call goes on. */
+/* A number, and the array that holds it during the call. */
 struct slice_number {
     shmemx_number_t value;
     struct pyweft_array array;
@@ -28,20 +28,20 @@ static bool read_index(struct slice_number *number, const char *call, const char
         PyErr_Clear();
     if (!index || overflow)
         PyErr_Format(PyExc_ValueError,
-                     "%s: argument %s is %R: pass a whole number of 64 bits, or an array of one",
-                     call, name, object);
+                     "%s: argument %s is %R: pass an integer of 64 bits, or an array of one", call,
+                     name, object);
     return index && !overflow;
 }
 
-/* What lies in memory of the host is read now. */
+/* Reads an element in host memory now; for GPU memory stores its address. */
 static bool read_element(struct slice_number *number, const char *call, const char *name,
                          weft_stream stream) {
     const struct pyweft_array *array = &number->array;
     bool wide = strcmp(array->dtype->name, "int64") == 0;
     if (array->nelems != 1 || !(wide || strcmp(array->dtype->name, "int32") == 0)) {
         PyErr_Format(PyExc_ValueError,
-                     "%s: argument %s has %zu elements of %s: pass a whole number, or one element "
-                     "of int32 or int64",
+                     "%s: argument %s has %zu elements of %s: pass an integer, or one element of "
+                     "int32 or int64",
                      call, name, array->nelems, array->dtype->name);
         return false;
     }
@@ -56,14 +56,15 @@ static bool read_element(struct slice_number *number, const char *call, const ch
     number->value.at = array->data;
     number->value.bytes = array->dtype->bytes;
     if (stream == WEFT_STREAM_HOST)
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument %s lies in memory of a GPU: pass a stream, in whose order it is "
-                     "read",
-                     call, name);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: argument %s is in memory of a GPU: pass a stream, in whose order it is read", call,
+            name);
     return stream != WEFT_STREAM_HOST;
 }
 
-/* 0 where there is none. Whatever else counts as a number may also be an array. */
+/* A number that is not given is 0. An object that is neither an int nor an array may still be a
+ * number. */
 static bool take_number(struct slice_number *number, const char *call, const char *name,
                         PyObject *object, weft_stream stream) {
     if (!object || PyLong_Check(object))
@@ -78,7 +79,7 @@ static bool take_number(struct slice_number *number, const char *call, const cha
 
 /* --- Slices ---------------------------------------------------------------------------------- */
 
-/* Elements of an array from some number on. */
+/* The elements of an array from index `begin` on. */
 struct slice {
     const char *name;
     struct pyweft_array array;
@@ -89,7 +90,7 @@ static shmemx_slice_t public_slice(const struct slice *slice) {
     return (shmemx_slice_t){slice->array.data, slice->array.nelems, slice->begin.value};
 }
 
-/* For the calling thread, which has no numbers to read. */
+/* For calls by this thread, which have no numbers in GPU memory. */
 static char *first_of(const struct slice *slice) {
     return slice->array.data + (size_t)slice->begin.value.value * slice->array.dtype->bytes;
 }
@@ -107,7 +108,7 @@ static void drop_slice(struct slice *slice) {
     pyweft_array_drop(&slice->begin.array);
 }
 
-/* As far as numbers are known; the library looks again, for streams. */
+/* Checks the numbers that are known now; for streams the GPU checks again. */
 static bool check_slice(const char *call, const struct slice *slice,
                         const struct slice_number *nelems) {
     int64_t begin = slice->begin.value.value, count = nelems->value.value;
@@ -115,7 +116,7 @@ static bool check_slice(const char *call, const struct slice *slice,
     if (begin >= 0 && count >= 0 && (uint64_t)begin <= room && (uint64_t)count <= room - begin)
         return true;
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s has %zu elements: there are no %lld from number %lld on", call,
+                 "%s: argument %s has %zu elements: there are no %lld from element %lld on", call,
                  slice->name, slice->array.nelems, (long long)count, (long long)begin);
     return false;
 }
@@ -130,7 +131,7 @@ struct slice_copy {
     struct slice_number nelems;
 };
 
-/* The first six arguments of a put are those of a get. */
+/* The first six arguments are the same for put and get. */
 static bool take_copy(struct slice_copy *copy, PyObject **in, bool put) {
     const char *call = copy->call;
     return pyweft_argument_pe(call, in[3], &copy->pe) &&
@@ -272,7 +273,7 @@ static void drop_signal(struct slice_word *signal) {
     pyweft_array_drop(&signal->value.array);
 }
 
-/* Behind what the thread has put before. */
+/* Ordered after this thread's earlier puts. */
 static int give(const struct slice_word *signal, int pe, weft_stream stream) {
     if (stream != WEFT_STREAM_HOST) {
         shmemx_slice_t words = public_slice(&signal->words);
@@ -405,40 +406,39 @@ PYWEFT_FUNCTION(wait32) {
     return result;
 }
 
-#define NUMBERS                                                                                    \
-    "\n\nNumbers are whole numbers, or arrays of one int32 or int64. With a stream, those in\n"    \
-    "memory of a GPU are read by it when the stream gets there, in each replay of a graph anew:\n" \
-    "a kernel that finds one which cannot be says so and traps. All others are read now."
+#define NUMBERS                                                                                 \
+    "\n\nNumbers are integers, or arrays of one int32 or int64. With a stream, the GPU reads\n" \
+    "those in its memory when the stream gets there, again in each replay of a graph; a\n"      \
+    "kernel that finds an invalid number reports it and traps. All others are read now."
 
 PyMethodDef pyweft_slice_methods[] = {
     PYWEFT_METHOD(
         put_slice,
-        "put_slice(dest, source, nelems, pe, dest_begin=0, source_begin=0, *, "
-        "stream=None)\n--\n\n"
+        "put_slice(dest, source, nelems, pe, dest_begin=0, source_begin=0, *, stream=None)\n--\n\n"
         "dest[dest_begin:][:nelems] on `pe` <- source[source_begin:][:nelems] here, in\n"
-        "elements of the arrays' one type. dest is symmetric. Complete at `pe` behind a\n"
-        "signal or a barrier.\n\n"
-        "ValueError: arrays of two types, not contiguous, dest not symmetric, elements that\n"
-        "are not there." NUMBERS),
+        "elements of the arrays' one type. dest is symmetric. Complete at `pe` after a signal\n"
+        "or a barrier.\n\n"
+        "ValueError: arrays of two types, not contiguous, dest not symmetric, elements out of\n"
+        "range." NUMBERS),
     PYWEFT_METHOD(
         get_slice,
-        "get_slice(dest, source, nelems, pe, dest_begin=0, source_begin=0, *, "
-        "stream=None)\n--\n\n"
+        "get_slice(dest, source, nelems, pe, dest_begin=0, source_begin=0, *, stream=None)\n--\n\n"
         "dest[dest_begin:][:nelems] here <- source[source_begin:][:nelems] on `pe`, in\n"
-        "elements of the arrays' one type. source is symmetric. Errors as put_slice." NUMBERS),
-    PYWEFT_METHOD(put_slice_signal,
-                  "put_slice_signal(dest, source, nelems, pe, dest_begin, source_begin, signals, "
-                  "value, *, op='set', index=0, stream=None)\n--\n\n"
-                  "put_slice, and then signal32: who sees the signal sees the data." NUMBERS),
+        "elements of the arrays' one type. source is symmetric. Errors as for put_slice." NUMBERS),
+    PYWEFT_METHOD(
+        put_slice_signal,
+        "put_slice_signal(dest, source, nelems, pe, dest_begin, source_begin, signals, value, *, "
+        "op='set', index=0, stream=None)\n--\n\n"
+        "put_slice, followed by signal32: a PE that sees the signal sees the data." NUMBERS),
     PYWEFT_METHOD(
         signal32,
         "signal32(signals, value, pe, *, op='set', index=0, stream=None)\n--\n\n"
-        "signals[index] on `pe` becomes value, or 'add' has it added, atomically. signals is\n"
-        "a symmetric array of int32; value may be negative." NUMBERS),
+        "Sets signals[index] on `pe` to value, or adds value to it (op 'add'), atomically.\n"
+        "signals is a symmetric array of int32; value may be negative." NUMBERS),
     PYWEFT_METHOD(
         wait32,
         "wait32(signals, value, cmp='==', *, index=0, stream=None)\n--\n\n"
-        "Waits until signals[index] of this PE compares: '==', '!=', '>', '>=', '<' or '<='.\n"
-        "What was put before the signal is visible then." NUMBERS),
+        "Blocks until signals[index] of this PE compares with value: '==', '!=', '>', '>=',\n"
+        "'<' or '<='. Everything that was put before the signal is visible then." NUMBERS),
     {NULL, NULL, 0, NULL},
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts and gets of elements, or of blocks of them, that lie some way apart. */
+/* Puts and gets of elements, or of blocks of elements, at regular distances. */
 #include <shmem_types.h>
 #include "argument.h"
 #include "error.h"
 #include "rma.h"
 #include "session.h"
 
-/* `nblocks` blocks of `bsize` elements, of which one begins `stride` elements behind the other. */
+/* `nblocks` blocks of `bsize` elements, whose beginnings are dst elements apart in dest and sst in
+ * source. */
 struct strided_transfer {
     struct pyweft_transfer transfer;
     size_t bsize, nblocks, dst, sst;
@@ -64,12 +65,12 @@ static bool take_positive(const char *call, const char *name, PyObject *object, 
     return false;
 }
 
-/* How many whole blocks an array has. */
+/* Returns how many whole blocks fit an array. */
 static size_t blocks_in(const struct pyweft_array *array, size_t bsize, size_t stride) {
     return array->nelems < bsize ? 0 : (array->nelems - bsize) / stride + 1;
 }
 
-/* As many blocks as both have, where nobody says how many. */
+/* Without a number, takes as many blocks as fit both arrays. */
 static bool take_count(struct strided_transfer *strided, const char *name, PyObject *object) {
     const struct pyweft_transfer *transfer = &strided->transfer;
     size_t in_dest = blocks_in(&transfer->dest, strided->bsize, strided->dst);
@@ -83,8 +84,7 @@ static bool take_count(struct strided_transfer *strided, const char *name, PyObj
     if (strided->nblocks <= most)
         return true;
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s is %zu: dest has %zu elements and source %zu, which is room for "
-                 "%zu",
+                 "%s: argument %s is %zu: dest has %zu elements and source %zu, enough for %zu",
                  transfer->call, name, strided->nblocks, transfer->dest.nelems,
                  transfer->source.nelems, most);
     return false;
@@ -104,7 +104,7 @@ static bool take_arrays(struct pyweft_transfer *transfer, PyObject *const *in, P
                                         transfer->target.world_pe);
 }
 
-/* in: dest, source, pe, bsize (NULL: 1), dst, sst, the number of blocks, ctx. */
+/* in[]: dest, source, pe, bsize (NULL: 1), dst, sst, the number of blocks, ctx. */
 static PyObject *move(struct strided_transfer *strided, PyObject *const *in, const char *count,
                       bool put) {
     struct pyweft_transfer *transfer = &strided->transfer;
@@ -163,25 +163,28 @@ BLOCKS(ibget, false)
 
 #define ERRORS                                                                                  \
     "\n\nStrides are counted in elements, and at least 1. Both arrays are contiguous, of one\n" \
-    "type. With ctx, it is that context's, and pe a rank of its team. ValueError, TypeError,\n" \
-    "BufferError, RuntimeError: as for put()."
+    "type. With ctx, the call belongs to that context, and pe is a rank of its team.\n"         \
+    "Errors as for put()."
 
 PyMethodDef pyweft_strided_methods[] = {
-    PYWEFT_METHOD(iput,
-                  "iput(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
-                  "dest[i * dst] on PE pe <- source[i * sst] here, for `nelems` elements; None:\n"
-                  "as many as both have. dest is symmetric." ERRORS),
-    PYWEFT_METHOD(iget,
-                  "iget(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
-                  "dest[i * dst] here <- source[i * sst] on PE pe, for `nelems` elements; None:\n"
-                  "as many as both have. source is symmetric." ERRORS),
+    PYWEFT_METHOD(
+        iput,
+        "iput(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
+        "dest[i * dst] on PE pe <- source[i * sst] here, for `nelems` elements (None: as many\n"
+        "as fit both arrays). dest is symmetric." ERRORS),
+    PYWEFT_METHOD(
+        iget,
+        "iget(dest, source, pe, dst=1, sst=1, nelems=None, *, ctx=None)\n--\n\n"
+        "dest[i * dst] here <- source[i * sst] on PE pe, for `nelems` elements (None: as many\n"
+        "as fit both arrays). source is symmetric." ERRORS),
     PYWEFT_METHOD(
         ibput, "ibput(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
                "dest[i * dst:][:bsize] on PE pe <- source[i * sst:][:bsize] here, for `nblocks`\n"
-               "blocks; None: as many whole ones as both have. dest is symmetric." ERRORS),
+               "blocks (None: as many whole blocks as fit both arrays). dest is symmetric." ERRORS),
     PYWEFT_METHOD(
-        ibget, "ibget(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
-               "dest[i * dst:][:bsize] here <- source[i * sst:][:bsize] on PE pe, for `nblocks`\n"
-               "blocks; None: as many whole ones as both have. source is symmetric." ERRORS),
+        ibget,
+        "ibget(dest, source, pe, bsize, dst, sst, nblocks=None, *, ctx=None)\n--\n\n"
+        "dest[i * dst:][:bsize] here <- source[i * sst:][:bsize] on PE pe, for `nblocks`\n"
+        "blocks (None: as many whole blocks as fit both arrays). source is symmetric." ERRORS),
     {NULL, NULL, 0, NULL},
 };

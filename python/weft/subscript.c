@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A Buffer as an array: its elements by keys, in lists, and as text. A slice is a view, an element
- * is a number of Python's. */
+/* Indexing and assigning elements of a Buffer, and its values as lists and text. A slice is a view,
+ * an element a Python number. */
 #include <string.h>
 #include "argument.h"
 #include "buffer.h"
@@ -13,8 +13,8 @@ static bool check(const struct pyweft_buffer *buffer) {
     return pyweft_memory_check(buffer->memory, "Buffer", "this Buffer");
 }
 
-/* Python code may run while a key or a value is read, and free this Buffer: its memory stays until
- * the call is over. */
+/* Reading a key or a value may run Python code, which may free this Buffer. begin() keeps its
+ * memory until end(). */
 static bool begin(const struct pyweft_buffer *buffer) {
     if (!check(buffer))
         return false;
@@ -69,11 +69,11 @@ PyObject *pyweft_buffer_item(PyObject *self, Py_ssize_t at) {
 PyObject *pyweft_buffer_iterate(PyObject *self) {
     if (((struct pyweft_buffer *)self)->part.ndim > 0)
         return PySeqIter_New(self);
-    PyErr_SetString(PyExc_TypeError, "a Buffer without dimensions has no entries: take b[()]");
+    PyErr_SetString(PyExc_TypeError, "a Buffer without dimensions has no entries: use b[()]");
     return NULL;
 }
 
-/* Of memory that this process reads by itself. */
+/* For memory that this process reads directly. */
 static PyObject *list(const struct pyweft_dtype_row *dtype, const struct pyweft_part *part, int dim,
                       const char *at) {
     if (dim == part->ndim)
@@ -114,7 +114,7 @@ static bool begin_written(const struct pyweft_buffer *buffer) {
     return !PyErr_Occurred() && begin(buffer);
 }
 
-/* Whether one put brings a GPU's array, which is contiguous, where it has to go. */
+/* Returns whether a single put copies an array in GPU memory, which is contiguous, to its place. */
 static bool is_one_put(const struct pyweft_buffer *buffer, const struct pyweft_part *part,
                        const struct pyweft_part *from) {
     bool alike = part->ndim == from->ndim &&
@@ -123,7 +123,7 @@ static bool is_one_put(const struct pyweft_buffer *buffer, const struct pyweft_p
            !pyweft_part_overlap(part, from);
 }
 
-/* A number into an element of the host. */
+/* Stores a number in an element in host memory. */
 static bool write_element(const struct pyweft_buffer *buffer, char *to, PyObject *number) {
     _Alignas(16) char element[PYWEFT_ELEMENT_BYTES_MAX];
     if (!pyweft_element_make("Buffer", buffer->dtype, number, element))
@@ -199,7 +199,7 @@ static bool is_cut(const struct pyweft_part *part, int dim) {
     return part->nelems > WHOLE_MAX && part->shape[dim] > 2 * EDGE;
 }
 
-/* `text` and what follows it: takes over both. */
+/* Appends `more` to *text, and drops the references to both. */
 static void append(PyObject **text, PyObject *more) {
     PyObject *joined = *text && more ? PyUnicode_Concat(*text, more) : NULL;
     Py_XDECREF(*text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The type Team. Teams end by destroy() or with the job, not with the Python object: that happens
- * at another time on every PE, and to end a team is collective. */
+/* The type Team. A team is destroyed by destroy() or with the job, not with the Python object:
+ * destroying is collective, and objects are collected at different times on each PE. */
 #include "team.h"
 #include <errno.h>
 #include "argument.h"
@@ -12,17 +12,17 @@
 struct team_object {
     PyObject_HEAD PyObject *weak;
     shmem_team_t handle;
-    unsigned session; /* 0: any, the world */
+    unsigned session; /* 0: the world, valid in any session */
 };
 
 static PyTypeObject *team_type;
-static PyObject *world; /* weft.world, which the module holds, too */
+static PyObject *world; /* weft.world, also referenced by the module */
 
 static bool check(struct team_object *team, const char *call) {
     if (!pyweft_session_check(call))
         return false;
     if (team->session && team->session != pyweft_session.number)
-        PyErr_Format(PyExc_RuntimeError, "%s: this team is of before finalize()", call);
+        PyErr_Format(PyExc_RuntimeError, "%s: this team was made before finalize()", call);
     else if (shmem_team_n_pes(team->handle) < 0)
         PyErr_Format(PyExc_ValueError, "%s: this team was destroyed", call);
     return !PyErr_Occurred();
@@ -108,12 +108,12 @@ static bool check_split(int start, int stride, int size, int parent) {
         (stride != 0 || size == 1))
         return true;
     PyErr_Format(PyExc_ValueError,
-                 "Team.split: start %d, stride %d and size %d lead out of the team's ranks 0 to %d",
+                 "Team.split: start %d, stride %d and size %d exceed the team's ranks 0 to %d",
                  start, stride, size, parent - 1);
     return false;
 }
 
-/* A wrong argument goes to the library all the same, which tells the other members. */
+/* A member with a wrong argument calls the library nevertheless, which informs the others. */
 PYWEFT_FUNCTION(split) {
     static const struct pyweft_signature signature = {
         "Team.split", 3, 3, {"start", "stride", "size"}};
@@ -142,8 +142,8 @@ PYWEFT_FUNCTION(split) {
     return made == SHMEM_TEAM_INVALID ? Py_NewRef(Py_None) : make(made, pyweft_session.number);
 }
 
-/* C makes one team after the other, so that members with different arguments would wait for each
- * other: they compare before. */
+/* The members compare xrange first: C makes one team after the other, so members with different
+ * arguments would wait for each other forever. */
 static int agree_on_xrange(shmem_team_t team, bool right, int xrange) {
     double both[] = {xrange, -(double)xrange};
     int error;
@@ -185,7 +185,7 @@ PYWEFT_FUNCTION(split_2d) {
                          make(column, pyweft_session.number));
 }
 
-/* None for who is not in the other team. */
+/* Returns None if the PE is not in the other team. */
 PYWEFT_FUNCTION(translate_pe) {
     static const struct pyweft_signature signature = {"Team.translate_pe", 1, 2, {"pe", "team"}};
     struct team_object *team = (struct team_object *)self;
@@ -236,7 +236,8 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
         return NULL;
     if (!team->session)
         return PyErr_Format(PyExc_ValueError, "Team.destroy: the world ends with finalize()");
-    pyweft_pending_finish(); /* the team's contexts end with it, and nobody could wait for them */
+    pyweft_pending_finish(); /* the team's contexts are destroyed with it, and could not be
+                                completed afterwards */
     if (!pyweft_session_check("Team.destroy"))
         return NULL;
     int error;
@@ -244,7 +245,7 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
     return pyweft_error_result("Team.destroy", error);
 }
 
-/* Not behind an exception: the other members may be elsewhere. */
+/* Not after an exception: the other members may not come. */
 PYWEFT_FUNCTION(leave) {
     (void)names;
     if (nargs > 0 && args[0] != Py_None)
@@ -253,30 +254,35 @@ PYWEFT_FUNCTION(leave) {
 }
 
 static PyMethodDef methods[] = {
-    PYWEFT_METHOD(split,
-                  "split($self, /, start, stride, size)\n--\n\n"
-                  "A team of the ranks start, start + stride, ... of this one, `size` of them.\n"
-                  "Collective over this team; None on its members that are not in the new one."),
+    PYWEFT_METHOD(
+        split,
+        "split($self, /, start, stride, size)\n--\n\n"
+        "Makes a team of `size` ranks of this one: start, start + stride, ... Collective over\n"
+        "this team; returns None on members that are not in the new one."),
     PYWEFT_METHOD(
         split_2d,
         "split_2d($self, /, xrange)\n--\n\n"
-        "The team as a grid with rows of xrange members: the team of this PE's row and that\n"
-        "of its column, as a tuple. The last row may be short. Collective over this team."),
+        "Arranges the team as a grid with rows of xrange members, and returns the team of\n"
+        "this PE's row and that of its column as a tuple. The last row may be short.\n"
+        "Collective over this team."),
     PYWEFT_METHOD(
         translate_pe,
         "translate_pe($self, /, pe, team=None)\n--\n\n"
-        "The rank that this team's rank pe has in another team (None: all PEs), or None if\n"
-        "it is not in there."),
+        "Returns the rank in another team (None: all PEs) of this team's rank pe, or None if\n"
+        "it is not a member there."),
     {"sync", sync_team, METH_NOARGS,
-     "sync($self, /)\n--\n\nNo member goes on before all have come. Collective."},
+     "sync($self, /)\n--\n\n"
+     "Blocks until all members have called it. Collective."},
     {"barrier", barrier, METH_NOARGS,
-     "barrier($self, /)\n--\n\nsync(), and what this PE has put is there. Collective."},
+     "barrier($self, /)\n--\n\n"
+     "sync(), and everything that this PE has put has arrived. Collective."},
     {"destroy", destroy, METH_NOARGS,
-     "destroy($self, /)\n--\n\nEnds the team. Collective over it; all teams end with the job."},
+     "destroy($self, /)\n--\n\n"
+     "Destroys the team. Collective over it; the end of the job destroys all teams."},
     PYWEFT_TYPE_ENTER,
-    PYWEFT_METHOD_AS(
-        "__exit__", leave,
-        "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy(), unless behind an exception."),
+    PYWEFT_METHOD_AS("__exit__", leave,
+                     "__exit__($self, /, kind, value, traceback)\n--\n\n"
+                     "destroy(), except after an exception."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -284,14 +290,14 @@ static PyGetSetDef attributes[] = {
     {"rank", get_rank, NULL, "This PE's number in the team.", NULL},
     {"size", get_size, NULL, "Number of members.", NULL},
     {"pes", get_pes, NULL, "The members' PE numbers, in order of rank.", NULL},
-    {"handle", get_handle, NULL, "The shmem_team_t of C, as a number.", NULL},
+    {"handle", get_handle, NULL, "The shmem_team_t for C code, as a number.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PYWEFT_WEAK_MEMBERS(struct team_object);
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Some PEs in an order. weft.world has all; split() and weft.team() make others."},
+    {Py_tp_doc, "PEs in a given order. weft.world has all; split() and weft.team() make others."},
     {Py_tp_dealloc, pyweft_type_dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
@@ -327,11 +333,11 @@ PYWEFT_FUNCTION(team) {
 
 PyMethodDef pyweft_team_methods[] = {
     PYWEFT_METHOD(
-        team, "team(pes, tag=0)\n--\n\n"
-              "A team of these PEs, in this order, made by them alone. Collective over them; all\n"
-              "give the same list and tag. Tags tell calls apart that are under way at once with\n"
-              "the same list. ValueError, on the caller alone, for a list that names a PE twice,\n"
-              "or not this one."),
+        team,
+        "team(pes, tag=0)\n--\n\n"
+        "Makes a team of these PEs, in this order. Collective over them alone; all pass the\n"
+        "same list and tag. Tags distinguish simultaneous calls with the same list.\n"
+        "ValueError, on the caller only, for a list that names a PE twice or lacks this one."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the types of the extension have in common: their place in the module, weak references, and
- * `with` blocks, whose object is the one itself. */
+/* The common part of the extension's types: registration in the module, weak references, and `with`
+ * blocks. */
 #ifndef PYWEFT_TYPE_H
 #define PYWEFT_TYPE_H
 
 #include "module.h"
 
-/* Py_tp_members of a struct that has its weak references at `weak`. */
+/* The Py_tp_members slot of a struct with the field `weak`. */
 #define PYWEFT_WEAK_MEMBERS(STRUCT)                                                 \
     static PyMemberDef members[] = {                                                \
         {"__weaklistoffset__", T_PYSSIZET, offsetof(STRUCT, weak), READONLY, NULL}, \
         {NULL, 0, 0, 0, NULL},                                                      \
     }
 
-/* The method __enter__. */
+/* The method __enter__, which returns the object itself. */
 #define PYWEFT_TYPE_ENTER \
     { "__enter__", pyweft_type_enter, METH_NOARGS, NULL }
 PyObject *pyweft_type_enter(PyObject *self, PyObject *unused);
 
-/* Py_tp_dealloc of an object that holds nothing but its weak references. */
+/* The Py_tp_dealloc slot of an object that holds nothing but its weak references. */
 void pyweft_type_dealloc(PyObject *self);
 
-/* Makes the type that the spec names "weft.Name", and puts it into the module; NULL with an
+/* Makes the type that the spec names "weft.Name", and adds it to the module. Returns NULL with an
  * exception. */
 PyTypeObject *pyweft_type_define(PyObject *module, PyType_Spec *spec);
 

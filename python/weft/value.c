@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers, arrays and sequences alike. All is converted before anything is written: a value that
- * turns out to be wrong in its middle has changed nothing. */
+/* Takes numbers, arrays and sequences. Everything is converted before anything is written, so a
+ * wrong value changes nothing. */
 #include "value.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,13 @@ static bool allocate(struct pyweft_value *value, size_t itemsize,
     return true;
 }
 
-/* Whether it can be stretched. */
+/* Checks that the part can be broadcast. */
 static bool check_shape(struct pyweft_part part, const struct pyweft_part *to) {
     return pyweft_part_stretch(&part, to);
 }
 
-/* Of a shape with no more elements than `to`, faults in its elements are told first. */
+/* If the shape has no more elements than `to`, errors in the elements are reported before errors in
+ * the shape. */
 static bool check_size(const struct pyweft_part *part, const struct pyweft_part *to) {
     return !to || part->nelems <= to->nelems || check_shape(*part, to);
 }
@@ -54,7 +55,7 @@ static struct pyweft_shape shape_of(const struct pyweft_part *part) {
     return shape;
 }
 
-/* The elements from dimension `dim` on, one behind the other from *to on. */
+/* Converts the elements from dimension `dim` on, and appends them at *to. */
 static bool convert(const struct pyweft_dtype_row *dtype, char **to,
                     const struct pyweft_dtype_row *from_dtype, const struct pyweft_part *from,
                     int dim, const char *at) {
@@ -91,7 +92,7 @@ bool pyweft_value_fetch(struct pyweft_value *value, const struct pyweft_buffer *
     return fetch(value, buffer);
 }
 
-/* Of a Buffer in memory of a GPU: elements are fetched first. */
+/* Takes a Buffer in GPU memory, whose elements are copied to the host first. */
 static bool take_buffer(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
                         const struct pyweft_buffer *buffer) {
     if (!pyweft_element_check_kinds(dtype, buffer->dtype) || !fetch(value, buffer))
@@ -105,16 +106,17 @@ static bool take_buffer(struct pyweft_value *value, const struct pyweft_dtype_ro
     return right;
 }
 
-/* Of another library's array on a GPU nobody here can read single elements. */
+/* Single elements of another library's array on a GPU cannot be read here. */
 bool pyweft_value_bring(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
                         PyObject *object) {
     const struct pyweft_buffer *buffer = pyweft_buffer_of(object);
     value->gpu = false;
     if (buffer)
         return take_buffer(value, dtype, buffer);
-    PyErr_SetString(PyExc_ValueError,
-                    "Buffer: an array on a GPU that is no Buffer is put into contiguous elements "
-                    "of symmetric memory, of its shape, which it does not overlap");
+    PyErr_SetString(
+        PyExc_ValueError,
+        "Buffer: an array on a GPU that is no Buffer can only be assigned to contiguous elements "
+        "of symmetric memory, of the same shape, that it does not overlap");
     return false;
 }
 
@@ -129,14 +131,13 @@ static bool take_gpu(struct pyweft_value *value, const struct pyweft_dtype_row *
     if (buffer)
         return take_buffer(value, dtype, buffer);
     PyErr_Format(PyExc_ValueError,
-                 "Buffer: an array of %s on GPU %d cannot be put into elements of %s: pass it "
+                 "Buffer: an array of %s on GPU %d cannot be assigned to elements of %s: pass it "
                  "contiguous and of this type",
                  array->dtype->name, array->device, dtype->name);
     return false;
 }
 
-/* Where nothing has to be converted, and the elements are one run, the array itself is what is
- * copied from. */
+/* If no conversion is needed and the elements are contiguous, the array itself is the source. */
 static bool take_array(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
                        const struct pyweft_part *to, PyObject *object) {
     if (!pyweft_array_take_strided(&value->array, "Buffer", "value", object))
@@ -180,7 +181,7 @@ static bool add_dims_of_array(struct pyweft_shape *shape, PyObject *object) {
     return right;
 }
 
-/* As deep as the first entries are nested. */
+/* Finds the shape of a sequence; its first entries decide the depth. */
 static bool find_shape(struct pyweft_shape *shape, PyObject *object) {
     if (pyweft_array_is(object))
         return add_dims_of_array(shape, object);
@@ -198,7 +199,7 @@ static bool find_shape(struct pyweft_shape *shape, PyObject *object) {
 }
 
 static bool refuse_ragged(void) {
-    PyErr_SetString(PyExc_ValueError, "Buffer: the entries of a sequence are not of one length");
+    PyErr_SetString(PyExc_ValueError, "Buffer: the entries of a sequence have different lengths");
     return false;
 }
 
@@ -212,14 +213,14 @@ static bool fill_from_array(struct filling *filling, PyObject *object, int dim) 
     struct pyweft_value value = {.owned = NULL};
     bool right = pyweft_value_take(&value, filling->dtype, NULL, object);
     if (right && value.gpu) {
-        PyErr_SetString(PyExc_ValueError, "Buffer: a sequence has an array of a GPU in it");
+        PyErr_SetString(PyExc_ValueError, "Buffer: a sequence contains an array of a GPU");
         right = false;
     }
     if (right && (value.part.ndim != filling->shape->ndim - dim ||
                   memcmp(value.part.shape, filling->shape->dims + dim,
                          (size_t)value.part.ndim * sizeof *value.part.shape) != 0))
         right = refuse_ragged();
-    if (right) { /* contiguous: so pyweft_value_take makes them */
+    if (right) { /* contiguous, because pyweft_value_take makes it so */
         memcpy(filling->to, value.part.data, value.part.nelems * filling->dtype->bytes);
         filling->to += value.part.nelems * filling->dtype->bytes;
     }
@@ -260,7 +261,7 @@ static bool take_sequence(struct pyweft_value *value, const struct pyweft_dtype_
     return fill(&filling, object, 0);
 }
 
-/* --- All ------------------------------------------------------------------------------------- */
+/* --- All kinds of values ---------------------------------------------------------------------- */
 
 static bool is_plain_number(PyObject *object) {
     return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object);
@@ -280,7 +281,8 @@ bool pyweft_value_take(struct pyweft_value *value, const struct pyweft_dtype_row
     return pyweft_element_make("Buffer", dtype, object, value->element);
 }
 
-/* One run onto one run is copied right however they overlap. */
+/* Returns whether a write could overwrite elements before they are read. Contiguous onto contiguous
+ * is safe, because memmove copies it. */
 static bool is_endangered(const struct pyweft_part *from, const struct pyweft_part *to,
                           bool alias) {
     if (to->nelems == 0 || (from->nelems == to->nelems && pyweft_part_contiguous(to)))

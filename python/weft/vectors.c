@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays of collectives. */
+/* The array arguments of collectives. */
 #include "vectors.h"
 #include <errno.h>
 #include "session.h"
@@ -36,7 +36,8 @@ PyObject *pyweft_vectors_close(struct pyweft_vectors *vectors, int error) {
     return pyweft_operator_close(&vectors->on, error);
 }
 
-/* On a stream there is nobody to tell: what is wrong is this member's alone. */
+/* On a stream the other members cannot be informed, so a wrong argument is this member's error
+ * only. */
 static int run(struct pyweft_vectors *vectors, bool right, pyweft_vectors_call *call) {
     if (!right && vectors->on.stream != WEFT_STREAM_HOST)
         return -EINVAL;

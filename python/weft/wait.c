@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for words of this PE that others change, and testing them: one, or all, any or some of a
- * set. Waits look again and again, without the GIL, and so can be interrupted. */
+/* Waits for this PE's words, which others change, and tests of them: one word, or all, any or some
+ * of several. Waits poll without the GIL, so they can be interrupted. */
 #include "argument.h"
 #include "await.h"
 #include "error.h"
@@ -57,14 +57,15 @@ PYWEFT_FUNCTION(wait) {
 
 /* --- Words of any type ----------------------------------------------------------------------- */
 
-/* Words, what they are compared with - one value, or one for each - and which do not count. */
+/* The words of a call, the values to compare with (one, or one for each word), and a status that
+ * excludes words. */
 struct word_set {
     const char *call;
     struct pyweft_array words;
     size_t first, nelems; /* of the array's elements */
     uint64_t *values, value;
     int *status, cmp;
-    size_t met, found; /* of a wait: how many from the first on have been met; what was found */
+    size_t met, found; /* of a wait: how many words have been met so far, and the result */
     size_t *indices;
 };
 
@@ -95,7 +96,7 @@ static bool is_empty(const struct word_set *set) {
     return true;
 }
 
-/* One after the other: what has been met once counts as met, as the specification has it. */
+/* In order: a word that was met once counts as met, as the specification says. */
 static bool all_met(void *of) {
     struct word_set *set = of;
     while (set->met < set->nelems && (!counts(set, set->met) || test_word(set, set->met)))
@@ -103,7 +104,7 @@ static bool all_met(void *of) {
     return set->met == set->nelems;
 }
 
-/* Begins behind the word of the last time, so that every word gets its turn. */
+/* Begins one word further each time, so that every word gets its turn. */
 static bool any_met(void *of) {
     static atomic_size_t turn;
     struct word_set *set = of;
@@ -127,7 +128,7 @@ static bool some_met(void *of) {
 
 /* --- Arguments of sets ----------------------------------------------------------------------- */
 
-/* As many items as there are words, in a new list. */
+/* Returns a new list with as many items as there are words, or NULL with an exception. */
 static PyObject *list_of(const struct word_set *set, const char *name, PyObject *object) {
     PyObject *list = PySequence_List(object);
     if (!list) {
@@ -184,7 +185,7 @@ static bool take_words(struct word_set *set, const char *name, PyObject *words) 
     return true;
 }
 
-/* in: ivars, value, cmp, status. */
+/* in[]: ivars, value, cmp, status. */
 static bool take_set(struct word_set *set, PyObject *const *in) {
     set->indices = NULL;
     if (!take_words(set, "ivars", in[0]) || !take_values(set, in[1]) ||
@@ -194,7 +195,7 @@ static bool take_set(struct word_set *set, PyObject *const *in) {
     return set->indices || (PyErr_NoMemory(), false);
 }
 
-/* in: ivar, value, cmp, index. */
+/* in[]: ivar, value, cmp, index. */
 static bool take_one(struct word_set *set, PyObject *const *in) {
     if (!take_words(set, "ivar", in[0]) ||
         !pyweft_words_index(&set->words, set->call, "ivar", in[3], &set->first) ||
@@ -215,7 +216,7 @@ static void drop_set(struct word_set *set) {
 
 typedef bool look(void *set);
 
-/* Looks once, or until it is met. False with an exception. */
+/* Tests once, or blocks until the condition is met. Returns false with an exception. */
 static bool look_at(struct word_set *set, look *met, bool waits, bool *result) {
     int error = 0;
     *result = false;
@@ -240,7 +241,7 @@ static PyObject *indices_of(const struct word_set *set) {
     return list;
 }
 
-/* all: True, or None of a wait; any: the index, or None; some: a list of indices. */
+/* all: True, or None for a wait; any: the index, or None; some: a list of indices. */
 static PyObject *answer(const struct word_set *set, look *met, bool waits, bool is_met) {
     if (met == some_met)
         return indices_of(set);
@@ -288,51 +289,51 @@ CALL(test_any, take_set, "ivars", "status", any_met, false)
 CALL(test_some, take_set, "ivars", "status", some_met, false)
 #undef CALL
 
-#define STATE " RuntimeError: before init(), after finalize(), a GPU or a peer that failed."
-#define WORDS                                                                                 \
-    "\n\nValueError: words that are not int32, int64, uint32 or uint64, or not symmetric; a " \
-    "value\n"                                                                                 \
-    "that their type has not; an index or cmp that is not there. TypeError: no array, no "    \
-    "number.\n"
-#define SET                                                                                    \
-    "\n\nvalue is one number, or one for each word. Words whose status is true do not count. " \
-    "What\n"                                                                                   \
-    "was put before a word was changed is there when it compares." WORDS
+#define STATE " RuntimeError: before init(), after finalize(), or a GPU or a peer failed."
+#define WORDS                                                                                  \
+    "\n\nValueError: words that are not int32, int64, uint32 or uint64, or not symmetric; a\n" \
+    "value out of the type's range; no such index or cmp. TypeError: no array, no number.\n"
+#define SET                                                                                   \
+    "\n\nvalue is one number, or one for each word. Words with a true status are excluded.\n" \
+    "When a word compares, everything that was put before it was changed is visible." WORDS
 
 PyMethodDef pyweft_wait_methods[] = {
     PYWEFT_METHOD(
         wait,
         "wait(signal, value, cmp='==', *, stream=None)\n--\n\n"
-        "Waits until this PE's word `signal` compares with value: '==', '!=', '>',\n"
-        "'>=', '<' or '<='. Returns the word. What was put before it was signalled\n"
-        "is there then. With a stream, the stream waits, and the result is None.\n\n"
-        "ValueError: a word that is not one aligned uint64 of symmetric memory, a value that is\n"
-        "not from 0 to 2**64 - 1, no such cmp." STATE),
-    PYWEFT_METHOD(wait_until,
-                  "wait_until(ivar, value, cmp='==', *, index=0)\n--\n\n"
-                  "Waits until element `index` of this PE's ivar compares with value." WORDS STATE),
+        "Blocks until this PE's word `signal` compares with value: '==', '!=', '>', '>=', '<'\n"
+        "or '<='. Returns the word. Everything that was put before the signal is visible\n"
+        "then. With a stream, the stream waits, and the result is None.\n\n"
+        "ValueError: a word that is not one aligned uint64 of symmetric memory, a value that\n"
+        "is not from 0 to 2**64 - 1, no such cmp." STATE),
+    PYWEFT_METHOD(
+        wait_until,
+        "wait_until(ivar, value, cmp='==', *, index=0)\n--\n\n"
+        "Blocks until element `index` of this PE's ivar compares with value." WORDS STATE),
     PYWEFT_METHOD(wait_until_all,
                   "wait_until_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                  "Waits until all words of this PE's ivars have compared with value." SET STATE),
+                  "Blocks until each word of this PE's ivars has compared with value." SET STATE),
     PYWEFT_METHOD(
         wait_until_any,
         "wait_until_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
-        "Waits until any of the words compares with value, and returns its index. None if\n"
-        "there are none." SET STATE),
+        "Blocks until one of the words compares with value, and returns its index. Returns\n"
+        "None if there are no words." SET STATE),
     PYWEFT_METHOD(
         wait_until_some,
         "wait_until_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
-        "Waits until any of the words compares with value, and returns the indices of all\n"
+        "Blocks until one of the words compares with value, and returns the indices of all\n"
         "that do." SET STATE),
-    PYWEFT_METHOD(test,
-                  "test(ivar, value, cmp='==', *, index=0)\n--\n\n"
-                  "Whether element `index` of this PE's ivar compares with value: '==', '!=',\n"
-                  "'>', '>=', '<' or '<='." WORDS STATE),
-    PYWEFT_METHOD(test_all, "test_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                            "Whether all words of this PE's ivars compare with value." SET STATE),
-    PYWEFT_METHOD(test_any, "test_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                            "The index of a word that compares with value, or None." SET STATE),
+    PYWEFT_METHOD(
+        test, "test(ivar, value, cmp='==', *, index=0)\n--\n\n"
+              "Returns whether element `index` of this PE's ivar compares with value: '==', '!=',\n"
+              "'>', '>=', '<' or '<='." WORDS STATE),
+    PYWEFT_METHOD(test_all,
+                  "test_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                  "Returns whether all words of this PE's ivars compare with value." SET STATE),
+    PYWEFT_METHOD(test_any,
+                  "test_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                  "Returns the index of a word that compares with value, or None." SET STATE),
     PYWEFT_METHOD(test_some, "test_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
-                             "The indices of the words that compare with value." SET STATE),
+                             "Returns the indices of the words that compare with value." SET STATE),
     {NULL, NULL, 0, NULL},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames may be looked at with the GIL alone, which another thread may hold for ever, while the
- * peers wait for what this thread's call does without it. So a thread of its own asks, and the one
- * that waits gives it up after a moment; who comes last frees the query. */
+/* Reading Python frames needs the GIL, which another thread may hold forever, while peers wait for
+ * this thread's call, which runs without it. So a separate thread reads the frames, and the waiting
+ * thread gives up after 0.1 s. The last of the two threads frees the query. */
 #include "where.h"
 #include <pthread.h>
 #include <signal.h>
@@ -18,12 +18,12 @@ struct frame_query {
     pthread_cond_t answered;
     int holders; /* of the two threads */
     bool done;
-    unsigned long thread; /* Python's number of the one that waits */
-    const char *call;     /* the function of C that it has called, or NULL */
+    unsigned long thread; /* Python's id of the waiting thread */
+    const char *call;     /* the C function that it has called, or NULL */
     char where[WHERE_BYTES];
 };
 
-/* The folder of a module that has been imported, with the slash, or NULL; new. */
+/* Returns the folder of an imported module, with a slash, or NULL. A new reference. */
 static PyObject *folder_of(const char *module) {
     PyObject *name = PyUnicode_FromString(module);
     PyObject *found = name ? PyImport_GetModule(name) : NULL;
@@ -52,10 +52,10 @@ static PyObject *code_get(PyObject *frame, const char *attribute) {
     return value;
 }
 
-/* Notes the function of a frame of the package, "Handle.barrier": frames that call it come later
- * and replace it. Its decorators name their wrappers `call`, which is no name for a person. */
+/* Notes the name of a function of the package, "Handle.barrier". Callers come later and replace it.
+ * The wrappers made by decorators are named `call` and are skipped. */
 static void note_function(PyObject *frame, char *name) {
-    PyObject *function = code_get(frame, "co_qualname"); /* from Python 3.11 on */
+    PyObject *function = code_get(frame, "co_qualname"); /* since Python 3.11 */
     if (!function)
         function = code_get(frame, "co_name");
     const char *text = function ? PyUnicode_AsUTF8AndSize(function, NULL) : NULL;
@@ -78,12 +78,12 @@ static void describe(PyObject *frame, PyObject *file, const char *name, char *wh
     Py_XDECREF(number);
 }
 
-/* Outwards to the program's own code; if there is none, the innermost frame stays. Takes the frame.
- */
+/* Walks from `frame` outwards to the program's own code; if there is none, the innermost frame is
+ * described. Drops the reference to the frame. */
 static void find_own(PyObject *frame, const char *call, char *where) {
     char name[NAME_BYTES] = "";
     bool own = false;
-    if (call) /* "barrier" is weft.barrier, and "Block.share" a method */
+    if (call) /* "barrier" becomes weft.barrier; "Block.share" is a method */
         snprintf(name, sizeof name, "%s%s", strchr(call, '.') ? "" : "weft.", call);
     while (frame && frame != Py_None && !own) {
         PyObject *file = code_get(frame, "co_filename");
@@ -155,7 +155,7 @@ static struct frame_query *ask(const char *call) {
     return query;
 }
 
-/* No signal of the program's is delivered to it. */
+/* The thread blocks all signals, which are meant for the program's threads. */
 static bool start_answer(struct frame_query *query) {
     sigset_t all, before;
     pthread_t thread;

@@ -60,7 +60,7 @@ bool pyweft_signal_take(struct pyweft_array *word, const char *call, PyObject *o
 static bool is_out_of_range(const char *call, const char *name,
                             const struct pyweft_dtype_row *dtype, PyObject *object) {
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%s: argument %s is %R: it is no number of %s", call, name,
+    PyErr_Format(PyExc_ValueError, "%s: argument %s is %R: out of the range of %s", call, name,
                  object, dtype->name);
     return false;
 }

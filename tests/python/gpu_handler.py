@@ -298,11 +298,11 @@ def what_is_refused():
             ("float32, and src of float64", symm.shmem_put, (box, 0, other, 0, 1, ME)),
             ("target is not symmetric", symm.shmem_put, (private, 0, box, 0, 1, ME)),
             ("src is not symmetric", symm.shmem_get, (box, 0, private, 0, 1, ME)),
-            ("8 elements: there are no 4 from number 5 on", symm.shmem_put, (box, 5, private, 0, 4, ME)),
+            ("8 elements: there are no 4 from element 5 on", symm.shmem_put, (box, 5, private, 0, 4, ME)),
             ("not contiguous", symm.shmem_put, (box[::2], 0, private, 0, 1, ME)),
             ("signal is of float32", symm.shmem_signal_op, (box, 0, 1, SET, ME)),
             ("signal is not symmetric", symm.shmem_signal_op, (torch.zeros(1, dtype=torch.int32, device=DEVICE), 0, 1, SET, ME)),
-            ("there are no 1 from number 2 on", symm.shmem_wait_for_signal, (None, signal, 2, 1, EQUAL)),
+            ("there are no 1 from element 2 on", symm.shmem_wait_for_signal, (None, signal, 2, 1, EQUAL)),
             ("signal_op 2", symm.shmem_signal_op, (signal, 0, 1, 2, ME)),
             ("compare_op 3", symm.shmem_wait_for_signal, (None, signal, 0, 1, 3)),
             ("32 bits", symm.shmem_signal_op, (signal, 0, 1 << 31, SET, ME))]:

@@ -419,7 +419,7 @@ def allgather_in(folder, problems):
 def wrong_init(problems):
     Run("""
         for arguments, kind, text in [
-                ((0, 2), ValueError, "pass rank, size and one of"), ((0, None, b""), ValueError, "pass rank, size"),
+                ((0, 2), ValueError, "pass rank, size and either"), ((0, None, b""), ValueError, "pass rank, size"),
                 ((0, 2, b"short"), ValueError, "pass the 128 bytes"), ((0, 2, "x" * 128), ValueError, "128 bytes"),
                 ((1, 2, weft.uniqueid()), RuntimeError, "PE 0 of 1 already"),
                 ((2, 1, weft.uniqueid()), ValueError, "rank is 2: with size=1 there are ranks 0 to 0"),

@@ -126,7 +126,7 @@ def test_layouts(me):
         assert got.tolist() == expected
     for source, message in [
             (Crafted([1] * 8, [4], [2]), "not contiguous"), (Crafted([1] * 4, [2, 2], [1, 2]), "not contiguous"),
-            (Crafted([1] * 4, [4], major=2), "DLPack of version 2"), (Crafted([1] * 4, [2], lanes=2), "2 lanes"),
+            (Crafted([1] * 4, [4], major=2), "DLPack version 2"), (Crafted([1] * 4, [2], lanes=2), "2 lanes"),
             (Crafted([1] * 4, [4], code=9), "DLPack's code 9 of 32 bits"), (Crafted([1] * 4, [4], bits=128), "128 bits")]:
         with pytest.raises(ValueError, match=message):
             weft.put(dest, source, me)
@@ -141,7 +141,7 @@ def test_rows_of_matrices(me):
     weft.matmul_all_reduce(c, a, b, "avg")
     assert c.tolist() == [[0, 1, 2], [4, 5, 6]]
     for strides in ([1, 2], [2, 1], [-4, 1]):
-        with pytest.raises(ValueError, match="argument a does not have its rows contiguous"):
+        with pytest.raises(ValueError, match="argument a does not have contiguous rows"):
             weft.matmul_all_reduce(c, Crafted(range(8), [2, 3], strides), b)
 
 
@@ -254,7 +254,7 @@ def test_torch_on_a_gpu(me, n):
     assert (tensor == 50 + (me - 1) % n).all()
     if torch.cuda.device_count() > 1:
         elsewhere = torch.zeros(2, 3, dtype=torch.bfloat16, device=f"cuda:{(weft.device() + 1) % torch.cuda.device_count()}")
-        with pytest.raises((ValueError, BufferError), match="lies on GPU|different CUDA device"):  # or torch's own
+        with pytest.raises((ValueError, BufferError), match="is on GPU|different CUDA device"):  # or torch's own
             weft.put(buffer, elsewhere, me, stream=stream)
     assert array.array("f", [0]).tolist() == [0]
 

@@ -46,7 +46,7 @@ def test_get_into_anything(me, n):
     weft.barrier()
     for name, dest in sources([9, 9, 9, 9]):
         if memoryview(dest).readonly:
-            with pytest.raises(ValueError, match="argument dest is read-only, and written by this call"):
+            with pytest.raises(ValueError, match="argument dest is read-only, but this call writes it"):
                 weft.get(dest, source, (me + 1) % n)
             continue
         weft.get(dest, source, (me + 1) % n)
@@ -146,11 +146,11 @@ def test_refused(me, n, far):
         (lambda: weft.put(buffer, four, -1), "argument pe is -1"),
         (lambda: weft.put(four, four, 0), "argument dest is not symmetric"),
         (lambda: weft.get(four, four, 0), "argument source is not symmetric"),
-        (lambda: weft.put(buffer, array.array("f", [1]), 0), "dest has 4 elements of float32, 16 bytes, and source 1"),
-        (lambda: weft.put(buffer, array.array("i", [1] * 4), 0), "dest is of float32, and source of int32"),
+        (lambda: weft.put(buffer, array.array("f", [1]), 0), "dest has 4 elements of float32, 16 bytes, but source has 1"),
+        (lambda: weft.put(buffer, array.array("i", [1] * 4), 0), "dest is of float32, but source is of int32"),
         (lambda: weft.put(buffer, strided, 0), "argument source is not contiguous"),
-        (lambda: weft.put(buffer, np.zeros(4, ">f4"), 0), "elements of format >f, which Weft has no type for"),
-        (lambda: weft.put(buffer, np.zeros(4, "f4,f4"), 0), "which Weft has no type for"),
+        (lambda: weft.put(buffer, np.zeros(4, ">f4"), 0), "elements of format >f, a type that Weft does not support"),
+        (lambda: weft.put(buffer, np.zeros(4, "f4,f4"), 0), "a type that Weft does not support"),
         (lambda: weft.signal(buffer, 1, 0), "argument signal has 4 elements of float32: pass one element of uint64"),
         (lambda: weft.signal(word, 1, 0), "argument signal has 2 elements of uint64"),
         (lambda: weft.signal(word.view(1), -1, 0), "argument value is -1: pass a number from 0"),
@@ -160,7 +160,7 @@ def test_refused(me, n, far):
         (lambda: weft.put(buffer, four, 0, stream="x"), "argument stream is 'x'"),
     ]
     if n > 1 and (me + 1) % n not in far:
-        cases.append((lambda: weft.put(buffer.peer((me + 1) % n), four, 0), "a peer's view does not"))
+        cases.append((lambda: weft.put(buffer.peer((me + 1) % n), four, 0), "not a view of a peer's"))
     for use, message in cases:
         with pytest.raises(ValueError) as raised:
             use()
@@ -174,7 +174,7 @@ def test_wrong_kinds():
             (lambda: weft.put(buffer, [1, 2, 3, 4], 0), "argument source is [1, 2, 3, 4]: pass an array"),
             (lambda: weft.put(buffer, buffer, "0"), "argument pe is '0': pass a whole number"),
             (lambda: weft.put(buffer, buffer), "argument pe is missing"),
-            (lambda: weft.put(buffer, buffer, 0, None), "at most 3 go without their names"),
+            (lambda: weft.put(buffer, buffer, 0, None), "at most 3 may be given without their names"),
             (lambda: weft.put(buffer, buffer, 0, pe=0), "argument 'pe' is given twice"),
             (lambda: weft.put(buffer, buffer, 0, to=0), "there is no argument 'to'"),
             (lambda: weft.Buffer(), "cannot create"), (lambda: weft.Team(), "cannot create")]:

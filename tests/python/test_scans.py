@@ -57,7 +57,7 @@ def test_bits(dtype, me, n):
                          ("xor", [2**n - 1, 7 * (n % 2), 12 ^ 6 * ((n - 1) % 2)])]:
         weft.all_reduce(dest, source, op)
         assert np.asarray(dest).tolist() == expected
-    with pytest.raises(NotImplementedError, match="a stream has none of these"):
+    with pytest.raises(NotImplementedError, match="which streams do not support"):
         weft.all_reduce(dest, source, "or", stream=0)
 
 
@@ -68,7 +68,7 @@ def test_bits_on_a_stream_meet_the_others(me, n):
         return
     with pytest.raises((NotImplementedError, ValueError)) as raised:
         weft.all_reduce(dest, np.ones(4, "int32") if me else source, "and", stream=None if me else 0)
-    assert ("source is not symmetric" if me else "a stream has none of these") in str(raised.value)
+    assert ("source is not symmetric" if me else "which streams do not support") in str(raised.value)
 
 
 def test_members_make_different_calls(me, n):
@@ -77,7 +77,7 @@ def test_members_make_different_calls(me, n):
         return
     for call in [lambda: weft.all_reduce(dest, source, "and" if me else "or"),
                  lambda: (weft.inscan if me else weft.exscan)(dest, source)]:
-        with pytest.raises(ValueError, match="some make another call, or pass another op, than others"):
+        with pytest.raises(ValueError, match="some make a different call, or pass a different op, than others"):
             call()
         assert memoryview(dest).tolist() == [0] * 4
 
@@ -109,14 +109,14 @@ def test_collect_without_room_on_one(nelems, me, n):
     with pytest.raises(ValueError) as raised:
         weft.collect(dest, source)
     whose = "dest has" if me == 0 else "dest of PE 0 has"
-    assert f"{whose} {nelems * n - 1} elements, and the members bring {nelems * n}" in str(raised.value)
+    assert f"{whose} {nelems * n - 1} elements, but the members contribute {nelems * n}" in str(raised.value)
     assert not dest.any()
 
 
 def test_collect_of_different_types(me, n):
     if n > 1:
         dest = np.zeros(2 * n, "float32" if me else "int32")
-        with pytest.raises(ValueError, match="some pass arrays of another type than others"):
+        with pytest.raises(ValueError, match="some pass arrays of a different type than others"):
             weft.collect(dest, np.ones(2, dest.dtype))
         assert not dest.any()
 
@@ -139,18 +139,18 @@ def wrong_calls(n):
     return [
         ("inscan", good, (other, plain), "argument source is not symmetric"),
         ("exscan", good, (plain, symmetric), "argument dest is not symmetric"),
-        ("inscan", good, (other, part), "dest has 4 elements, expected are 2"),
+        ("inscan", good, (other, part), "dest has 4 elements, expected 2"),
         ("inscan", good, (half,), "argument dest is of float16: pass whole numbers, float32"),
         ("inscan", (symmetric,), (symmetric, [1]), "pass an array"),
         ("exscan", good, (other,), None),
         ("exscan", (part,), (symmetric.view(2, offset=8),), None),
         ("inscan", (part, other.view(2)), (part, symmetric.view(2, offset=4)), "dest and source overlap"),
-        ("exscan", good, (other, symmetric, 3), "at most 2 go without their names"),
+        ("exscan", good, (other, symmetric, 3), "at most 2 may be given without their names"),
         ("all_reduce", (other, symmetric, "or"), (other, plain, "or"), "argument source is not symmetric"),
         ("all_reduce", (other, symmetric, "and"), (other, symmetric, "sum"), None),
         ("all_reduce", (other, symmetric, "xor"), (weft.zeros(4), weft.zeros(4), "xor"), "dest is of float32"),
-        ("collect", (room, plain), (room[:2], plain), "members bring"),
-        ("collect", (room, plain), (room, np.ones(4)), "dest is of int32, and source of float64"),
+        ("collect", (room, plain), (room[:2], plain), "members contribute"),
+        ("collect", (room, plain), (room, np.ones(4)), "dest is of int32, but source is of float64"),
         ("collect", (room, plain), (room,), "argument source is missing"),
     ]
 

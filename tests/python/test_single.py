@@ -49,12 +49,12 @@ def test_wrong_arguments(me, n):
             (ValueError, lambda: weft.g(buffer, me, index=-1), "g: argument index is -1"),
             (ValueError, lambda: weft.p(private, 1, me), "p: argument dest is not symmetric"),
             (ValueError, lambda: weft.g(private, me), "g: argument source is not symmetric"),
-            (OverflowError, lambda: weft.p(buffer, 128, me), "p: a number is not from -128 to 127, as those of int8"),
-            (TypeError, lambda: weft.p(buffer, 1.5, me), "p: 1.5 does not go into an element of int8: pass a whole number"),
-            (TypeError, lambda: weft.p(buffer, buffer, me), "does not go into an element of int8"),
+            (OverflowError, lambda: weft.p(buffer, 128, me), "p: a number is out of range: -128 to 127 for int8"),
+            (TypeError, lambda: weft.p(buffer, 1.5, me), "p: 1.5 cannot be stored as int8: pass a whole number"),
+            (TypeError, lambda: weft.p(buffer, buffer, me), "cannot be stored as int8"),
             (TypeError, lambda: weft.g(5, me), "g: argument source"),
             (TypeError, lambda: weft.p(buffer, me), "p: argument pe is missing"),
-            (TypeError, lambda: weft.p(buffer, 1, me, 2), "p: .* at most 3 go without their names")]:
+            (TypeError, lambda: weft.p(buffer, 1, me, 2), "p: .* at most 3 may be given without their names")]:
         with pytest.raises(error, match=message):
             use()
     assert buffer.tolist() == [0] * 4

@@ -139,23 +139,23 @@ def test_what_is_refused(space, me):
     dest, source = weft.zeros(10, space=space), weft.zeros(10, space=space)
     words = weft.zeros(4, "int32", space=space)
     refusals = [
-        ("dest has 10 elements: there are no 5 from number 6 on", weft.put_slice, (dest, source, 5, me, 6)),
-        ("source has 10 elements: there are no 5 from number -1 on", weft.put_slice, (dest, source, 5, me, 0, -1)),
-        ("no -2 from number 0", weft.get_slice, (dest, source, -2, me)),
-        ("dest is of float32, and source of int32", weft.put_slice, (dest, words, 1, me)),
+        ("dest has 10 elements: there are no 5 from element 6 on", weft.put_slice, (dest, source, 5, me, 6)),
+        ("source has 10 elements: there are no 5 from element -1 on", weft.put_slice, (dest, source, 5, me, 0, -1)),
+        ("no -2 from element 0", weft.get_slice, (dest, source, -2, me)),
+        ("dest is of float32, but source is of int32", weft.put_slice, (dest, words, 1, me)),
         ("pe is", weft.put_slice, (dest, source, 1, weft.n_pes())),
         ("dest is not symmetric", weft.put_slice, (array.array("f", [0] * 4), source, 1, me)),
         ("source is not symmetric", weft.get_slice, (dest, array.array("f", [0] * 4), 1, me)),
         ("nelems has 2 elements of int64", weft.put_slice, (dest, source, array.array("q", [1, 2]), me)),
         ("nelems has 1 elements of float64", weft.put_slice, (dest, source, array.array("d", [1]), me)),
-        ("whole number of 64 bits", weft.put_slice, (dest, source, 1 << 70, me)),
-        ("pass a whole number", weft.put_slice, (dest, source, "1", me)),
+        ("integer of 64 bits", weft.put_slice, (dest, source, 1 << 70, me)),
+        ("pass an integer", weft.put_slice, (dest, source, "1", me)),
         ("signals is of float32", weft.signal32, (dest, 1, me)),
         ("value is 2147483648: a signal has 32 bits", weft.signal32, (words, 1 << 31, me)),
         ("value is -2147483649", weft.wait32, (words, -(1 << 31) - 1)),
         ("'set', 'add'", weft.signal32, (words, 1, me), {"op": "or"}),
         ("'==', '!='", weft.wait32, (words, 1, "=")),
-        ("signals has 4 elements: there are no 1 from number 4 on", weft.signal32, (words, 1, me), {"index": 4}),
+        ("signals has 4 elements: there are no 1 from element 4 on", weft.signal32, (words, 1, me), {"index": 4}),
         ("signals is not symmetric", weft.wait32, (array.array("i", [1]), 1)),
     ]
     for text, call, arguments, *more in refusals:

@@ -75,7 +75,7 @@ def test_refused_strides(me, n):
             (lambda: weft.ibget(four, dest, me, 0, 1, 1), "argument bsize is 0"),
             (lambda: weft.iput(four, four, me), "argument dest is not symmetric"),
             (lambda: weft.iget(dest, four, me), "argument source is not symmetric"),
-            (lambda: weft.iput(dest, array.array("d", [1]), me), "dest is of float32, and source of float64"),
+            (lambda: weft.iput(dest, array.array("d", [1]), me), "dest is of float32, but source is of float64"),
             (lambda: weft.iput(dest, four, n), f"argument pe is {n}")]:
         with pytest.raises(ValueError) as raised:
             use()
@@ -133,8 +133,8 @@ def wrong_all_to_alls(n):
     return [((dest, plain), {}, "all_to_alls: argument source is not symmetric"),
             ((dest, source, 0), {}, "all_to_alls: argument dst is 0: pass 1 or more"),
             ((dest, source, 1, -1), {}, "all_to_alls: argument sst is -1"),
-            ((dest, source, 2, 1, 3), {}, f"nelems is 3: dest has {4 * n} elements and source {4 * n}, which is room for 2"),
-            ((dest, weft.zeros(4 * n)), {}, "dest is of int32, and source of float32"),
+            ((dest, source, 2, 1, 3), {}, f"nelems is 3: dest has {4 * n} elements and source {4 * n}, enough for 2"),
+            ((dest, weft.zeros(4 * n)), {}, "dest is of int32, but source is of float32"),
             ((dest, dest), {}, "arguments dest and source overlap: pass arrays that are apart"),
             ((dest,), {}, "argument source is missing"),
             ((dest, source), {"stream": None}, "stream"),
@@ -152,7 +152,7 @@ def test_one_member_is_wrong_in_all_to_alls(case, me, n):
     if message:
         assert (message if me == culprit else f"PE {culprit} cannot take part") in str(raised.value)
     else:
-        assert "the members' arguments differ: some pass another" in str(raised.value)
+        assert "the members' arguments differ: some pass a different" in str(raised.value)
     weft.all_to_alls(dest, source)
 
 
@@ -161,5 +161,5 @@ def test_different_calls_do_not_meet(me, n):
     dest, source = weft.zeros(4 * n, "int32"), weft.zeros(4 * n, "int32")
     calls = [lambda: weft.all_to_alls(dest, source), lambda: weft.inscan(dest, source), lambda: weft.collect(dest, source[:4])]
     for i in range(3 if n > 1 else 0):
-        with pytest.raises(ValueError, match="some make another call, or pass another op, than others"):
+        with pytest.raises(ValueError, match="some make a different call, or pass a different op, than others"):
             calls[(i + (me > 0)) % 3]()

@@ -77,7 +77,7 @@ def test_calls_name_their_errors():
                  "iput", "ibget", "ptr", *(name for name in weft.__all__ if "_lock" in name or "wait_until" in name),
                  *(name for name in weft.__all__ if name.startswith(("atomic_", "test")) or name.endswith("_nbi"))):
         text = inspect.getdoc(getattr(weft, name))
-        assert "Error" in text or "Errors of " in text, name
+        assert "Error" in text or "Errors as for " in text, name
 
 
 def test_neither_torch_nor_numpy_is_needed():

@@ -126,7 +126,7 @@ def test_refused(me):
             (lambda: weft.test_all(plain, 0), ValueError, "argument ivars is not symmetric"),
             (lambda: weft.wait_until(words, 0, "=>"), ValueError, "argument cmp is '=>': pass '==', '!='"),
             (lambda: weft.wait_until(words, 0, index=2), ValueError, "argument index is 2: ivar has 2 elements"),
-            (lambda: weft.wait_until(words, 2**31), ValueError, "it is no number of int32"),
+            (lambda: weft.wait_until(words, 2**31), ValueError, "out of the range of int32"),
             (lambda: weft.wait_until_all(words, [1]), ValueError, "argument value has 1 items, and there are 2 words"),
             (lambda: weft.wait_until_all(words, [1, "2"]), TypeError, "argument value is '2': pass a whole number"),
             (lambda: weft.wait_until_any(words, 1.5), TypeError, "argument value is 1.5: pass one item for each"),

@@ -35,7 +35,7 @@ def test_devices_that_are_refused():
 
 def test_ranks_that_ask_for_different_sizes(me, n):
     if n > 1:
-        with pytest.raises(ValueError, match="all PEs have to ask for the same"):
+        with pytest.raises(ValueError, match="all PEs must ask for the same"):
             symm.empty(100 + 100 * me, torch.float32)
 
 
