@@ -120,7 +120,7 @@ def calls_behind_the_end(problems):
                 print(error, flush=True)
     """, 1, SHMEM_DEBUG="1")
     said = done.stdout.splitlines()
-    anew = "called behind the end of the job: start this process anew, which in a notebook is its kernel: shmem_"
+    anew = "called after the end of the job: restart this process, which in a notebook is its kernel: shmem_"
     if len(said) != 3 or "overlap" not in said[0] or "anew" in said[0] or not all(
             line.startswith(f"{call}: {anew}") and "overlap" in line for call, line in zip(("zeros", "init"), said[1:])):
         problems += (done.stdout + done.stderr).splitlines()
@@ -214,7 +214,7 @@ tap.run(tap.ahead([
     ("checked mode: a misuse is an exception", misuse_is_an_exception),
     ("checked mode: so is that of a short call", short_misuse_is_an_exception),
     ("a wait for a signal pad of a PE that has finalized is an exception", pad_of_a_finalized_peer),
-    ("calls behind the end of the job say what to do", calls_behind_the_end),
+    ("calls after the end of the job say what to do", calls_behind_the_end),
     ("too much memory is told once", too_much_memory),
     ("init tells why there is no job", wrong_job),
     ("init tells a child of a PE what to do", child_of_a_pe),

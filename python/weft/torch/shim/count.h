@@ -7,7 +7,7 @@
 
 namespace weft {
 
-#define PYWEFT_COUNTS(X)                                                                 \
+#define PYWEFT_COUNTS(X)                                                               \
     X(allocations)     /* blocks made */                                               \
     X(releases)        /* blocks freed */                                              \
     X(rendezvous)      /* answered together with the group's other members */          \

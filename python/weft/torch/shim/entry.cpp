@@ -22,10 +22,10 @@ extern "C" {
 /* Makes the backend known as "WEFT": that of GPUs where PyTorch has any, and that of the host, for
  * which PyTorch has none of its own, in any case. */
 __attribute__((visibility("default"))) void pyweft_torch_register(weft::Members members,
-                                                                weft::Guard guard,
-                                                                weft::Guard guard_limited,
-                                                                weft::ErrorText error_text,
-                                                                int cuda) {
+                                                                  weft::Guard guard,
+                                                                  weft::Guard guard_limited,
+                                                                  weft::ErrorText error_text,
+                                                                  int cuda) {
     weft::members_of = members;
     weft::session_guard = guard;
     weft::session_guard_limited = guard_limited;
