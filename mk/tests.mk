@@ -3,8 +3,8 @@
 .PHONY: tests test check check-all check-far check-hosts check-torch check-gpu check-gpu-all fuzz
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard tests/*/*.c)))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard tests/*/*.cc)))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/carriers \
-                 far/engine far/fuzz far/letters far/levels far/meet far/texts),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/proxies \
+                 far/engine far/fuzz far/messages far/levels far/meet far/protocol),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
@@ -110,16 +110,16 @@ check-gpu-all: check-gpu ## the same, and collectives by the million and 10^10 p
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/stress $(STRESS)
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/device_stress $(DEVICE_STRESS)
 
-# clang's libFuzzer looks for inputs that reach new code and do harm: letters of far PEs (tests/far/fuzz.c), or frames
-# of hosts (tests/launch/fuzz.c). It keeps its inputs in $(FUZZ_BUILD)/letters or frames; tests/fuzz.py converts them to
+# clang's libFuzzer looks for inputs that reach new code and do harm: messages of far PEs (tests/far/fuzz.c), or frames
+# of hosts (tests/launch/fuzz.c). It keeps its inputs in $(FUZZ_BUILD)/messages or frames; tests/fuzz.py converts them to
 # and from lines of the corpus.
 FUZZ_BUILD := build/fuzz
-FUZZ       ?= letters
+FUZZ       ?= messages
 SECONDS    ?= 60
-FUZZ_TEST   = $(or $(FUZZ_$(FUZZ)),$(error FUZZ is letters or frames, not $(FUZZ)))
-FUZZ_letters := tests/far/fuzz
+FUZZ_TEST   = $(or $(FUZZ_$(FUZZ)),$(error FUZZ is messages or frames, not $(FUZZ)))
+FUZZ_messages := tests/far/fuzz
 FUZZ_frames  := tests/launch/fuzz
-fuzz: ## look for harmful input with clang's libFuzzer: FUZZ=letters, or frames; SECONDS=60
+fuzz: ## look for harmful input with clang's libFuzzer: FUZZ=messages, or frames; SECONDS=60
 	+$(PARALLEL) CC=clang SAN=address,undefined,fuzzer-no-link BUILD=$(FUZZ_BUILD) CFLAGS='-O1 -g' \
 	    PROGRAM_FLAGS='$$(ALL_CFLAGS) -fsanitize=fuzzer -DWEFT_LIBFUZZER' $(FUZZ_BUILD)/$(FUZZ_TEST)
 	@tests/fuzz.py read $(FUZZ_TEST)/corpus.txt $(FUZZ_BUILD)/$(FUZZ)-corpus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every engine has to keep of transport/transport.h, between ends of one process: letters of
+/* What every engine has to keep of transport/transport.h, between ends of one process: messages of
  * all sizes arrive whole and once, nobody's are kept waiting by others', room is bounded, sleepers
- * are woken by letters and by room, a dead target is reported, and what is given back is gone. */
+ * are woken by messages and by room, a dead target is reported, and what is given back is gone. */
 #ifndef TESTS_ENGINE_CONTRACT_H
 #define TESTS_ENGINE_CONTRACT_H
 
@@ -19,14 +19,14 @@
 #include "tap.h"
 #include "transport/transport.h"
 
-enum { LETTERS = 3000, ROOM_MAX = 64 << 20 };
+enum { MESSAGES = 3000, ROOM_MAX = 64 << 20 };
 
 static const struct weft_engine *engine;
-static unsigned char *source; /* any letter is a part of it */
+static unsigned char *source; /* any message is a part of it */
 
-/* What has come to an end: letter i begins with i, and goes on with the source. */
+/* What has come to an end: message i begins with i, and goes on with the source. */
 struct arrivals {
-    unsigned char seen[LETTERS];
+    unsigned char seen[MESSAGES];
     _Atomic uint32_t count; /* which another thread may look at */
     uint32_t repeated, spoilt;
     struct weft_engine_end *answers; /* an end that links back and answers, or NULL */
@@ -34,27 +34,27 @@ struct arrivals {
 };
 
 /* Small ones, and now and then the longest. */
-static size_t letter_bytes(uint32_t number) {
-    size_t most = number % 16 == 0 ? engine->letter_bytes : number % 4 == 0 ? 9000 : 100;
+static size_t message_bytes(uint32_t number) {
+    size_t most = number % 16 == 0 ? engine->message_bytes : number % 4 == 0 ? 9000 : 100;
     return 4 + (number % 160 == 0 ? most - 4 : number * UINT32_C(2654435761) % (most - 4));
 }
 
-static int letter_send(struct weft_engine_link *link, uint32_t number) {
-    size_t rest = letter_bytes(number) - sizeof number, half = rest / 3;
+static int message_send(struct weft_engine_link *link, uint32_t number) {
+    size_t rest = message_bytes(number) - sizeof number, half = rest / 3;
     struct iovec parts[] = {{&number, sizeof number},
                             {NULL, 0},
                             {source + number, half},
                             {source + number + half, rest - half}};
-    return engine->letter(link, parts, 4);
+    return engine->message(link, parts, 4);
 }
 
-static void take(void *context, const void *letter, size_t bytes) {
+static void take(void *context, const void *message, size_t bytes) {
     struct arrivals *arrivals = context;
     uint32_t number;
-    memcpy(&number, letter, sizeof number);
-    bool whole = number < LETTERS && bytes == letter_bytes(number) &&
-                 (uintptr_t)letter % WEFT_ENGINE_ALIGNMENT == 0 &&
-                 memcmp((const char *)letter + 4, source + number, bytes - 4) == 0;
+    memcpy(&number, message, sizeof number);
+    bool whole = number < MESSAGES && bytes == message_bytes(number) &&
+                 (uintptr_t)message % WEFT_ENGINE_ALIGNMENT == 0 &&
+                 memcmp((const char *)message + 4, source + number, bytes - 4) == 0;
     arrivals->spoilt += !whole;
     if (!whole)
         return;
@@ -62,7 +62,7 @@ static void take(void *context, const void *letter, size_t bytes) {
     arrivals->seen[number] = 1;
     arrivals->count++;
     if (arrivals->back && number % 100 == 0)
-        EXPECT(letter_send(arrivals->back, number) == 0, "letter %u cannot be answered", number);
+        EXPECT(message_send(arrivals->back, number) == 0, "message %u cannot be answered", number);
 }
 
 static struct weft_engine_end *end_open(struct arrivals *arrivals) {
@@ -89,16 +89,16 @@ static struct weft_engine_link *ends_link(struct weft_engine_end *from,
     return link;
 }
 
-/* All letters from one end to another, whose answers come back, in one thread. */
+/* All messages from one end to another, whose answers come back, in one thread. */
 static void check_way(void) {
     struct arrivals there = {0}, back = {0};
     struct weft_engine_end *from = end_open(&back), *to = end_open(&there);
     struct weft_engine_link *link = ends_link(from, to);
     there.back = ends_link(to, from);
-    for (uint32_t sent = 0; there.count < LETTERS || back.count < LETTERS / 100;) {
-        int error = sent < LETTERS ? letter_send(link, sent) : -EAGAIN;
+    for (uint32_t sent = 0; there.count < MESSAGES || back.count < MESSAGES / 100;) {
+        int error = sent < MESSAGES ? message_send(link, sent) : -EAGAIN;
         sent += error == 0;
-        EXPECT(error == 0 || error == -EAGAIN, "letter %u: %s", sent, strerror(-error));
+        EXPECT(error == 0 || error == -EAGAIN, "message %u: %s", sent, strerror(-error));
         if (error && error != -EAGAIN)
             break;
         if (error)
@@ -111,20 +111,20 @@ static void check_way(void) {
     engine->abandon(to);
 }
 
-/* One letter, whatever it takes. */
-static void letter_bring(struct weft_engine_end *from, struct weft_engine_link *link,
-                         struct weft_engine_end *to, struct arrivals *there, uint32_t number) {
+/* One message, whatever it takes. */
+static void message_bring(struct weft_engine_end *from, struct weft_engine_link *link,
+                          struct weft_engine_end *to, struct arrivals *there, uint32_t number) {
     bool sent = false;
     for (int turn = 0; turn < 1000000 && !there->seen[number]; turn++) {
-        sent = sent || letter_send(link, number) == 0;
+        sent = sent || message_send(link, number) == 0;
         engine->progress(from);
         engine->progress(to);
     }
-    EXPECT(there->seen[number], "letter %u has not come", number);
+    EXPECT(there->seen[number], "message %u has not come", number);
 }
 
-/* Two ends that find a letter of the other's whenever one of theirs has gone, and a third one's
- * letter, that is not kept waiting for long. */
+/* Two ends that find a message of the other's whenever one of theirs has gone, and a third one's
+ * message, that is not kept waiting for long. */
 static void check_third(void) {
     enum { TURNS = 500, FIRST = 1000 };
     struct arrivals at_first = {0}, at_second = {0}, at_third = {0};
@@ -132,19 +132,19 @@ static void check_third(void) {
     struct weft_engine_end *third = end_open(&at_third);
     struct weft_engine_link *there = ends_link(first, second), *back = ends_link(second, first);
     struct weft_engine_link *from_third = ends_link(third, first);
-    letter_bring(first, there, second, &at_second, 1);
-    letter_bring(second, back, first, &at_first, 2);
-    letter_bring(third, from_third, first, &at_first, 3);
-    EXPECT(letter_send(from_third, 5) == 0, "a letter is refused");
+    message_bring(first, there, second, &at_second, 1);
+    message_bring(second, back, first, &at_first, 2);
+    message_bring(third, from_third, first, &at_first, 3);
+    EXPECT(message_send(from_third, 5) == 0, "a message is refused");
     engine->progress(third);
     uint32_t turn = 0;
     for (; turn < TURNS && !at_first.seen[5]; turn++) {
-        letter_send(back, FIRST + turn);
+        message_send(back, FIRST + turn);
         engine->progress(second);
-        letter_send(there, FIRST + turn);
+        message_send(there, FIRST + turn);
         engine->progress(first);
     }
-    EXPECT(turn < TURNS, "a letter waits while %d others are answered", TURNS);
+    EXPECT(turn < TURNS, "a message waits while %d others are answered", TURNS);
     engine->abandon(first);
     engine->abandon(second);
     engine->abandon(third);
@@ -157,20 +157,20 @@ static void check_room(void) {
     struct weft_engine_link *link = ends_link(from, to);
     size_t taken = 0, bytes = 0, turns = 0;
     for (int refused = 0; refused < 1000 && bytes < ROOM_MAX && turns++ < 1000000;) {
-        uint32_t number = taken % LETTERS;
-        int error = letter_send(link, number);
+        uint32_t number = taken % MESSAGES;
+        int error = message_send(link, number);
         refused = error == -EAGAIN ? refused + 1 : 0;
         taken += error == 0;
-        bytes += error == 0 ? letter_bytes(number) : 0;
+        bytes += error == 0 ? message_bytes(number) : 0;
         engine->progress(from);
     }
     EXPECT(bytes < ROOM_MAX, "%zu bytes were taken, and nobody has read one", bytes);
-    EXPECT(there.count == 0, "%u letters without progress", there.count);
+    EXPECT(there.count == 0, "%u messages without progress", there.count);
     for (turns = 0; there.count < taken && turns < 1000000; turns++) {
         engine->progress(from);
         engine->progress(to);
     }
-    EXPECT(there.count == taken, "%u of %zu letters have come", there.count, taken);
+    EXPECT(there.count == taken, "%u of %zu messages have come", there.count, taken);
     engine->abandon(from);
     engine->abandon(to);
 }
@@ -194,7 +194,7 @@ static int end_sleep(struct weft_engine_end *end, int *descriptor) {
 
 static void *sleep_and_read(void *argument) {
     struct sleeper *sleeper = argument;
-    while (sleeper->arrivals->count < LETTERS) {
+    while (sleeper->arrivals->count < MESSAGES) {
         int slept = end_sleep(sleeper->end, &sleeper->descriptor);
         sleeper->sleeps += slept != 0;
         sleeper->overslept += slept < 0;
@@ -211,8 +211,8 @@ static void check_sleepers(void) {
     pthread_t thread;
     int overslept = 0, descriptor = 0;
     pthread_create(&thread, NULL, sleep_and_read, &sleeper);
-    for (uint32_t sent = 0; sent < LETTERS;) {
-        int error = letter_send(link, sent);
+    for (uint32_t sent = 0; sent < MESSAGES;) {
+        int error = message_send(link, sent);
         sent += error == 0;
         if (sent % 300 == 0)
             usleep(500);
@@ -221,7 +221,7 @@ static void check_sleepers(void) {
         else
             engine->progress(from);
     }
-    while (there.count < LETTERS && sleeper.overslept == 0) {
+    while (there.count < MESSAGES && sleeper.overslept == 0) {
         engine->progress(from);
         usleep(100);
     }
@@ -235,24 +235,24 @@ static void check_sleepers(void) {
     engine->abandon(sleeper.end);
 }
 
-/* The target has gone, with letters under way or not: what is sent is refused before long, and
+/* The target has gone, with messages under way or not: what is sent is refused before long, and
  * abandoning waits for nothing. */
 static void check_death(uint32_t under_way) {
     struct arrivals there = {0};
     struct weft_engine_end *from = end_open(NULL), *to = end_open(&there);
     struct weft_engine_link *link = ends_link(from, to);
-    letter_bring(from, link, to, &there, 0);
+    message_bring(from, link, to, &there, 0);
     for (uint32_t i = 1; i < under_way; i++)
-        letter_send(link, i);
+        message_send(link, i);
     engine->abandon(to);
     int error = 0;
     for (int i = 0; i < 5000 && (error == 0 || error == -EAGAIN); i++) {
         usleep(200);
         engine->progress(from);
-        error = letter_send(link, 1);
+        error = message_send(link, 1);
     }
     EXPECT(error < 0 && error != -EAGAIN, "%s", strerror(-error));
-    EXPECT(letter_send(link, 1) == error, "it is another error the next time");
+    EXPECT(message_send(link, 1) == error, "it is another error the next time");
     engine->abandon(from);
 }
 
@@ -287,7 +287,7 @@ static void check_repeats(void) {
         struct weft_engine_end *from = end_open(NULL), *to = end_open(&there);
         struct weft_engine_link *link = ends_link(from, to);
         there.count = there.repeated = there.seen[0] = 0;
-        letter_bring(from, link, to, &there, 0);
+        message_bring(from, link, to, &there, 0);
         unsigned threads = engine->threads(from) + engine->threads(to);
         int descriptor;
         for (int turn = 0; engine->arm(to, &descriptor) != 0 && turn < 1000; turn++)
@@ -306,10 +306,10 @@ static void check_repeats(void) {
 
 static void contract_check(const struct weft_engine *checked) {
     engine = checked;
-    source = malloc(LETTERS + engine->letter_bytes);
-    for (size_t i = 0; i < LETTERS + engine->letter_bytes; i++)
+    source = malloc(MESSAGES + engine->message_bytes);
+    for (size_t i = 0; i < MESSAGES + engine->message_bytes; i++)
         source[i] = (unsigned char)(i * 40503u >> 8);
-    tap_case("letters arrive whole and once, and can be answered");
+    tap_case("messages arrive whole and once, and can be answered");
     check_way();
     tap_case("who is answered at once hears others, too");
     check_third();

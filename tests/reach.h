@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which PEs a test may expect to reach by loads and stores: all, but in a job on several hosts,
  * which oshrun (WEFT_INTERFACE) or tests/run.py tells, only the members of SHMEM_TEAM_SHARED.
- * What a placement makes of that team is asserted in tests/core/placement.c. */
+ * What a placement makes of that team is asserted in tests/job/placement.c. */
 #ifndef TESTS_REACH_H
 #define TESTS_REACH_H
 

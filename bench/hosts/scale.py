@@ -6,7 +6,7 @@ and how soon all notice a death; with what was reckoned before there was anythin
     tests/hosts/rig.py -n 8 bench/hosts/scale.py BUILD RESULTS [VARIABLE=VALUE...]     (make bench-hosts SCALE=1)
 
 Leaves JSON lines and prints a table. All hosts share this machine's processors, so times are of many more PEs than
-processors; memory and links are as they are anywhere. Variables go to all PEs: WEFT_CARRIERS=host, say.
+processors; memory and links are as they are anywhere. Variables go to all PEs: WEFT_PROXIES=host, say.
 """
 import json
 import os

@@ -21,32 +21,32 @@ WEFT_COLD static void weft_api_amo_check(weft_amo_kind kind, const void *dest, c
                                               weft_amo_kind_bytes(kind), pe, false});
 }
 
-WEFT_COLD static uint64_t weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
+WEFT_COLD static uint64_t weft_api_amo_slow(WEFT_AMO_ARGUMENTS) {
     if (weft_checked())
         weft_api_amo_check(kind, dest, NULL, pe, call);
-    return weft_amo_routed(kind, (void *)dest, value, cond, pe, call);
+    return weft_amo_slow(kind, (void *)dest, value, cond, pe, call);
 }
 
-WEFT_COLD static void weft_api_amo_fetch_detour(WEFT_AMO_ARGUMENTS, void *fetch) {
+WEFT_COLD static void weft_api_amo_fetch_slow(WEFT_AMO_ARGUMENTS, void *fetch) {
     struct weft_amo amo = {
         weft_amo_kind_op(kind), weft_amo_kind_bytes(kind), (void *)dest, value, cond, fetch};
     if (weft_checked())
         weft_api_amo_check(kind, dest, fetch, pe, call);
-    weft_amo_fetch_routed(&amo, pe, call);
+    weft_amo_fetch_slow(&amo, pe, call);
 }
 
 /* Inlined with a constant kind, so that one instruction is left of it. */
 static inline __attribute__((always_inline)) uint64_t weft_api_amo(WEFT_AMO_ARGUMENTS) {
-    if (weft_detour())
-        return weft_api_amo_detour(kind, dest, value, cond, pe, call);
+    if (weft_is_slow())
+        return weft_api_amo_slow(kind, dest, value, cond, pe, call);
     return weft_amo(kind, (void *)dest, value, cond, pe, call);
 }
 
 static inline __attribute__((always_inline)) void weft_api_amo_fetch(WEFT_AMO_ARGUMENTS,
                                                                      void *fetch) {
     weft_check_local(call, "fetch", fetch, weft_amo_kind_bytes(kind));
-    if (weft_detour()) {
-        weft_api_amo_fetch_detour(kind, dest, value, cond, pe, call, fetch);
+    if (weft_is_slow()) {
+        weft_api_amo_fetch_slow(kind, dest, value, cond, pe, call, fetch);
     } else {
         uint64_t before = weft_amo(kind, (void *)dest, value, cond, pe, call);
         memcpy(fetch, &before, weft_amo_kind_bytes(kind));

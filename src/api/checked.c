@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include "base/variable.h"
 #include "core/arena.h"
+#include "core/dispatch.h"
 #include "core/heap.h"
-#include "core/route.h"
 
 /* True if p lies in a heap; *begin receives the object there, NULL when there is none. */
 static bool find_object(const void *p, size_t bytes, void **begin, size_t *object_bytes) {
@@ -90,7 +90,7 @@ void weft_checked_access(const struct weft_access *access) {
     weft_entry_check(weft_current_call);
     if (access->symmetric_bytes == 0)
         return;
-    if (!weft_route_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
+    if (!weft_dispatch_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
         weft_misuse_access(weft_current_call, access->symmetric_name, access->symmetric,
                            access->symmetric_bytes, access->pe);
     check_range(&(struct argument_range){access->symmetric_name, access->symmetric,

@@ -12,7 +12,7 @@
 static inline void check_symmetric(const char *argument, const void *p, size_t bytes,
                                    size_t blocks) {
     size_t all = weft_check_bytes(bytes, blocks);
-    if (!weft_route_symmetric(p, all, weft_job.pe))
+    if (!weft_dispatch_symmetric(p, all, weft_job.pe))
         weft_misuse_access(weft_current_call, argument, p, all, weft_job.pe);
 }
 

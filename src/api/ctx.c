@@ -3,8 +3,8 @@
  * can be delayed and joined; between near PEs an operation is done when its call returns, and a
  * session is checked and forgotten. */
 #include <errno.h>
-#include "core/made.h"
-#include "core/route.h"
+#include "job/made.h"
+#include "core/dispatch.h"
 #include "api/define.h"
 
 static int create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx) {
@@ -37,7 +37,7 @@ API(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team)) {
 API(void, ctx_destroy, (shmem_ctx_t ctx)) {
     WEFT_IN_CALL(__func__);
     weft_check_running(__func__);
-    weft_route_quiet();
+    weft_dispatch_quiet();
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
         weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
     if (weft_checked())

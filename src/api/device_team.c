@@ -3,7 +3,7 @@
  * wrong says so to the others. */
 #include <errno.h>
 #include <shmemx.h>
-#include "core/space.h"
+#include "job/space.h"
 #include "core/team.h"
 #include "api/refuse.h"
 

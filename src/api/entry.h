@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A call begins with tests of one flag each: the job runs, this thread may call, and the call stays
  * on the short way. It leaves that if it is checked (api/checked.h), if one of its pointers may be
- * a GPU's (core/route.h), or if it fetches words that the program may be polling, where PEs share
- * processors (core/poll.h). */
+ * a GPU's (core/dispatch.h), or if it fetches words that the program may be polling, where PEs
+ * share processors (job/poll.h). */
 #ifndef WEFT_API_ENTRY_H
 #define WEFT_API_ENTRY_H
 
 #include <stdbool.h>
 #include "base/sanitizer.h"
-#include "core/job.h"
+#include "job/job.h"
 #include "core/misuse.h"
 
 static inline bool weft_checked(void) {
     return __builtin_expect(weft_job.checked, 0);
 }
 
-static inline bool weft_detour(void) {
-    return __builtin_expect(weft_job.detour, 0);
+static inline bool weft_is_slow(void) {
+    return __builtin_expect(weft_job.slow, 0);
 }
 
-static inline bool weft_fetch_detour(void) {
-    return __builtin_expect(weft_job.fetch_detour, 0);
+static inline bool weft_fetch_is_slow(void) {
+    return __builtin_expect(weft_job.fetch_slow, 0);
 }
 
-/* Other threads send letters meanwhile, of which this one need not know: an atomic load would be an
- * instruction more. A fence follows, which the thread sanitizer does not know: it has to see a load
- * that acquires. */
-static inline bool weft_order_detour(void) {
+/* Other threads send messages meanwhile, of which this one need not know: an atomic load would be
+ * an instruction more. A fence follows, which the thread sanitizer does not know: it has to see a
+ * load that acquires. */
+static inline bool weft_order_is_slow(void) {
 #ifdef WEFT_THREAD_SANITIZER
-    return __atomic_load_n(&weft_job.order_detour, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(&weft_job.order_slow, __ATOMIC_ACQUIRE) != 0;
 #else
-    return __builtin_expect(weft_job.order_detour != 0, 0);
+    return __builtin_expect(weft_job.order_slow != 0, 0);
 #endif
 }
 

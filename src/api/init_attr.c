@@ -4,7 +4,7 @@
 #include <string.h>
 #include <shmemx.h>
 #include "boot/boot.h"
-#include "core/job.h"
+#include "job/job.h"
 #include "api/body.h"
 
 /* The beginning of a unique id, whose other bytes are zero. */

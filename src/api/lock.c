@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks. */
 #include <errno.h>
+#include "job/made.h"
+#include "core/dispatch.h"
 #include "core/lock.h"
-#include "core/made.h"
-#include "core/route.h"
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -43,7 +43,7 @@ API(int, test_lock, (long *lock)) {
 API(void, clear_lock, (long *lock)) {
     WEFT_IN_CALL(__func__);
     weft_check_running(__func__);
-    weft_route_quiet();
+    weft_dispatch_quiet();
     note_held(lock, false);
     check_lock_result(lock, weft_lock_clear(lock));
 }

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <shmemx.h>
 #include "base/size.h"
+#include "job/made.h"
 #include "core/arena.h"
 #include "core/blocks.h"
 #include "core/heap.h"
-#include "core/made.h"
 #include "core/order.h"
 #include "api/body.h"
 #include "api/checked.h"
@@ -40,7 +40,7 @@ static void *note_object(void *p, size_t size) {
 }
 
 static void *allocate_object(size_t size, size_t alignment, bool zero) {
-    weft_route_quiet();
+    weft_dispatch_quiet();
     if (weft_checked() && size != 0)
         check_same(NULL, &weft_heap_host, size);
     struct weft_arena *arena = weft_heap_host.arena;
@@ -99,7 +99,7 @@ static void free_object(const struct weft_heap *heap, void *ptr) {
 void *weft_memory_realloc(void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(size);
-    weft_route_quiet();
+    weft_dispatch_quiet();
     if (weft_checked())
         check_same_object(ptr, size);
     const struct weft_heap *heap = weft_heap_of(ptr);
@@ -116,7 +116,7 @@ void *weft_memory_realloc(void *ptr, size_t size) {
 }
 
 void weft_memory_free(void *ptr) {
-    weft_route_quiet();
+    weft_dispatch_quiet();
     if (weft_checked() && ptr)
         check_same_object(ptr, 0);
     const struct weft_heap *heap = weft_heap_of(ptr);
@@ -169,7 +169,7 @@ static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
         weft_space_missing();
         return NULL;
     }
-    weft_route_quiet();
+    weft_dispatch_quiet();
     const struct weft_heap *heap = &weft_space_device->heap;
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
         check_same(NULL, heap, size);

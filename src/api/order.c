@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
- * completing it; letters to a far PE are ordered by themselves, so that a fence only sends those
+ * completing it; messages to a far PE are ordered by themselves, so that a fence only sends those
  * that wait for others, and completed by its answer, those of every context alike. */
-#include "core/far.h"
 #include "core/order.h"
 #include "api/define.h"
 
-WEFT_COLD static void fence_detour(const char *call) {
+WEFT_COLD static void fence_slow(const char *call) {
     WEFT_IN_CALL(call);
     weft_check_running(call);
-    weft_route_fence();
+    weft_dispatch_fence();
     if (weft_job.far)
         weft_far_fence();
 }
 
-WEFT_COLD static void quiet_detour(const char *call) {
+WEFT_COLD static void quiet_slow(const char *call) {
     WEFT_IN_CALL(call);
     weft_check_running(call);
-    weft_route_quiet();
+    weft_dispatch_quiet();
 }
 
 static inline void fence_puts(const char *call) {
-    if (weft_order_detour())
-        fence_detour(call);
+    if (weft_order_is_slow())
+        fence_slow(call);
     weft_order_fence();
 }
 
 static inline void quiet_puts(const char *call) {
-    if (weft_order_detour())
-        quiet_detour(call);
+    if (weft_order_is_slow())
+        quiet_slow(call);
     weft_order_quiet();
 }
 
@@ -52,11 +51,11 @@ API(void, ctx_quiet, (shmem_ctx_t ctx)) {
 }
 
 /* What is under way to these PEs, as far as it is told apart by PE. */
-WEFT_COLD static void quiet_pes_detour(const char *call, shmem_ctx_t ctx, const int *target_pes,
-                                       size_t npes) {
+WEFT_COLD static void quiet_pes_slow(const char *call, shmem_ctx_t ctx, const int *target_pes,
+                                     size_t npes) {
     enum { AT_ONCE = 64 };
     WEFT_IN_CALL(call);
-    weft_route_fence();
+    weft_dispatch_fence();
     for (size_t first = 0, n; weft_job.far && first < npes; first += n) {
         int pes[AT_ONCE];
         n = npes - first < AT_ONCE ? npes - first : AT_ONCE;
@@ -73,8 +72,8 @@ static void quiet_pes(const char *call, shmem_ctx_t ctx, const int *target_pes, 
         if (pe >= weft_job.npes)
             weft_misuse_access(call, "", NULL, 0, pe);
     }
-    if (weft_order_detour())
-        quiet_pes_detour(call, ctx, target_pes, npes);
+    if (weft_order_is_slow())
+        quiet_pes_slow(call, ctx, target_pes, npes);
     weft_order_quiet();
 }
 

@@ -2,8 +2,8 @@
 /* Extension: signal pads, by the calling thread or in the order of a CUDA stream. */
 #include <errno.h>
 #include <shmemx.h>
+#include "job/space.h"
 #include "core/pad.h"
-#include "core/space.h"
 #include "api/refuse.h"
 
 /* `peer` is the rank itself where a call has none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/refuse.h"
 #include <errno.h>
-#include "core/job.h"
+#include "job/job.h"
 
 int weft_refuse_phase(void) {
     if (weft_job.npes == 0)

@@ -3,7 +3,7 @@
  *
  * The short way checks the local side and is inlined, as is the near copy behind it (core/rma.h):
  * a shared body costs a jump and the move of its arguments, a tenth of a small put, and where the
- * size is constant only that copy is left. The detour goes its own way to the end, for a call in
+ * size is constant only that copy is left. the slow path goes its own way to the end, for a call in
  * the middle would have every put save registers. */
 #include "core/rma.h"
 #include "api/checked.h"
@@ -11,7 +11,8 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* --- The detour ------------------------------------------------------------------------------ */
+/* --- the slow path ------------------------------------------------------------------------------
+ */
 
 /* The form of a copy is the bytes of an element, to which it is aligned, and perhaps this flag: a
  * seventh argument would go over the stack. */
@@ -27,24 +28,24 @@ static void check_sides(bool is_put, const void *there, const void *here, size_t
     weft_check_local(weft_current_call, local, here, bytes);
 }
 
-WEFT_COLD static void put_detour(void *dest, const void *source, size_t bytes, size_t form, int pe,
-                                 const char *call) {
+WEFT_COLD static void put_slow(void *dest, const void *source, size_t bytes, size_t form, int pe,
+                               const char *call) {
     WEFT_ENTER(call);
     check_sides(true, dest, source, bytes, form & ~RMA_NBI, pe);
-    weft_rma_put_routed(dest, source, bytes, pe, form & RMA_NBI, call);
+    weft_rma_put_slow(dest, source, bytes, pe, form & RMA_NBI, call);
 }
 
 WEFT_COLD static void get_routed(void *dest, const void *source, size_t bytes, size_t form, int pe,
                                  const char *call) {
     WEFT_ENTER(call);
     check_sides(false, source, dest, bytes, form & ~RMA_NBI, pe);
-    weft_rma_get_routed(dest, source, bytes, pe, form & RMA_NBI, call);
+    weft_rma_get_slow(dest, source, bytes, pe, form & RMA_NBI, call);
 }
 
 /* Most gets come here where PEs share processors, for which alone they left the short way. */
-static __attribute__((noinline)) void get_detour(void *dest, const void *source, size_t bytes,
-                                                 size_t form, int pe, const char *call) {
-    if (weft_detour()) {
+static __attribute__((noinline)) void get_slow(void *dest, const void *source, size_t bytes,
+                                               size_t form, int pe, const char *call) {
+    if (weft_is_slow()) {
         get_routed(dest, source, bytes, form, pe, call);
         return;
     }
@@ -54,27 +55,27 @@ static __attribute__((noinline)) void get_detour(void *dest, const void *source,
         weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
-WEFT_COLD static void put_word_detour(void *dest, uint64_t word, size_t bytes, int pe,
-                                      const char *call) {
+WEFT_COLD static void put_word_slow(void *dest, uint64_t word, size_t bytes, int pe,
+                                    const char *call) {
     WEFT_ENTER(call);
     check_sides(true, dest, &word, bytes, bytes, pe);
-    weft_rma_put_word_routed(dest, word, bytes, pe, call);
+    weft_rma_put_word_slow(dest, word, bytes, pe, call);
 }
 
-WEFT_COLD static uint64_t get_word_detour(const void *source, size_t bytes, int pe,
-                                          const char *call) {
+WEFT_COLD static uint64_t get_word_slow(const void *source, size_t bytes, int pe,
+                                        const char *call) {
     uint64_t word = 0;
     WEFT_ENTER(call);
     check_sides(false, source, &word, bytes, bytes, pe);
-    return weft_rma_get_word_routed(source, bytes, pe, call);
+    return weft_rma_get_word_slow(source, bytes, pe, call);
 }
 
 /* --- The short way --------------------------------------------------------------------------- */
 
 ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_t form, int pe,
                              const char *call) {
-    if (weft_detour()) {
-        put_detour(dest, source, bytes, form, pe, call);
+    if (weft_is_slow()) {
+        put_slow(dest, source, bytes, form, pe, call);
     } else {
         weft_check_local(call, "source", source, bytes);
         weft_rma_put(dest, source, bytes, pe, form & RMA_NBI, call);
@@ -83,8 +84,8 @@ ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_
 
 ALWAYS_INLINE void get_bytes(void *dest, const void *source, size_t bytes, size_t form, int pe,
                              const char *call) {
-    if (weft_fetch_detour()) {
-        get_detour(dest, source, bytes, form, pe, call);
+    if (weft_fetch_is_slow()) {
+        get_slow(dest, source, bytes, form, pe, call);
     } else {
         weft_check_local(call, "dest", dest, bytes);
         weft_rma_get(dest, source, bytes, pe, form & RMA_NBI, call);
@@ -98,8 +99,8 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, int 
     memcpy(&word, value, bytes < sizeof word ? bytes : sizeof word);
     if (bytes > WEFT_RMA_WORD)
         put_bytes(dest, value, bytes, bytes, pe, call);
-    else if (weft_detour())
-        put_word_detour(dest, word, bytes, pe, call);
+    else if (weft_is_slow())
+        put_word_slow(dest, word, bytes, pe, call);
     else
         weft_rma_put_word(dest, word, bytes, pe, call);
 }
@@ -110,8 +111,8 @@ ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, in
     if (bytes > WEFT_RMA_WORD) {
         get_bytes(value, source, bytes, bytes, pe, call);
     } else {
-        word = weft_detour() ? get_word_detour(source, bytes, pe, call)
-                             : weft_rma_get_word(source, bytes, pe, call);
+        word = weft_is_slow() ? get_word_slow(source, bytes, pe, call)
+                              : weft_rma_get_word(source, bytes, pe, call);
         memcpy(value, &word, bytes < sizeof word ? bytes : sizeof word);
     }
 }

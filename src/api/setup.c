@@ -103,7 +103,7 @@ API(int, pe_accessible, (int pe)) {
 
 API(int, addr_accessible, (const void *addr, int pe)) {
     weft_check_running(__func__);
-    return weft_route_symmetric(addr, 1, pe) && !weft_statics_meet_hole(addr, 1);
+    return weft_dispatch_symmetric(addr, 1, pe) && !weft_statics_meet_hole(addr, 1);
 }
 
 /* Static data is mapped a second time beside the peers', but here keeps the address it has. */

@@ -39,8 +39,8 @@ static void put_signal_now(const char *call, struct weft_put_signal *put, int si
     weft_rma_put_signal(put, pe, call);
 }
 
-WEFT_COLD static void put_signal_detour(const char *call, struct weft_put_signal *put, int sig_op,
-                                        size_t elem_bytes, int pe) {
+WEFT_COLD static void put_signal_slow(const char *call, struct weft_put_signal *put, int sig_op,
+                                      size_t elem_bytes, int pe) {
     WEFT_ENTER(call);
     if (weft_checked())
         check_put_signal(put, elem_bytes, pe);
@@ -49,26 +49,26 @@ WEFT_COLD static void put_signal_detour(const char *call, struct weft_put_signal
 
 static void put_signal(const char *call, struct weft_put_signal *put, int sig_op, size_t elem_bytes,
                        int pe) {
-    if (weft_detour())
-        put_signal_detour(call, put, sig_op, elem_bytes, pe);
+    if (weft_is_slow())
+        put_signal_slow(call, put, sig_op, elem_bytes, pe);
     else
         put_signal_now(call, put, sig_op, pe);
 }
 
-WEFT_COLD static void signal_detour(const char *call, uint64_t *sig_addr, uint64_t signal,
-                                    enum weft_signal_op op, int pe) {
+WEFT_COLD static void signal_slow(const char *call, uint64_t *sig_addr, uint64_t signal,
+                                  enum weft_signal_op op, int pe) {
     WEFT_IN_CALL(call);
     if (weft_checked())
         check_signal_word(sig_addr, pe);
-    weft_rma_signal_routed(sig_addr, signal, op, pe, call);
+    weft_rma_signal_slow(sig_addr, signal, op, pe, call);
 }
 
 /* It is inlined with a constant `op`, so that one instruction is left behind the bounds check. */
 static inline __attribute__((always_inline)) void signal_word(const char *call, uint64_t *sig_addr,
                                                               uint64_t signal,
                                                               enum weft_signal_op op, int pe) {
-    if (weft_detour())
-        signal_detour(call, sig_addr, signal, op, pe);
+    if (weft_is_slow())
+        signal_slow(call, sig_addr, signal, op, pe);
     else
         weft_rma_signal(sig_addr, signal, op, pe, call);
 }
@@ -76,7 +76,7 @@ static inline __attribute__((always_inline)) void signal_word(const char *call, 
 static void check_own_word(const uint64_t *sig_addr) {
     if (weft_checked())
         check_signal_word(sig_addr, weft_job.pe);
-    if (!weft_route_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
+    if (!weft_dispatch_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
         weft_misuse_access(weft_current_call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
@@ -114,7 +114,7 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 
 /* clang-format on */
 
-WEFT_COLD static uint64_t fetch_detour(const char *call, const uint64_t *sig_addr) {
+WEFT_COLD static uint64_t fetch_slow(const char *call, const uint64_t *sig_addr) {
     WEFT_IN_CALL(call);
     weft_check_running(call);
     check_own_word(sig_addr);
@@ -124,8 +124,8 @@ WEFT_COLD static uint64_t fetch_detour(const char *call, const uint64_t *sig_add
 }
 
 API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
-    if (weft_fetch_detour())
-        return fetch_detour(__func__, sig_addr);
+    if (weft_fetch_is_slow())
+        return fetch_slow(__func__, sig_addr);
     if (__builtin_expect(!weft_near(sig_addr, sizeof *sig_addr, weft_job.pe), 0))
         weft_misuse_access(__func__, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
     return __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);

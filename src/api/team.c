@@ -2,8 +2,8 @@
 /* Teams of PEs. */
 #include <errno.h>
 #include <shmemx.h>
-#include "core/made.h"
-#include "core/route.h"
+#include "job/made.h"
+#include "core/dispatch.h"
 #include "api/checked.h"
 #include "api/define.h"
 #include "api/refuse.h"
@@ -162,7 +162,7 @@ API(void, team_destroy, (shmem_team_t team)) {
         weft_misuse_handle(__func__, "team", team, "a team that was made, and not destroyed");
     if (weft_checked())
         weft_consistency_check(members, WEFT_NO_ARGUMENTS);
-    weft_route_quiet();
+    weft_dispatch_quiet();
     weft_ctx_destroy_all(team);
     destroy_team(members);
     if (weft_checked()) {

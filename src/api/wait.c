@@ -6,7 +6,7 @@
 #include "api/wait.h"
 #include <sched.h>
 #include <shmemx.h>
-#include "core/poll.h"
+#include "job/poll.h"
 #include "api/define.h"
 
 /* --- Sets ------------------------------------------------------------------------------------ */
@@ -78,8 +78,8 @@ static void end_test(const void *ivars, uint64_t key, bool met) {
         sched_yield();
 }
 
-int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar, int cmp,
-                         const void *cmp_value) {
+int weft_api_test_slow(const char *call, struct weft_ivar_type type, const void *ivar, int cmp,
+                       const void *cmp_value) {
     WEFT_IN_CALL(call);
     weft_check_ivars("ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);

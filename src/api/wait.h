@@ -18,7 +18,7 @@ static inline void weft_check_ivars(const char *argument, const void *ivars,
     if (weft_checked())
         weft_checked_access(&(struct weft_access){argument, NULL, ivars, NULL, bytes, 0, type.bytes,
                                                   weft_job.pe, false});
-    if (!weft_route_symmetric(ivars, bytes, weft_job.pe))
+    if (!weft_dispatch_symmetric(ivars, bytes, weft_job.pe))
         weft_misuse_access(weft_current_call, argument, ivars, bytes, weft_job.pe);
 }
 
@@ -34,20 +34,20 @@ static inline void weft_api_wait_until(const char *call, struct weft_ivar_type t
 
 /* Tests a word that may be a GPU's, in checked mode, where PEs share processors, or in vain in a
  * job that is over. */
-WEFT_COLD int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar,
-                                   int cmp, const void *cmp_value);
+WEFT_COLD int weft_api_test_slow(const char *call, struct weft_ivar_type type, const void *ivar,
+                                 int cmp, const void *cmp_value);
 
 /* Programs test in loops, so a test in vain notices that the job is over. */
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,
                                 int cmp, const void *cmp_value) {
-    if (weft_fetch_detour())
-        return weft_api_test_detour(call, type, ivar, cmp, cmp_value);
+    if (weft_fetch_is_slow())
+        return weft_api_test_slow(call, type, ivar, cmp, cmp_value);
     weft_check_cmp(call, cmp);
     if (__builtin_expect(!weft_near(ivar, type.bytes, weft_job.pe), 0))
         weft_misuse_access(call, "ivar", ivar, type.bytes, weft_job.pe);
     bool met = weft_ivar_compare(weft_ivar_key(type, ivar), cmp, weft_ivar_key(type, cmp_value));
     if (!met && weft_job_aborted())
-        return weft_api_test_detour(call, type, ivar, cmp, cmp_value);
+        return weft_api_test_slow(call, type, ivar, cmp, cmp_value);
     return met;
 }
 

@@ -31,7 +31,7 @@
     X(text, far_engine, "WEFT_ENGINE", NULL, "auto",                                               \
       "what reaches PEs on other hosts: tcp; ucx; a library, by name or path; auto: ucx where "    \
       "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
-    X(text, carriers, "WEFT_CARRIERS", NULL, "auto",                                               \
+    X(text, proxies, "WEFT_PROXIES", NULL, "auto",                                                 \
       "which process receives what PEs of other hosts send: pe, each PE for itself; host, the "    \
       "first PE of a host for all PEs there; auto: host in large jobs, on hosts that have a "      \
       "processor to spare, else pe")                                                               \

@@ -2,7 +2,7 @@
 #include "coll/active.h"
 #include <shmem.h>
 #include <string.h>
-#include "core/far.h"
+#include "far/far.h"
 #include "core/init.h"
 #include "coll/consistency.h"
 #include "coll/place.h"
@@ -50,8 +50,9 @@ static void count_up(const struct weft_group *group, _Atomic long *word, int mem
 }
 
 static struct weft_waiter waiter_for(const struct weft_group *group, int member) {
-    return (struct weft_waiter){
-        .pe = weft_group_pe(group, member), .roster = &group->roster, .npes = group->npes};
+    return (struct weft_waiter){.pe = weft_group_pe(group, member),
+                                .member_list = &group->member_list,
+                                .npes = group->npes};
 }
 
 /* Dissemination (core/sync.c) over counting words. */
@@ -264,7 +265,7 @@ static int64_t psync_number(const long *psync) {
 static void active_check(const struct weft_group *group, const struct weft_same *arguments) {
     struct weft_same all[WEFT_CONSISTENCY_FACTS + 1] = {
         [PE_START] = {"PE_start", weft_group_pe(group, 0)},
-        [LOG_STRIDE] = {"logPE_stride", __builtin_ctz((unsigned)group->roster.stride)},
+        [LOG_STRIDE] = {"logPE_stride", __builtin_ctz((unsigned)group->member_list.stride)},
         [PE_SIZE] = {"PE_size", group->npes},
         [PSYNC] = {"pSync (as an offset)", psync_number(group->psync)}};
     for (int i = 0; arguments[i].argument; i++)
@@ -291,7 +292,7 @@ struct weft_group weft_active_group(int start, int log_stride, int size, long *p
     bool member = distance >= 0 && distance % stride == 0 && distance / stride < size;
     return (struct weft_group){.me = member ? distance / stride : -1,
                                .npes = size,
-                               .roster = {.start = start, .stride = stride},
+                               .member_list = {.start = start, .stride = stride},
                                .far = some_are_far(start, stride, size),
                                .psync = psync,
                                .sync = active_sync,

@@ -3,7 +3,7 @@
  * most, which is the same on all members. */
 #include "coll/crossing.h"
 #include <stdlib.h>
-#include "core/far.h"
+#include "far/far.h"
 
 /* A word that is not set for 2^31 pushes would seem to be ahead. */
 static void words_renew(struct weft_team *team) {
@@ -17,8 +17,8 @@ static void words_renew(struct weft_team *team) {
 
 struct weft_crossing weft_crossing_of(const struct weft_group *group) {
     struct weft_crossing crossing = {.group = group};
-    crossing.levels =
-        group->team ? group->team->levels : weft_levels_of(&group->roster, group->npes, group->me);
+    crossing.levels = group->team ? group->team->levels
+                                  : weft_levels_of(&group->member_list, group->npes, group->me);
     if (!crossing.levels)
         weft_job_panic("no memory for the hosts of %d members", group->npes);
     return crossing;

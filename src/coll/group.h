@@ -41,7 +41,7 @@ struct weft_set_calls {
 
 struct weft_group {
     int me, npes;
-    struct weft_roster roster;
+    struct weft_member_list member_list;
     struct weft_team *team; /* NULL for an active set */
     long *psync;            /* of an active set */
 
@@ -62,7 +62,7 @@ void weft_group_sync_team(const struct weft_group *group);
 static inline struct weft_group weft_group_of(struct weft_team *team) {
     return (struct weft_group){.me = team->my_pe,
                                .npes = team->npes,
-                               .roster = team->roster,
+                               .member_list = team->member_list,
                                .team = team,
                                .psync = NULL,
                                .sync = weft_group_sync_team,
@@ -71,7 +71,7 @@ static inline struct weft_group weft_group_of(struct weft_team *team) {
 }
 
 static inline int weft_group_pe(const struct weft_group *group, int member) {
-    return weft_roster_pe(&group->roster, member);
+    return weft_member_pe(&group->member_list, member);
 }
 
 /* The members in the order in which one visits them: itself, the next one, ..., so that no

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The first member of a host sends, and not the last one to come: peers that wait for the host name
- * it, and it does not depart before its letters have arrived. */
+ * it, and it does not depart before its messages have arrived. */
 #include "coll/host_packets.h"
 #include <string.h>
-#include "core/far.h"
 #include "core/rma.h"
 
 /* The first of a host, which is far. */
@@ -79,7 +78,7 @@ static void send_to_each(struct weft_team *team, struct weft_parcel parcel) {
     }
 }
 
-/* A letter costs its sender about as long as its way takes: so to many hosts whole packets go by
+/* A message costs its sender about as long as its way takes: so to many hosts whole packets go by
  * dissemination (Bruck's all-gather). Behind round r each host has the packets of the 2^r hosts up
  * to itself, and sends them to the one 2^r behind it: at most ranges at both ends of the area. */
 enum { FEW_HOSTS = 5 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets of teams with far members. A member writes its own, as in other teams, and those near to
- * it read that; the first of each host sends all of its host's in one letter to the first of each
+ * it read that; the first of each host sends all of its host's in one message to the first of each
  * other one, or by way of some where hosts are many, into its receive area (core/sync.h), where all
  * of that host read them:
  *

@@ -14,7 +14,7 @@ static void push_block(const struct weft_crossing *crossing, const struct weft_p
         return;
     }
     struct weft_strided shape = weft_pieces_shape(pieces);
-    if (weft_far_route.put_strided(to, from, &shape, weft_group_pe(group, member)) != 0)
+    if (weft_far_operations.put_strided(to, from, &shape, weft_group_pe(group, member)) != 0)
         weft_group_lacks(group, to, pieces->bytes, member);
     weft_crossing_push(crossing, WEFT_PUSH_ACROSS, NULL, NULL, 0, 1, member);
 }

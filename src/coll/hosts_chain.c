@@ -22,7 +22,7 @@
 #include "coll/hosts.h"
 #include "coll/split.h"
 
-enum { PIECE_BYTES = 60 << 10 /* goes in one letter */, LEAD = 2 /* on each link */ };
+enum { PIECE_BYTES = 60 << 10 /* goes in one message */, LEAD = 2 /* on each link */ };
 
 /* What goes along the hosts: blocks of nelems, one behind the other; partial results come to
  * `partial`, which may be dest. */

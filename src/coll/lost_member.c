@@ -3,7 +3,7 @@
  * open question, or the answer, which is the slot of a team and the same on all of its members. */
 #include "coll/lost_member.h"
 #include "base/clock.h"
-#include "core/far.h"
+#include "far/far.h"
 
 enum { NOT_LOST, LOST, ANSWER }; /* ANSWER + slot */
 

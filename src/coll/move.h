@@ -4,7 +4,7 @@
  * weft_mover_of.
  *
  *     near     this processor loads and stores where the others' memory is mapped
- *     far      letters go to the members whose memory is not
+ *     far      messages go to the members whose memory is not
  *     device   this PE's GPU copies, and the host waits for it
  *
  * What lies on a stream has a mover of its own kind, which enqueues (coll/on_stream.h). */
@@ -59,7 +59,7 @@ void weft_stream_copy(void *dest, const void *source, size_t bytes);
  * objects. */
 static inline const struct weft_mover *weft_mover_of(const struct weft_group *group,
                                                      const void *dest, const void *source) {
-    if (__builtin_expect(!weft_job.routed, 1))
+    if (__builtin_expect(!weft_job.dispatch, 1))
         return &weft_mover_near;
     if (weft_job.devices && (weft_space_holds(dest) || weft_space_holds(source)))
         return &weft_mover_device;
@@ -98,7 +98,7 @@ static inline size_t weft_pieces_span(const struct weft_pieces *pieces) {
     return (pieces->count - 1) * (size_t)pieces->source_step + pieces->bytes;
 }
 
-/* Pieces of more than one as a route takes them. */
+/* Pieces of more than one as an operation table takes them. */
 static inline struct weft_strided weft_pieces_shape(const struct weft_pieces *pieces) {
     ptrdiff_t bytes = (ptrdiff_t)pieces->bytes;
     return (struct weft_strided){pieces->bytes, 1, pieces->count, pieces->dest_step / bytes,

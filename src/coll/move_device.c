@@ -4,23 +4,23 @@
 #include "coll/move.h"
 
 static void device_complete(void) {
-    weft_route_quiet();
+    weft_dispatch_quiet();
 }
 
 static int pull_pieces(void *dest, const void *source, const struct weft_pieces *pieces, int pe) {
     struct weft_strided shape = weft_pieces_shape(pieces);
-    return weft_space_device->route->get_strided(dest, source, &shape, pe);
+    return weft_space_device->operations->get_strided(dest, source, &shape, pe);
 }
 
 static void device_pull(const struct weft_group *group, void *dest, const void *source,
                         const struct weft_pieces *pieces, int member) {
     int pe = weft_group_pe(group, member), error;
-    const struct weft_route *route = weft_route_of(source, dest, pe);
+    const struct weft_operations *operations = weft_dispatch_of(source, dest, pe);
     if (pieces->count > 1)
         error = pull_pieces(dest, source, pieces, pe);
     else
-        error = route ? route->get(dest, source, pieces->bytes, pe, true)
-                      : weft_rma_get_near(dest, source, pieces->bytes, pe);
+        error = operations ? operations->get(dest, source, pieces->bytes, pe, true)
+                           : weft_rma_get_near(dest, source, pieces->bytes, pe);
     if (error)
         weft_group_lacks(group, source, weft_pieces_span(pieces), member);
 }
@@ -28,9 +28,9 @@ static void device_pull(const struct weft_group *group, void *dest, const void *
 static void device_push(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes, int member) {
     int pe = weft_group_pe(group, member);
-    const struct weft_route *route = weft_route_of(dest, source, pe);
-    int error = route ? route->put(dest, source, bytes, pe, true)
-                      : weft_rma_put_near(dest, source, bytes, pe);
+    const struct weft_operations *operations = weft_dispatch_of(dest, source, pe);
+    int error = operations ? operations->put(dest, source, bytes, pe, true)
+                           : weft_rma_put_near(dest, source, bytes, pe);
     if (error)
         weft_group_lacks(group, dest, bytes, member);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mover of groups with far members: letters carry what a far one reads or writes, and this
+/* The mover of groups with far members: messages carry what a far one reads or writes, and this
  * processor copies the rest. Gets are all sent before the first one is waited for. It is for what
  * the collectives over hosts (coll/hosts.h) leave to plans. */
-#include "core/far.h"
 #include "coll/move.h"
 
 static void far_complete(void) {

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 #include <stdint.h>
-#include "core/space.h"
+#include "job/space.h"
 #include "core/team.h"
 
 enum weft_space {

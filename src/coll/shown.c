@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/shown.h"
-#include "core/far.h"
-#include "core/route.h"
+#include "core/dispatch.h"
 
 struct weft_shown weft_shown_part(const struct weft_shown *shown, size_t row, size_t rows,
                                   size_t col, size_t cols) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics that take the detour: the word may not be near, or what was in it may go to a GPU. */
+/* Atomics that take the slow path: the word may not be near, or what was in it may go to a GPU. */
 #include "core/amo.h"
 #include <string.h>
 
-/* By this route, or by this processor. */
-static void amo_make(const struct weft_amo *amo, const struct weft_route *route, int pe,
+/* By this operations, or by this processor. */
+static void amo_make(const struct weft_amo *amo, const struct weft_operations *operations, int pe,
                      const char *call) {
     WEFT_IN_CALL(call);
-    void *near = route ? NULL : weft_near(amo->dest, amo->bytes, pe);
+    void *near = operations ? NULL : weft_near(amo->dest, amo->bytes, pe);
     if (!near) {
-        if (!route || route->amo(amo, pe) != 0)
+        if (!operations || operations->amo(amo, pe) != 0)
             weft_misuse_access(call, amo->op == WEFT_AMO_FETCH ? "source" : "dest", amo->dest,
                                amo->bytes, pe);
         return;
@@ -22,8 +22,8 @@ static void amo_make(const struct weft_amo *amo, const struct weft_route *route,
         weft_poll_look(amo->dest, pe, before, call);
 }
 
-uint64_t weft_amo_routed(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond, int pe,
-                         const char *call) {
+uint64_t weft_amo_slow(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond, int pe,
+                       const char *call) {
     uint64_t before = 0;
     struct weft_amo amo = {weft_amo_kind_op(kind),
                            weft_amo_kind_bytes(kind),
@@ -31,10 +31,10 @@ uint64_t weft_amo_routed(weft_amo_kind kind, void *dest, uint64_t value, uint64_
                            value,
                            cond,
                            weft_amo_kind_fetches(kind) ? &before : NULL};
-    amo_make(&amo, weft_route_of(dest, NULL, pe), pe, call);
+    amo_make(&amo, weft_dispatch_of(dest, NULL, pe), pe, call);
     return before;
 }
 
-void weft_amo_fetch_routed(const struct weft_amo *amo, int pe, const char *call) {
-    amo_make(amo, weft_route_of(amo->dest, amo->fetch, pe), pe, call);
+void weft_amo_fetch_slow(const struct weft_amo *amo, int pe, const char *call) {
+    amo_make(amo, weft_dispatch_of(amo->dest, amo->fetch, pe), pe, call);
 }

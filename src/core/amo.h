@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/amo_apply.h"
+#include "job/poll.h"
+#include "core/dispatch.h"
 #include "core/misuse.h"
-#include "core/poll.h"
-#include "core/route.h"
 
 #define WEFT_AMO_INLINE static inline __attribute__((always_inline))
 
@@ -37,11 +37,11 @@ WEFT_AMO_INLINE bool weft_amo_kind_fetches(weft_amo_kind kind) {
 }
 
 /* The same for a word that is not near, and for calls that cannot know. */
-WEFT_COLD uint64_t weft_amo_routed(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond,
-                                   int pe, const char *call);
+WEFT_COLD uint64_t weft_amo_slow(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond,
+                                 int pe, const char *call);
 
 /* The word before at `fetch`, which may be a GPU's memory. */
-WEFT_COLD void weft_amo_fetch_routed(const struct weft_amo *amo, int pe, const char *call);
+WEFT_COLD void weft_amo_fetch_slow(const struct weft_amo *amo, int pe, const char *call);
 
 /* The word at dest on `pe`, a world number: what was in it, where somebody wants that. Operands are
  * the bits of integers or reals: `value`, 0 where the operation has none; `cond`, for
@@ -50,7 +50,7 @@ WEFT_AMO_INLINE uint64_t weft_amo(weft_amo_kind kind, void *dest, uint64_t value
                                   int pe, const char *call) {
     void *near = weft_near(dest, weft_amo_kind_bytes(kind), pe);
     if (__builtin_expect(!near, 0))
-        return weft_amo_routed(kind, dest, value, cond, pe, call);
+        return weft_amo_slow(kind, dest, value, cond, pe, call);
     uint64_t before =
         weft_amo_apply(weft_amo_kind_op(kind), weft_amo_kind_bytes(kind), near, value, cond);
     if (weft_amo_kind_fetches(kind) && __builtin_expect(weft_job.oversubscribed, 0))

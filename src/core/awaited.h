@@ -4,8 +4,8 @@
 #ifndef WEFT_CORE_AWAITED_H
 #define WEFT_CORE_AWAITED_H
 
-#include "core/ivar.h"
-#include "core/wait.h"
+#include "job/ivar.h"
+#include "job/wait.h"
 
 /* Element `at` of the set, or WEFT_AWAITED_ANY of them. The set's words may be a GPU's. */
 struct weft_awaited_ivars {

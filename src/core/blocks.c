@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "core/job.h"
+#include "job/job.h"
 
 enum {
     SECOND_BITS = 3,

@@ -29,7 +29,7 @@ static int open_entry(const struct weft_team *members, shmem_team_t team, long o
     struct weft_ctx *ctx = free_entry();
     if (!ctx)
         return -ENOSPC;
-    ctx->roster = members->roster;
+    ctx->member_list = members->member_list;
     ctx->npes = members->npes;
     ctx->options = options;
     ctx->team = team;

@@ -2,8 +2,8 @@
 /* Contexts: streams of operations that are ordered and completed by themselves, over a team's PEs.
  *
  * Between near PEs every operation is done when its call returns, so a context is no more than its
- * options and its team's roster, copied here to be one load away. What goes to far PEs is not told
- * apart by context, because every call would have to carry it: a quiet of one completes all. A
+ * options and its team's member_list, copied here to be one load away. What goes to far PEs is not
+ * told apart by context, because every call would have to carry it: a quiet of one completes all. A
  * handle is the entry's number and a generation; the entry holds the handle that is alive. Creating
  * is local. */
 #ifndef WEFT_CORE_CTX_H
@@ -12,13 +12,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <shmem.h>
-#include "core/roster.h"
+#include "job/member_list.h"
 
 #define WEFT_CTXS_MAX 1024 /* a power of two */
 
 struct weft_ctx {
-    _Atomic(uintptr_t) handle; /* 0: free. Written last, cleared first */
-    struct weft_roster roster; /* of the team */
+    _Atomic(uintptr_t) handle;           /* 0: free. Written last, cleared first */
+    struct weft_member_list member_list; /* of the team */
     int npes;
     uint32_t generation; /* of the last handle */
     long options;
@@ -54,7 +54,7 @@ static inline int weft_ctx_world_pe(shmem_ctx_t handle, int pe) {
     const struct weft_ctx *ctx = weft_ctx_find(handle);
     if (__builtin_expect(!ctx || (unsigned)pe >= (unsigned)ctx->npes, 0))
         return -1;
-    return weft_roster_pe(&ctx->roster, pe);
+    return weft_member_pe(&ctx->member_list, pe);
 }
 
 /* 0; -EINVAL for a team or option that does not exist, -ENOSPC when all contexts are in use.

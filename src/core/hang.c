@@ -86,9 +86,9 @@ static void describe_stall(const struct weft_stall_facts *mine,
 
 struct report {
     struct weft_stall_facts mine;
-    const struct weft_team *team;     /* NULL: the wait is none of a team's */
-    const struct weft_roster *roster; /* of the team, or of an active set */
-    int npes;                         /* of those; 0: it is neither */
+    const struct weft_team *team;               /* NULL: the wait is none of a team's */
+    const struct weft_member_list *member_list; /* of the team, or of an active set */
+    int npes;                                   /* of those; 0: it is neither */
     struct weft_tally tally;
     bool mismatch; /* some PE is in another call of the team */
     bool reported; /* by another PE that waits in the same call */
@@ -150,7 +150,7 @@ static void look_at_others(struct report *report) {
     struct weft_stall *stall;
     int first = weft_job.pe;
     for (int member = 0; member < report->npes; member++) {
-        int pe = weft_roster_pe(report->roster, member);
+        int pe = weft_member_pe(report->member_list, member);
         if (pe == weft_job.pe || !read_stall(pe, report->mine.team, &theirs, &stall) ||
             !is_same_call(&report->mine, &theirs))
             continue;
@@ -164,7 +164,7 @@ static void look_at_others(struct report *report) {
 static void add_members(struct report *report, const struct weft_waiter *waiter) {
     look_at_others(report);
     for (int member = 0; member < report->npes; member++) {
-        int pe = weft_roster_pe(report->roster, member);
+        int pe = weft_member_pe(report->member_list, member);
         if (pe != weft_job.pe && !(report->team && has_come(report->team, waiter->word, member)))
             add_pe(report, pe, false);
     }
@@ -175,10 +175,10 @@ static void add_members(struct report *report, const struct weft_waiter *waiter)
 static struct report report_of(const struct weft_waiter *waiter) {
     struct report report = {.team = team_of_word(waiter->word),
                             .mine = facts_of(waiter),
-                            .roster = waiter->roster,
+                            .member_list = waiter->member_list,
                             .npes = waiter->npes};
     if (report.team) {
-        report.roster = &report.team->roster;
+        report.member_list = &report.team->member_list;
         report.npes = report.team->npes;
     }
     if (report.npes)
@@ -220,7 +220,7 @@ static void tell(const struct weft_waiter *waiter, const struct report *report, 
     weft_tally_append(text, sizeof text, "%s has waited %.3g s",
                       weft_stall_call(weft_current_call, where).text,
                       (double)(now_ns - waiter->since_ns) * 1e-9);
-    if (waiter->pe == WEFT_PE_ANY && !waiter->roster) {
+    if (waiter->pe == WEFT_PE_ANY && !waiter->member_list) {
         append_anybody(waiter, report, text, sizeof text);
     } else {
         weft_tally_append(text, sizeof text, waiter->pe == WEFT_PE_NONE ? " for a GPU" : " for ");

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "core/space.h"
+#include "job/space.h"
 
 int weft_heap_open(void);
 void weft_heap_close(void);

@@ -18,11 +18,10 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "job/static.h"
 #include "core/ctx.h"
-#include "core/far.h"
 #include "core/heap.h"
 #include "core/order.h"
-#include "core/static.h"
 #include "core/team.h"
 
 #define GIB ((size_t)1 << 30)
@@ -212,19 +211,19 @@ static int share_memory(void) {
     return result;
 }
 
-/* With this PE's own card, and its file for the cards of all. */
-static int exchange_cards(const unsigned char *mine, int file) {
+/* With this PE's own endpoint, and its file for the endpoints of all. */
+static int exchange_endpoints(const unsigned char *mine, int file) {
     size_t npes = (size_t)weft_job.npes;
-    unsigned char *all = malloc(npes * WEFT_FAR_CARD_BYTES);
+    unsigned char *all = malloc(npes * WEFT_FAR_ENDPOINT_BYTES);
     int *all_files = calloc(npes, sizeof *all_files), result = all && all_files ? 0 : -ENOMEM;
     struct weft_exchange exchange = {.mine = mine,
-                                     .bytes = WEFT_FAR_CARD_BYTES,
+                                     .bytes = WEFT_FAR_ENDPOINT_BYTES,
                                      .all = all,
                                      .fds = &file,
                                      .nfds = 1,
                                      .all_fds = all_files};
     if (result < 0)
-        weft_log("no memory for the cards of %zu PEs", npes);
+        weft_log("no memory for the endpoints of %zu PEs", npes);
     else
         result = weft_boot_exchange(&exchange);
     if (result == 0) {
@@ -236,12 +235,12 @@ static int exchange_cards(const unsigned char *mine, int file) {
     return result;
 }
 
-/* Letters to and from far PEs, now that memory is mapped: all show their cards. */
+/* Messages to and from far PEs, now that memory is mapped: all show their endpoints. */
 static int open_far(void) {
-    unsigned char card[WEFT_FAR_CARD_BYTES];
-    int file = -1, result = weft_far_open(card, &file);
+    unsigned char endpoint[WEFT_FAR_ENDPOINT_BYTES];
+    int file = -1, result = weft_far_open(endpoint, &file);
     if (result == 0)
-        result = exchange_cards(card, file);
+        result = exchange_endpoints(endpoint, file);
     weft_descriptor_close(file);
     return result;
 }
@@ -290,7 +289,7 @@ static void close_devices(void) {
 
 /* Everything that bring_up made, as far as it got. */
 static void take_down(void) {
-    weft_far_abandon(); /* first: letters and devices know the memory that is unmapped below */
+    weft_far_abandon(); /* first: messages and devices know the memory that is unmapped below */
     if (weft_job.far)
         weft_job_set_mode(WEFT_JOB_FAR, false);
     close_devices();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/levels.h"
 #include <stdlib.h>
-#include "core/far.h"
-#include "core/job.h"
+#include "job/job.h"
+#include "far/far.h"
 
 static struct weft_levels *levels_new(int npes) {
     size_t n = (size_t)npes;
@@ -19,12 +19,12 @@ static struct weft_levels *levels_new(int npes) {
 
 /* Numbers the hosts, and counts their members in begins[host + 1]. numbers[first of some near PEs]:
  * that of their host, or -1 so far. */
-static void hosts_find(struct weft_levels *levels, const struct weft_roster *roster, int npes,
-                       int *numbers) {
+static void hosts_find(struct weft_levels *levels, const struct weft_member_list *member_list,
+                       int npes, int *numbers) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         numbers[pe] = -1;
     for (int member = 0; member < npes; member++) {
-        int *number = &numbers[weft_far_first(weft_roster_pe(roster, member))];
+        int *number = &numbers[weft_far_first(weft_member_pe(member_list, member))];
         if (*number < 0) {
             *number = levels->nleaders++;
             levels->leaders[*number] = member;
@@ -54,7 +54,7 @@ static void members_sort(struct weft_levels *levels, int npes) {
     }
 }
 
-struct weft_levels *weft_levels_of(const struct weft_roster *roster, int npes, int me) {
+struct weft_levels *weft_levels_of(const struct weft_member_list *member_list, int npes, int me) {
     struct weft_levels *levels = levels_new(npes);
     int *numbers = malloc((size_t)weft_job.npes * sizeof *numbers);
     if (!levels || !numbers) {
@@ -62,13 +62,13 @@ struct weft_levels *weft_levels_of(const struct weft_roster *roster, int npes, i
         free(numbers);
         return NULL;
     }
-    hosts_find(levels, roster, npes, numbers);
+    hosts_find(levels, member_list, npes, numbers);
     free(numbers);
     members_sort(levels, npes);
     levels->leader = levels->hosts[me];
     levels->near = weft_levels_count(levels, levels->leader);
     int before = (weft_levels_rank(levels, me) + levels->near - 1) % levels->near;
     levels->before =
-        weft_roster_pe(roster, levels->members[levels->begins[levels->leader] + before]);
+        weft_member_pe(member_list, levels->members[levels->begins[levels->leader] + before]);
     return levels;
 }

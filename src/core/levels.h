@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The members of a team or active set by hosts, where some are far. Members of a host are near to
  * each other; the first of them leads. (PEs of one machine that are in different progressions,
- * core/placement.h, count as of different hosts.) The same on all members, but for the last two. */
+ * job/placement.h, count as of different hosts.) The same on all members, but for the last two. */
 #ifndef WEFT_CORE_LEVELS_H
 #define WEFT_CORE_LEVELS_H
 
 #include <stdbool.h>
-#include "core/roster.h"
+#include "job/member_list.h"
 
 struct weft_levels {
     int nleaders;    /* hosts, numbered by their first members */
@@ -23,7 +23,7 @@ struct weft_levels {
 };
 
 /* NULL: there is no memory. Whoever has it frees it, in one piece. */
-struct weft_levels *weft_levels_of(const struct weft_roster *roster, int npes, int me);
+struct weft_levels *weft_levels_of(const struct weft_member_list *member_list, int npes, int me);
 
 /* How many members a host has; a member's number on its host. */
 static inline int weft_levels_count(const struct weft_levels *levels, int host) {

@@ -13,7 +13,6 @@
 #include <shmem.h>
 #include "base/futex.h"
 #include "core/awaited.h"
-#include "core/far.h"
 #include "core/init.h"
 #include "core/order.h"
 #include "core/team.h"
@@ -44,7 +43,7 @@ static struct lock *lock_at(long *lock, int pe) {
     return weft_near(lock, sizeof *lock, pe);
 }
 
-/* HOME's by the name that it has for letters, where HOME is far; NULL: it is no symmetric long. */
+/* HOME's by the name that it has for messages, where HOME is far; NULL: it is no symmetric long. */
 static struct lock *far_lock(long *lock) {
     return lock_at(lock, weft_job.pe) ? (struct lock *)lock : NULL;
 }

@@ -11,8 +11,9 @@
  * one node for each PE here, its own long, and so no place for the second thread of a PE; and its
  * release may have to wait for a successor. Here nobody waits but for the holder.
  *
- * PEs that are far from PE 0 do the same by letters to it. They sleep on a bell of their own, which
- * whoever releases the lock rings on all PEs if far ones sleep: it does not know whose turn it is.
+ * PEs that are far from PE 0 do the same by messages to it. They sleep on a bell of their own,
+ * which whoever releases the lock rings on all PEs if far ones sleep: it does not know whose turn
+ * it is.
  */
 #ifndef WEFT_CORE_LOCK_H
 #define WEFT_CORE_LOCK_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The PE that misuses is in the line's beginning already. */
 #include "core/misuse.h"
+#include "job/static.h"
 #include "core/ctx.h"
-#include "core/route.h"
-#include "core/static.h"
+#include "core/dispatch.h"
 
 void weft_misuse_phase(const char *call) {
     static const char *const when[] = {
@@ -49,7 +49,7 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
         weft_job_panic("argument %s is %p, in the memory of another PE as shmem_ptr gives it: pass "
                        "the address that the object has here",
                        argument, p);
-    if (weft_route_finds(p, bytes, pe))
+    if (weft_dispatch_finds(p, bytes, pe))
         weft_job_panic(
             "argument %s is %p, in the memory of a GPU, where this call needs the host's: pass "
             "memory of shmem_malloc, or a global or static variable of the executable",

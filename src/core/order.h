@@ -6,7 +6,7 @@
 #define WEFT_CORE_ORDER_H
 
 #include <stdatomic.h>
-#include "core/route.h"
+#include "core/dispatch.h"
 
 static inline void weft_order_fence(void) {
     atomic_thread_fence(memory_order_release);
@@ -17,7 +17,7 @@ static inline void weft_order_quiet(void) {
 }
 
 static inline void weft_order_complete(void) {
-    weft_route_quiet();
+    weft_dispatch_quiet();
     weft_order_quiet();
 }
 

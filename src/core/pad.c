@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include "base/clock.h"
 #include "base/log.h"
+#include "job/wait.h"
+#include "job/window.h"
 #include "core/share.h"
-#include "core/wait.h"
-#include "core/window.h"
 
 static uint32_t *word_of(const struct weft_pad *pad, int owner, int source) {
     return &pad->pads[owner][(size_t)pad->n * (size_t)pad->channel + (size_t)source];

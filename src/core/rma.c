@@ -83,14 +83,14 @@ WEFT_COLD static void put_strided_routed(void *dest, const void *source,
                                          const struct weft_strided *shape, int pe,
                                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, source, pe);
-    if (!route || route->put_strided(dest, source, shape, pe) != 0)
+    const struct weft_operations *operations = weft_dispatch_of(dest, source, pe);
+    if (!operations || operations->put_strided(dest, source, shape, pe) != 0)
         strided_refuse(PUT, dest, shape, pe);
 }
 
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
-    if (weft_route_of(dest, source, pe) || !copy_near(PUT, dest, source, shape, pe))
+    if (weft_dispatch_of(dest, source, pe) || !copy_near(PUT, dest, source, shape, pe))
         put_strided_routed(dest, source, shape, pe, call);
 }
 
@@ -98,14 +98,14 @@ WEFT_COLD static void get_strided_routed(void *dest, const void *source,
                                          const struct weft_strided *shape, int pe,
                                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, dest, pe);
-    if (!route || route->get_strided(dest, source, shape, pe) != 0)
+    const struct weft_operations *operations = weft_dispatch_of(source, dest, pe);
+    if (!operations || operations->get_strided(dest, source, shape, pe) != 0)
         strided_refuse(GET, source, shape, pe);
 }
 
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
-    if (weft_route_of(source, dest, pe) || !copy_near(GET, dest, source, shape, pe))
+    if (weft_dispatch_of(source, dest, pe) || !copy_near(GET, dest, source, shape, pe))
         get_strided_routed(dest, source, shape, pe, call);
 }
 
@@ -119,12 +119,12 @@ int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe) {
     return 0;
 }
 
-void weft_rma_put_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                         const char *call) {
+void weft_rma_put_slow(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                       const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, source, pe);
-    int error = route ? route->put(dest, source, bytes, pe, nbi)
-                      : weft_rma_put_near(dest, source, bytes, pe);
+    const struct weft_operations *operations = weft_dispatch_of(dest, source, pe);
+    int error = operations ? operations->put(dest, source, bytes, pe, nbi)
+                           : weft_rma_put_near(dest, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
@@ -137,62 +137,63 @@ int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe) {
     return 0;
 }
 
-void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                         const char *call) {
+void weft_rma_get_slow(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                       const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, dest, pe);
-    int error = route ? route->get(dest, source, bytes, pe, nbi)
-                      : weft_rma_get_near(dest, source, bytes, pe);
+    const struct weft_operations *operations = weft_dispatch_of(source, dest, pe);
+    int error = operations ? operations->get(dest, source, bytes, pe, nbi)
+                           : weft_rma_get_near(dest, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);
-    if (!route)
+    if (!operations)
         weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
-void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe, const char *call) {
-    void *near = weft_route_of(dest, NULL, pe) ? NULL : weft_near(dest, bytes, pe);
+void weft_rma_put_word_slow(void *dest, uint64_t word, size_t bytes, int pe, const char *call) {
+    void *near = weft_dispatch_of(dest, NULL, pe) ? NULL : weft_near(dest, bytes, pe);
     if (near)
         weft_rma_store(near, word, bytes);
     else
-        weft_rma_put_routed(dest, &word, bytes, pe, false, call);
+        weft_rma_put_slow(dest, &word, bytes, pe, false, call);
 }
 
-uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe, const char *call) {
-    const void *near = weft_route_of(source, NULL, pe) ? NULL : weft_near(source, bytes, pe);
+uint64_t weft_rma_get_word_slow(const void *source, size_t bytes, int pe, const char *call) {
+    const void *near = weft_dispatch_of(source, NULL, pe) ? NULL : weft_near(source, bytes, pe);
     uint64_t word = near ? weft_rma_load(near, bytes) : 0;
     if (!near)
-        weft_rma_get_routed(&word, source, bytes, pe, false, call);
+        weft_rma_get_slow(&word, source, bytes, pe, false, call);
     return weft_job.oversubscribed ? weft_poll_look(source, pe, word, call) : word;
 }
 
-void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
-                            const char *call) {
+void weft_rma_signal_slow(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
+                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(sig_addr, NULL, pe);
-    if (!route && weft_near(sig_addr, sizeof *sig_addr, pe))
+    const struct weft_operations *operations = weft_dispatch_of(sig_addr, NULL, pe);
+    if (!operations && weft_near(sig_addr, sizeof *sig_addr, pe))
         weft_rma_signal(sig_addr, signal, op, pe, call);
-    else if (!route || route->signal(sig_addr, signal, op, pe) != 0)
+    else if (!operations || operations->signal(sig_addr, signal, op, pe) != 0)
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
-/* One route makes both, the word and the payload: that of memory if either lies in its, else that
- * of the PE. */
-static const struct weft_route *announced_route(const struct weft_put_signal *put, int pe) {
-    const struct weft_route *route = weft_route_of_memory(put->sig_addr, NULL);
-    return route || put->bytes == 0 ? weft_route_of(put->sig_addr, NULL, pe)
-                                    : weft_route_of(put->dest, put->source, pe);
+/* One operations makes both, the word and the payload: that of memory if either lies in its, else
+ * that of the PE. */
+static const struct weft_operations *announced_operations(const struct weft_put_signal *put,
+                                                          int pe) {
+    const struct weft_operations *operations = weft_dispatch_of_memory(put->sig_addr, NULL);
+    return operations || put->bytes == 0 ? weft_dispatch_of(put->sig_addr, NULL, pe)
+                                         : weft_dispatch_of(put->dest, put->source, pe);
 }
 
 void weft_rma_put_signal(const struct weft_put_signal *put, int pe, const char *call) {
-    const struct weft_route *route = announced_route(put, pe);
-    if (route) {
+    const struct weft_operations *operations = announced_operations(put, pe);
+    if (operations) {
         WEFT_IN_CALL(call);
-        if (route->put_signal(put, pe) == 0)
+        if (operations->put_signal(put, pe) == 0)
             return;
     }
-    if (!weft_route_symmetric(put->sig_addr, sizeof *put->sig_addr, pe))
+    if (!weft_dispatch_symmetric(put->sig_addr, sizeof *put->sig_addr, pe))
         weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
-    if (route)
+    if (operations)
         weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
     weft_rma_put(put->dest, put->source, put->bytes, pe, false, call);
     weft_rma_signal(put->sig_addr, put->signal, put->op, pe, call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put, get and signals. The near path is one copy with nothing in between; what is not near goes,
- * at the end of the cold branch, to its route (core/route.h), or to the line that says what is
- * wrong with it. `call` is the public name, a constant.
+ * at the end of the cold branch, to its operations (core/dispatch.h), or to the line that says what
+ * is wrong with it. `call` is the public name, a constant.
  *
  * PEs are world numbers. An empty access touches nothing, whatever its pointers are. */
 #ifndef WEFT_CORE_RMA_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 #include "base/alias.h"
+#include "job/poll.h"
+#include "core/dispatch.h"
 #include "core/misuse.h"
-#include "core/poll.h"
-#include "core/route.h"
 
 #define WEFT_RMA_INLINE static inline __attribute__((always_inline))
 
@@ -26,16 +26,16 @@ int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe);
 
 /* The same accesses for whatever is not near, and for all of calls that cannot know, since their
  * local side may be a GPU's. */
-WEFT_COLD void weft_rma_put_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                                   const char *call);
-WEFT_COLD void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                                   const char *call);
-WEFT_COLD void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe,
-                                        const char *call);
-WEFT_COLD uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe,
-                                            const char *call);
-WEFT_COLD void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
-                                      int pe, const char *call);
+WEFT_COLD void weft_rma_put_slow(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                                 const char *call);
+WEFT_COLD void weft_rma_get_slow(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                                 const char *call);
+WEFT_COLD void weft_rma_put_word_slow(void *dest, uint64_t word, size_t bytes, int pe,
+                                      const char *call);
+WEFT_COLD uint64_t weft_rma_get_word_slow(const void *source, size_t bytes, int pe,
+                                          const char *call);
+WEFT_COLD void weft_rma_signal_slow(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
+                                    int pe, const char *call);
 
 /* Why weft_near gave NULL: -ERANGE, -EFAULT, or 0 for an empty access, which may name anything. */
 WEFT_RMA_INLINE int weft_near_error(size_t bytes, int pe) {
@@ -65,7 +65,7 @@ WEFT_RMA_INLINE void weft_rma_put(void *dest, const void *source, size_t bytes, 
                                   const char *call) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
-        weft_rma_put_routed(dest, source, bytes, pe, nbi, call);
+        weft_rma_put_slow(dest, source, bytes, pe, nbi, call);
     else
         weft_rma_copy(near, source, bytes);
 }
@@ -75,7 +75,7 @@ WEFT_RMA_INLINE void weft_rma_get(void *dest, const void *source, size_t bytes, 
                                   const char *call) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
-        weft_rma_get_routed(dest, source, bytes, pe, nbi, call);
+        weft_rma_get_slow(dest, source, bytes, pe, nbi, call);
     else
         weft_rma_copy(dest, near, bytes);
 }
@@ -117,7 +117,7 @@ WEFT_RMA_INLINE void weft_rma_put_word(void *dest, uint64_t word, size_t bytes, 
                                        const char *call) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
-        weft_rma_put_word_routed(dest, word, bytes, pe, call);
+        weft_rma_put_word_slow(dest, word, bytes, pe, call);
     else
         weft_rma_store(near, word, bytes);
 }
@@ -126,7 +126,7 @@ WEFT_RMA_INLINE uint64_t weft_rma_get_word(const void *source, size_t bytes, int
                                            const char *call) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_rma_get_word_routed(source, bytes, pe, call);
+        return weft_rma_get_word_slow(source, bytes, pe, call);
     uint64_t word = weft_rma_load(near, bytes);
     if (__builtin_expect(weft_job.oversubscribed, 0))
         return weft_poll_look(source, pe, word, call);
@@ -159,7 +159,7 @@ WEFT_RMA_INLINE void weft_rma_signal(uint64_t *sig_addr, uint64_t signal, enum w
                                      int pe, const char *call) {
     uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);
     if (__builtin_expect(!near, 0))
-        weft_rma_signal_routed(sig_addr, signal, op, pe, call);
+        weft_rma_signal_slow(sig_addr, signal, op, pe, call);
     else if (op == WEFT_SIGNAL_SET)
         __atomic_store_n(near, signal, __ATOMIC_RELEASE);
     else

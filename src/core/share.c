@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/hash.h"
-#include "core/placement.h"
+#include "job/placement.h"
+#include "job/space.h"
 #include "core/share_space.h"
-#include "core/space.h"
 
 /* Held for moments: never while other PEs are waited for. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;

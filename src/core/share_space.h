@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "boot/boot.h"
-#include "core/window.h"
+#include "job/window.h"
 
 struct weft_share_space;
 

@@ -2,12 +2,12 @@
 /* Where every PE has a processor, barriers go by dissemination: in round r every member signals the
  * one 2^r after it and waits for the one 2^r before it; after ceil(log2 n) rounds everybody has
  * heard of everybody, through one store and one wait per round (Hensgen, Finkel and Manber, 1988).
- * Words are epochs, so no reset. Where some members are far only leaders do so, by letters: near
+ * Words are epochs, so no reset. Where some members are far only leaders do so, by messages: near
  * ones arrive at theirs before, and are released behind. */
 #include "core/sync.h"
 #include <string.h>
-#include "core/far.h"
-#include "core/far_progress.h"
+#include "far/far.h"
+#include "far/progress.h"
 
 static inline int member_before(const struct weft_team *team, int distance) {
     int member = team->my_pe - distance;
@@ -154,7 +154,7 @@ const void *weft_sync_peek_briefly(struct weft_team *team, int member, struct we
     return posted ? post->payload : NULL;
 }
 
-/* For who asks again and again: letters have to be looked for then. */
+/* For who asks again and again: messages have to be looked for then. */
 static bool reached_now(struct weft_team *team, const struct weft_word *word, uint32_t value) {
     if (__builtin_expect(team->far, 0) && !weft_word_reached(word, value))
         weft_far_look();

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
+#include "job/placement.h"
+#include "job/wait.h"
 #include "core/levels.h"
-#include "core/placement.h"
-#include "core/wait.h"
 
 #define WEFT_SYNC_ROUNDS 16 /* 65536 members */
 #define WEFT_POST_BYTES  192
@@ -87,7 +87,7 @@ struct weft_receive {
 /* Some PEs, a slot of the scratch window, and how far its words have come. */
 struct weft_team {
     int my_pe, npes; /* within the team */
-    struct weft_roster roster;
+    struct weft_member_list member_list;
     int slot;            /* of the scratch window */
     uint32_t generation; /* of the handle */
     shmem_team_config_t config;
@@ -109,7 +109,7 @@ struct weft_team {
 };
 
 static inline int weft_team_world_pe(const struct weft_team *team, int member) {
-    return weft_roster_pe(&team->roster, member);
+    return weft_member_pe(&team->member_list, member);
 }
 
 /* The member so far behind this one, in a ring of all: 0 is this one. */
@@ -125,7 +125,7 @@ static inline bool weft_team_member_is_far(const struct weft_team *team, int mem
 /* Where a near member is among places that are evenly apart (weft/addr.h): its number, or its slot
  * where there is a list. */
 static inline int weft_team_place(const struct weft_team *team, int member) {
-    const int *pes = team->roster.pes;
+    const int *pes = team->member_list.pes;
     return pes ? (int)weft_window_slot(&weft_windows.scratch.window, pes[member]) : member;
 }
 

@@ -2,7 +2,7 @@
 /* Making a team takes two rounds: the first finds a scratch slot that is free on every member, the
  * second says that all have their words ready. A split makes them with posts in its parent, and who
  * is no member takes part in the rounds only; PEs that have no team yet make them by exchanges
- * among themselves. A slot is reused after a destroy whose barrier no late store or letter can
+ * among themselves. A slot is reused after a destroy whose barrier no late store or message can
  * outlive. */
 #include "core/team.h"
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "base/size.h"
-#include "core/far.h"
+#include "far/far.h"
 
 enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
 
@@ -64,9 +64,10 @@ static int position_in_list(const int *pes, int npes, int pe) {
 }
 
 int weft_team_member(const struct weft_team *team, int world_pe) {
-    const struct weft_roster *roster = &team->roster;
-    return roster->pes ? position_in_list(roster->pes, team->npes, world_pe)
-                       : position(roster->start, roster->stride, team->npes, world_pe);
+    const struct weft_member_list *member_list = &team->member_list;
+    return member_list->pes
+               ? position_in_list(member_list->pes, team->npes, world_pe)
+               : position(member_list->start, member_list->stride, team->npes, world_pe);
 }
 
 /* With a signal of each PE: all slots look alike. */
@@ -149,24 +150,24 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
 }
 
 /* A list that is a progression becomes one. */
-static struct weft_roster roster_of(const int *pes, int npes) {
+static struct weft_member_list member_list_of(const int *pes, int npes) {
     int stride = npes > 1 ? pes[1] - pes[0] : 1;
     for (int i = 0; i < npes; i++)
         if (pes[i] != pes[0] + i * stride)
-            return (struct weft_roster){.pes = pes};
-    return (struct weft_roster){.start = pes[0], .stride = stride};
+            return (struct weft_member_list){.pes = pes};
+    return (struct weft_member_list){.start = pes[0], .stride = stride};
 }
 
 /* With a list of its own. */
 static struct weft_team *copy_of(const struct weft_team *shape) {
-    const struct weft_roster *roster = &shape->roster;
-    size_t list = roster->pes ? (size_t)shape->npes * sizeof *roster->pes : 0;
+    const struct weft_member_list *member_list = &shape->member_list;
+    size_t list = member_list->pes ? (size_t)shape->npes * sizeof *member_list->pes : 0;
     struct weft_team *team = malloc(sizeof *team + list);
     if (!team)
         return NULL;
     *team = *shape;
     if (list > 0)
-        team->roster.pes = memcpy(team + 1, roster->pes, list);
+        team->member_list.pes = memcpy(team + 1, member_list->pes, list);
     return team;
 }
 
@@ -200,7 +201,7 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     team->inbox = team->far ? inbox_in(team->slot) : NULL;
     team->receive = team->far ? receive_in(team->slot) : NULL;
     team->receive_bytes = packets_room();
-    team->levels = team->far ? weft_levels_of(&team->roster, team->npes, team->my_pe) : NULL;
+    team->levels = team->far ? weft_levels_of(&team->member_list, team->npes, team->my_pe) : NULL;
     if ((team->far && !team->levels) || words_open(team) != 0) {
         team_free(team);
         return -ENOMEM;
@@ -268,10 +269,13 @@ int weft_teams_open(void) {
     const struct weft_segment *scratch = &weft_windows.scratch;
     const struct weft_window *near = &scratch->window;
     const struct weft_team shapes[] = {
-        {.my_pe = weft_job.pe, .npes = weft_job.npes, .roster = {.stride = 1}, .slot = WORLD_SLOT},
+        {.my_pe = weft_job.pe,
+         .npes = weft_job.npes,
+         .member_list = {.stride = 1},
+         .slot = WORLD_SLOT},
         {.my_pe = (int)scratch->mine,
          .npes = (int)near->count,
-         .roster = {.start = (int)near->first, .stride = (int)near->step},
+         .member_list = {.start = (int)near->first, .stride = (int)near->step},
          .slot = SHARED_SLOT}};
     memset(generations, 0, sizeof generations);
     int result = check_slots();
@@ -376,7 +380,7 @@ static int split_create(const struct weft_team *parent, const struct split_post 
         pes[i] = weft_team_world_pe(parent, post->start + i * post->stride);
     struct weft_team shape = {.my_pe = my_pe,
                               .npes = post->size,
-                              .roster = roster_of(pes, post->size),
+                              .member_list = member_list_of(pes, post->size),
                               .slot = choose_slot(&post->free, (unsigned)parent->slot * APART)};
     int result = shape.slot < 0 ? -ENOSPC : team_open(&shape, team);
     if (result == -ENOMEM)
@@ -463,7 +467,7 @@ int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_te
     team_subset.tag = weft_hash(subset->tag, "team", 4); /* no call of another kind is met */
     struct weft_team shape = {.my_pe = position_in_list(subset->pes, subset->count, weft_job.pe),
                               .npes = subset->count,
-                              .roster = roster_of(subset->pes, subset->count)};
+                              .member_list = member_list_of(subset->pes, subset->count)};
     struct weft_team *team = NULL;
     unsigned first = (unsigned)weft_hash(WEFT_HASH_BASIS, subset->pes,
                                          (size_t)subset->count * sizeof *subset->pes);

@@ -3,16 +3,16 @@
 #include "core/view.h"
 #include <stdlib.h>
 
-uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
-                              const void *word) {
+uint64_t weft_view_slow_key(const struct weft_operations *operations, struct weft_ivar_type type,
+                            const void *word) {
     uint64_t seen;
-    route->look(&seen, word, type.bytes);
+    operations->look(&seen, word, type.bytes);
     return weft_ivar_key(type, &seen);
 }
 
 void weft_view_open(struct weft_view *view, const struct weft_ivars *set) {
-    *view = (struct weft_view){*set, weft_route_of_memory(set->ivars, NULL), set->ivars, NULL};
-    if (!view->route)
+    *view = (struct weft_view){*set, weft_dispatch_of_memory(set->ivars, NULL), set->ivars, NULL};
+    if (!view->operations)
         return;
     size_t bytes = set->nelems * set->type.bytes;
     view->copy = malloc(bytes);
@@ -27,5 +27,5 @@ void weft_view_close(struct weft_view *view) {
 
 void weft_view_copy(const struct weft_view *view) {
     size_t bytes = view->set.nelems * view->set.type.bytes;
-    view->route->look(view->copy, view->words, bytes);
+    view->operations->look(view->copy, view->words, bytes);
 }

@@ -5,23 +5,23 @@
 #define WEFT_CORE_VIEW_H
 
 #include <stdint.h>
-#include "core/ivar.h"
+#include "job/ivar.h"
+#include "core/dispatch.h"
 #include "core/misuse.h"
-#include "core/route.h"
 
 /* The key of one word. */
-WEFT_COLD uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
-                                        const void *word);
+WEFT_COLD uint64_t weft_view_slow_key(const struct weft_operations *operations,
+                                      struct weft_ivar_type type, const void *word);
 static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *word) {
-    const struct weft_route *route = weft_route_of_memory(word, NULL);
-    return __builtin_expect(route != NULL, 0) ? weft_view_routed_key(route, type, word)
-                                              : weft_ivar_key(type, word);
+    const struct weft_operations *operations = weft_dispatch_of_memory(word, NULL);
+    return __builtin_expect(operations != NULL, 0) ? weft_view_slow_key(operations, type, word)
+                                                   : weft_ivar_key(type, word);
 }
 
 /* A set of words as the processor can look at it: the words themselves, or a copy of them. */
 struct weft_view {
     struct weft_ivars set;
-    const struct weft_route *route; /* NULL: the set has the words themselves */
+    const struct weft_operations *operations; /* NULL: the set has the words themselves */
     const void *words;
     void *copy;
 };
@@ -32,7 +32,7 @@ void weft_view_close(struct weft_view *view);
 /* The set, looked at now. */
 WEFT_COLD void weft_view_copy(const struct weft_view *view);
 static inline const struct weft_ivars *weft_view_look(const struct weft_view *view) {
-    if (view->route)
+    if (view->operations)
         weft_view_copy(view);
     return &view->set;
 }

@@ -276,7 +276,7 @@ void weft_stage_give(void);
 void weft_stage_close(void);
 
 /* --- far.c: calls of the host to far PEs, with memory of GPUs on either side --------------------
- * As core/route.h has them; complete for this PE on return. With the GPUs up. */
+ * As core/dispatch.h has them; complete for this PE on return. With the GPUs up. */
 
 int weft_device_far_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 int weft_device_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
@@ -290,21 +290,22 @@ int weft_device_far_amo(const struct weft_amo *amo, int pe);
 /* Between memory of a GPU or the host and any other here; complete on return. */
 void weft_device_bring(void *to, const void *from, size_t bytes);
 
-/* --- letters.c: what letters of far PEs do to memory of this PE's GPU ----------------------------
+/* --- messages.c: what messages of far PEs do to memory of this PE's GPU
+ * ----------------------------
  */
 
-extern const struct weft_space_letters weft_device_letters;
+extern const struct weft_space_messages weft_device_messages;
 
-/* Before any such letter comes: 0 or -errno with text. Behind the last, or where opening failed.
+/* Before any such message comes: 0 or -errno with text. Behind the last, or where opening failed.
  * Between weft_gpu_enter and _leave. */
-int weft_device_letters_open(void);
-void weft_device_letters_close(void);
+int weft_device_messages_open(void);
+void weft_device_messages_close(void);
 
 /* --- heap.c: symmetric objects in GPU memory (shmemx_malloc) -------------------------------------
  * Like the host heap it grows in extents that all PEs commit or none, and every PE runs the same
  * allocator on the same calls. Between weft_device_open and _close. */
 
-/* The objects of the device heap, and their allocation, as core/space.h has it. */
+/* The objects of the device heap, and their allocation, as job/space.h has it. */
 extern struct weft_arena weft_device_arena;
 void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero);
 void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes);
@@ -367,8 +368,8 @@ int weft_device_area(struct weft_device_area *area, const struct weft_team *team
  * would find no peer's word, and leave its own behind. Local; nothing where there is no device. */
 void weft_device_words_reset(const struct weft_team *team);
 
-/* --- rma.c: put and get where a GPU's memory is on one side or both, as core/route.h has them ----
- * What a non-blocking one has begun is completed by weft_device_quiet. */
+/* --- rma.c: put and get where a GPU's memory is on one side or both, as core/dispatch.h has them
+ * ---- What a non-blocking one has begun is completed by weft_device_quiet. */
 
 int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
@@ -433,7 +434,7 @@ void weft_device_channels_sweep(void);
 void weft_device_channels_close(void);
 
 /* --- device_team.c: handles by which kernels of the program work with a team ---------------------
- * As shmemx_device_team has them; core/space.h says what the arguments are. They outlive the GPUs
+ * As shmemx_device_team has them; job/space.h says what the arguments are. They outlive the GPUs
  * of all PEs coming up, and go with this PE's. */
 
 int weft_device_team_make(struct weft_device_team *seen, const struct weft_team *team,
@@ -456,7 +457,7 @@ int weft_device_open(void);
 void weft_device_close(void);
 
 /* --- word.c: signals, atomics, looks at words, and the end of what has been begun --------------
- * Errors are as in core/route.h, which has contracts that are not here. */
+ * Errors are as in core/dispatch.h, which has contracts that are not here. */
 
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
 int weft_device_amo(const struct weft_amo *amo, int pe);
@@ -466,12 +467,13 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes);
  * not return where a kernel of this process has ended the job. */
 void weft_device_quiet(void);
 
-/* --- put_signal.c: puts that are announced, as core/route.h has them -------------------------- */
+/* --- put_signal.c: puts that are announced, as core/dispatch.h has them --------------------------
+ */
 
 /* Complete on return, or, with nbi, behind weft_device_quiet. */
 int weft_device_put_signal(const struct weft_put_signal *put, int pe);
 
-/* --- space.c: the memory of GPUs as core knows it (core/space.h) ------------------------------ */
+/* --- space.c: the memory of GPUs as core knows it (job/space.h) ------------------------------ */
 
 /* Before weft_init: jobs that come up from now on may have memory of GPUs. */
 void weft_device_register(void);

@@ -251,9 +251,9 @@ static void set_heap(struct weft_device_team *seen, const struct weft_team *team
         return;
     seen->heap = heap->local;
     seen->heap_bytes = weft_device.heap.slot_bytes;
-    int steps = team->roster.pes ? 1 : weft_device_near_steps(team->roster.stride);
+    int steps = team->member_list.pes ? 1 : weft_device_near_steps(team->member_list.stride);
     seen->stride = (ptrdiff_t)heap->stride * steps;
-    seen->places = team->roster.pes ? (const uint16_t *)places : NULL;
+    seen->places = team->member_list.pes ? (const uint16_t *)places : NULL;
     seen->my_place = (uint32_t)weft_team_place(team, team->my_pe);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Host calls to far PEs where memory of GPUs is on either side: their memory is the letters'
- * affair (core/far_rma.c, device/letters.c); what this PE has in memory of a GPU passes through
- * memory of the host here, as letters neither read nor write it.
+/* Host calls to far PEs where memory of GPUs is on either side: their memory is the messages'
+ * affair (far/rma.c, device/messages.c); what this PE has in memory of a GPU passes through
+ * memory of the host here, as messages neither read nor write it.
  *
- *   this GPU's memory --its copy engine--> a piece of host memory --letters--> the far PE
+ *   this GPU's memory --its copy engine--> a piece of host memory --messages--> the far PE
  *
  * Everything local is the caller's again on return. */
 #include <errno.h>
@@ -48,7 +48,7 @@ static void put_pieces(char *piece, char *dest, const char *source, size_t bytes
         part = at < bytes - kept ? piece_of(bytes - kept - at) : kept;
         copy_own(piece, source + at, part);
         if (at < bytes - kept)
-            weft_far_route.put(dest + at, piece, part, pe, false);
+            weft_far_operations.put(dest + at, piece, part, pe, false);
     }
 }
 
@@ -61,7 +61,7 @@ int weft_device_far_put(void *dest, const void *source, size_t bytes, int pe, bo
         put_pieces(weft_stage_take(NULL), dest, source, bytes, 0, pe);
         weft_stage_give();
     } else {
-        error = weft_far_route.put(dest, source, bytes, pe, nbi);
+        error = weft_far_operations.put(dest, source, bytes, pe, nbi);
     }
     weft_gpu_leave(scope);
     return error;
@@ -76,12 +76,12 @@ int weft_device_far_get(void *dest, const void *source, size_t bytes, int pe, bo
         char *piece = weft_stage_take(NULL);
         for (size_t at = 0, part; at < bytes; at += part) {
             part = piece_of(bytes - at);
-            weft_far_route.get(piece, (const char *)source + at, part, pe, false);
+            weft_far_operations.get(piece, (const char *)source + at, part, pe, false);
             copy_own((char *)dest + at, piece, part);
         }
         weft_stage_give();
     } else {
-        error = weft_far_route.get(dest, source, bytes, pe, nbi);
+        error = weft_far_operations.get(dest, source, bytes, pe, nbi);
     }
     weft_gpu_leave(scope);
     return error;
@@ -101,10 +101,10 @@ int weft_device_far_put_signal(const struct weft_put_signal *put, int pe) {
         last.dest = (char *)put->dest + (put->bytes - last.bytes);
         last.source = piece;
         put_pieces(piece, put->dest, put->source, put->bytes, last.bytes, pe);
-        error = weft_far_route.put_signal(&last, pe);
+        error = weft_far_operations.put_signal(&last, pe);
         weft_stage_give();
     } else {
-        error = weft_far_route.put_signal(put, pe);
+        error = weft_far_operations.put_signal(put, pe);
     }
     weft_gpu_leave(scope);
     return error;
@@ -136,9 +136,9 @@ static void pass_packed(const struct far_blocks *b, char *piece, size_t first, s
         weft_stage_pack(
             &(struct weft_strided_copy){piece, here, packed, b->here_step, b->block_bytes, count},
             gpu);
-        weft_far_route.put_strided(there, piece, &shape, b->pe);
+        weft_far_operations.put_strided(there, piece, &shape, b->pe);
     } else {
-        weft_far_route.get_strided(piece, there, &shape, b->pe);
+        weft_far_operations.get_strided(piece, there, &shape, b->pe);
         weft_stage_pack(
             &(struct weft_strided_copy){here, piece, b->here_step, packed, b->block_bytes, count},
             gpu);
@@ -185,8 +185,8 @@ static int far_strided(void *dest, const void *source, const struct weft_strided
         pass_blocks(&(struct far_blocks){here, there, shape->bsize * shape->elem_bytes, ours.step,
                                          theirs.step, there_stride, shape, pe, put});
     else
-        error = put ? weft_far_route.put_strided(dest, source, shape, pe)
-                    : weft_far_route.get_strided(dest, source, shape, pe);
+        error = put ? weft_far_operations.put_strided(dest, source, shape, pe)
+                    : weft_far_operations.get_strided(dest, source, shape, pe);
     weft_gpu_leave(scope);
     return error;
 }
@@ -208,7 +208,7 @@ int weft_device_far_amo(const struct weft_amo *amo, int pe) {
     struct weft_amo fetched = *amo;
     if (amo->fetch)
         fetched.fetch = &before;
-    int error = weft_far_route.amo(&fetched, pe);
+    int error = weft_far_operations.amo(&fetched, pe);
     if (error || !amo->fetch)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);

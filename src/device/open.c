@@ -70,7 +70,7 @@ static int facts_meet(size_t *slot_bytes) {
 static int windows_open(size_t slot_bytes) {
     int error = weft_device_window_alloc(&weft_device.heap, slot_bytes);
     if (error == 0 && weft_job.far)
-        error = weft_device_letters_open();
+        error = weft_device_messages_open();
     error = weft_device_agree(error);
     if (error == 0)
         error = weft_device_words_open();
@@ -91,7 +91,7 @@ static void gpus_take_down(void) {
     weft_proxies_close();
     weft_device_channels_close();
     weft_device_words_close();
-    weft_device_letters_close();
+    weft_device_messages_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
     weft_gpu_lanes_close(weft_device.gpu); /* other threads may be beside its streams */

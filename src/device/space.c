@@ -20,7 +20,7 @@ static int space_device_team(struct weft_device_team *handle, const struct weft_
     return error ? error : weft_device_team_make(handle, team, wish);
 }
 
-static const struct weft_route route = {
+static const struct weft_operations operations = {
     .concerns = weft_device_concerns,
     .near = weft_device_near,
     .put = weft_device_put,
@@ -50,9 +50,9 @@ static const struct weft_memory_space space = {
     .device_team = space_device_team,
     .device_team_free = weft_device_team_free,
     .device_team_address = weft_device_team_address,
-    .route = &route,
+    .operations = &operations,
     .share = &weft_device_share,
-    .letters = &weft_device_letters,
+    .messages = &weft_device_messages,
 };
 
 void weft_device_register(void) {

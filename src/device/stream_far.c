@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls on streams to far PEs: a thread makes the host's call when the stream gets there, and the
  * stream goes on when it is complete here (device/proxy.c). What goes to one PE is in the order of
- * the stream, as letters are; a quiet waits for their acknowledgment. */
+ * the stream, as messages are; a quiet waits for their acknowledgment. */
 #include <errno.h>
 #include "device/stream.h"
 
@@ -90,7 +90,7 @@ int weft_stream_far_signal32(int32_t *word, int32_t value, bool add, int pe,
 
 static void far_quiet_run(const void *unused) {
     (void)unused;
-    weft_far_route.quiet();
+    weft_far_operations.quiet();
 }
 
 int weft_stream_far_quiet(weft_cu_stream stream) {
@@ -99,7 +99,7 @@ int weft_stream_far_quiet(weft_cu_stream stream) {
 
 /* Behind the quiet what this PE's streams have sent is there. */
 static void far_sync_run(const void *arguments) {
-    weft_far_route.quiet();
+    weft_far_operations.quiet();
     weft_sync_barrier(*(struct weft_team *const *)arguments);
 }
 

@@ -29,7 +29,7 @@ static void agent_signal(uint64_t *word, uint64_t signal, bool add, int pe) {
 
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
     if (weft_is_far(pe))
-        return weft_far_route.signal(sig_addr, signal, op, pe);
+        return weft_far_operations.signal(sig_addr, signal, op, pe);
     uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
     if (!word)
         return weft_near_error(sizeof *sig_addr, pe);

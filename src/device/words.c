@@ -150,7 +150,7 @@ static int list_show(const struct weft_team *team) {
     uint16_t places[WEFT_GPU_MEMBERS_MAX], *shown = team_words(team)->places;
     size_t bytes = (size_t)team->npes * sizeof *places;
     int error = 0;
-    if (!team->roster.pes || listed[team->slot])
+    if (!team->member_list.pes || listed[team->slot])
         return 0;
     for (int i = 0; i < team->npes; i++)
         places[i] = (uint16_t)weft_team_place(team, i);
@@ -165,11 +165,11 @@ static int list_show(const struct weft_team *team) {
 /* What this PE has at p in the window, on all members. */
 static struct weft_array team_array(const struct weft_window *window, const void *p,
                                     const struct weft_team *team) {
-    const struct weft_roster *roster = &team->roster;
-    if (roster->pes)
+    const struct weft_member_list *member_list = &team->member_list;
+    if (member_list->pes)
         return weft_window_array(window, p, 0, 1, team_words(team)->places);
-    uint32_t first = weft_window_slot(window, roster->start);
-    return weft_window_array(window, p, first, weft_device_near_steps(roster->stride), NULL);
+    uint32_t first = weft_window_slot(window, member_list->start);
+    return weft_window_array(window, p, first, weft_device_near_steps(member_list->stride), NULL);
 }
 
 int weft_device_words(struct weft_array *words, const struct weft_team *team) {

@@ -3,7 +3,7 @@
 #include "ops/check.h"
 #include <errno.h>
 #include <stdio.h>
-#include "core/route.h"
+#include "core/dispatch.h"
 #include "ops/matmul.h"
 
 bool weft_wrong_type(char text[WEFT_WRONG_BYTES], weft_dtype dtype, const weft_op *op) {
@@ -25,7 +25,7 @@ bool weft_check_type(struct weft_meeting *meeting, weft_dtype dtype, const weft_
 
 /* These calls are made by processors. */
 static bool is_device(const void *p) {
-    return weft_route_of_memory(p, p) != NULL;
+    return weft_dispatch_of_memory(p, p) != NULL;
 }
 
 bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p, size_t bytes,

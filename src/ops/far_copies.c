@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 struct weft_far_copy {
-    struct weft_far_bring bring;
+    struct weft_far_prefetch bring;
     struct weft_word come; /* epochs: how often something was brought */
     uint32_t wanted;
 };
@@ -44,14 +44,14 @@ void weft_far_copies_close(struct weft_far_copies *far) {
 static void bring_copy(struct weft_far_copies *far, struct weft_far_copy *copy,
                        struct weft_shown *shown, char *room) {
     size_t element = weft_element_bytes(shown->at.dtype);
-    copy->bring = (struct weft_far_bring){.pe = shown->pe,
-                                          .step = (int64_t)(shown->at.ld * element),
-                                          .row_bytes = shown->at.cols * element,
-                                          .rows = shown->at.rows,
-                                          .dest = room,
-                                          .word = &copy->come,
-                                          .value = ++copy->wanted};
-    weft_far_bring_begin(&copy->bring, weft_place_own(shown->place, far->team));
+    copy->bring = (struct weft_far_prefetch){.pe = shown->pe,
+                                             .step = (int64_t)(shown->at.ld * element),
+                                             .row_bytes = shown->at.cols * element,
+                                             .rows = shown->at.rows,
+                                             .dest = room,
+                                             .word = &copy->come,
+                                             .value = ++copy->wanted};
+    weft_far_prefetch_begin(&copy->bring, weft_place_own(shown->place, far->team));
     shown->at.data = room;
     shown->at.ld = shown->at.cols;
 }
@@ -69,7 +69,7 @@ void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_sho
 static bool copy_is_here(struct weft_far_copy *copy) {
     if (weft_word_reached(&copy->come, copy->wanted))
         return true;
-    weft_far_bring_look(&copy->bring);
+    weft_far_prefetch_look(&copy->bring);
     return false;
 }
 

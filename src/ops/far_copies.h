@@ -4,7 +4,7 @@
 #ifndef WEFT_OPS_FAR_COPIES_H
 #define WEFT_OPS_FAR_COPIES_H
 
-#include "core/far_bring.h"
+#include "far/prefetch.h"
 #include "coll/shown.h"
 
 struct weft_far_copies {

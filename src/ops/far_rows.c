@@ -117,9 +117,9 @@ static char *room_at(const struct weft_far_rows *far, int member, uint32_t numbe
 static void bring_part(struct weft_far_rows *far, const struct weft_far_part *part) {
     const struct weft_shown *shown = &far->shown[part->member];
     int room = room_of(far, part->number);
-    struct weft_far_bring *bring = &far->bring[room];
+    struct weft_far_prefetch *bring = &far->bring[room];
     struct weft_shown rows = weft_shown_part(shown, part->row, part->rows, 0, shown->at.cols);
-    *bring = (struct weft_far_bring){
+    *bring = (struct weft_far_prefetch){
         .pe = shown->pe,
         .step = (int64_t)(shown->at.ld * weft_element_bytes(shown->at.dtype)),
         .row_bytes = row_bytes_of(&shown->at),
@@ -128,7 +128,7 @@ static void bring_part(struct weft_far_rows *far, const struct weft_far_part *pa
         .word = &far->team->words->brought[room],
         .value = far->begin + part->number + 1,
     };
-    weft_far_bring_begin(bring, weft_place_own(rows.place, far->team));
+    weft_far_prefetch_begin(bring, weft_place_own(rows.place, far->team));
 }
 
 /* The first part from `part` on that this member brings. */
@@ -150,7 +150,7 @@ static void bring_more(struct weft_far_rows *far) {
         far->bringing = own_part_from(far, part_behind(far, &part));
     }
     for (int room = 0; room < 2; room++)
-        weft_far_bring_look(&far->bring[room]);
+        weft_far_prefetch_look(&far->bring[room]);
 }
 
 static void count_parts(struct weft_far_rows *far) {

@@ -13,7 +13,7 @@
 #ifndef WEFT_OPS_FAR_ROWS_H
 #define WEFT_OPS_FAR_ROWS_H
 
-#include "core/far_bring.h"
+#include "far/prefetch.h"
 #include "coll/shown.h"
 
 /* Some rows of a member's matrix. */
@@ -32,7 +32,7 @@ struct weft_far_rows {
     int near, mine; /* how many near members there are, and the number of this one */
     uint32_t begin; /* of the words */
     struct weft_far_part taking, bringing; /* the next part; the next one that this member brings */
-    struct weft_far_bring bring[2];
+    struct weft_far_prefetch bring[2];
 };
 
 /* Bytes of a workspace that two rooms take at most. */

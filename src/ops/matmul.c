@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/size.h"
-#include "core/job.h"
+#include "job/job.h"
 #include "ops/matmul_exit.h"
 
 static struct weft_matmul_library library;

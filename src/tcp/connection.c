@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A letter is written from where it lies, at once. What the kernel has no room for is kept, and as
- * long as it is there no other letter is taken: so a connection keeps one at most.
+/* A message is written from where it lies, at once. What the kernel has no room for is kept, and as
+ * long as it is there no other message is taken: so a connection keeps one at most.
  *
- * Reading is into the end's room, as much as has come, and letters are delivered from there. Of one
- * that is cut the beginning is kept, and the next read goes on behind it and then in the room: so a
- * letter is copied once, but for a beginning. */
+ * Reading is into the end's room, as much as has come, and messages are delivered from there. Of
+ * one that is cut the beginning is kept, and the next read goes on behind it and then in the room:
+ * so a message is copied once, but for a beginning. */
 #include "tcp/connection.h"
 #include <assert.h>
 #include <errno.h>
@@ -16,13 +16,13 @@
 #include "base/descriptor.h"
 
 enum {
-    HEAD_BYTES = offsetof(struct weft_tcp_frame, letter),
-    FREE_MAX = 8,      /* parts that wait for letters */
+    HEAD_BYTES = offsetof(struct weft_tcp_frame, message),
+    FREE_MAX = 8,      /* parts that wait for messages */
     SHORT_BYTES = 512, /* of a frame that goes in one piece */
 };
 
-static size_t frame_bytes(size_t letter_bytes) {
-    return (HEAD_BYTES + letter_bytes + WEFT_ENGINE_ALIGNMENT - 1) &
+static size_t frame_bytes(size_t message_bytes) {
+    return (HEAD_BYTES + message_bytes + WEFT_ENGINE_ALIGNMENT - 1) &
            ~(size_t)(WEFT_ENGINE_ALIGNMENT - 1);
 }
 
@@ -133,24 +133,24 @@ bool weft_tcp_connection_flush(struct weft_tcp_connection *connection) {
 
 /* A frame as the pieces that it comes in. */
 struct weft_tcp_pieces {
-    struct iovec of[WEFT_ENGINE_LETTER_PARTS + 2];
+    struct iovec of[WEFT_ENGINE_MESSAGE_PARTS + 2];
     int count;
-    uint64_t letter_bytes;
+    uint64_t message_bytes;
     size_t bytes;
 };
 
 static void pieces_make(struct weft_tcp_pieces *pieces, const struct iovec *parts, int nparts) {
     static const char nothing[WEFT_ENGINE_ALIGNMENT];
-    pieces->letter_bytes = 0;
+    pieces->message_bytes = 0;
     pieces->count = 1;
     for (int i = 0; i < nparts; i++) {
         if (parts[i].iov_len)
             pieces->of[pieces->count++] = parts[i];
-        pieces->letter_bytes += parts[i].iov_len;
+        pieces->message_bytes += parts[i].iov_len;
     }
-    pieces->bytes = frame_bytes(pieces->letter_bytes);
-    pieces->of[0] = (struct iovec){&pieces->letter_bytes, HEAD_BYTES};
-    size_t rest = pieces->bytes - HEAD_BYTES - pieces->letter_bytes;
+    pieces->bytes = frame_bytes(pieces->message_bytes);
+    pieces->of[0] = (struct iovec){&pieces->message_bytes, HEAD_BYTES};
+    size_t rest = pieces->bytes - HEAD_BYTES - pieces->message_bytes;
     if (rest)
         pieces->of[pieces->count++] = (struct iovec){(void *)(uintptr_t)nothing, rest};
 }
@@ -212,7 +212,7 @@ int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struc
         return -EAGAIN;
     }
     if (!error && !(connection->out = part_of(connection->end, &pieces, (size_t)sent)))
-        error = -ENOMEM; /* half of a letter has gone */
+        error = -ENOMEM; /* half of a message has gone */
     if (error)
         weft_tcp_connection_fail(connection, error);
     else
@@ -222,10 +222,10 @@ int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struc
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
-static void letter_deliver(struct weft_engine_end *end, const void *letter, size_t bytes) {
-    assert((uintptr_t)letter % WEFT_ENGINE_ALIGNMENT == 0);
+static void message_deliver(struct weft_engine_end *end, const void *message, size_t bytes) {
+    assert((uintptr_t)message % WEFT_ENGINE_ALIGNMENT == 0);
     end->moved++;
-    end->options.deliver(end->options.context, letter, bytes);
+    end->options.deliver(end->options.context, message, bytes);
 }
 
 /* How much of the kept frame has not come. Until its length is known: of that. */
@@ -240,7 +240,7 @@ static void part_deliver(struct weft_tcp_connection *connection) {
     if (part->to < HEAD_BYTES || part_misses(part) > 0)
         return;
     connection->in = NULL;
-    letter_deliver(connection->end, part->frame.letter, part->frame.bytes);
+    message_deliver(connection->end, part->frame.message, part->frame.bytes);
     part_give_back(connection->end, part);
 }
 
@@ -256,14 +256,14 @@ static void part_keep(struct weft_tcp_connection *connection, const void *bytes,
 }
 
 static bool length_is_possible(struct weft_tcp_connection *connection, uint64_t bytes) {
-    if (bytes <= WEFT_TCP_LETTER_BYTES)
+    if (bytes <= WEFT_TCP_MESSAGE_BYTES)
         return true;
     weft_tcp_connection_fail(connection, -EPROTO);
     return false;
 }
 
 /* Delivers what is whole in the room, and keeps the rest. The connection may end meanwhile, by a
- * letter that goes the other way; what has come by it is good all the same. */
+ * message that goes the other way; what has come by it is good all the same. */
 static void room_deliver(struct weft_tcp_connection *connection, size_t left) {
     const unsigned char *at = connection->end->room;
     uint64_t bytes;
@@ -274,7 +274,7 @@ static void room_deliver(struct weft_tcp_connection *connection, size_t left) {
         size_t whole = frame_bytes(bytes);
         if (left < whole)
             break;
-        letter_deliver(connection->end, at + HEAD_BYTES, bytes);
+        message_deliver(connection->end, at + HEAD_BYTES, bytes);
         at += whole;
         left -= whole;
     }

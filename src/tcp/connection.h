@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection once it is open: letters into and out of one socket. */
+/* A connection once it is open: messages into and out of one socket. */
 #ifndef WEFT_TCP_CONNECTION_H
 #define WEFT_TCP_CONNECTION_H
 
@@ -18,18 +18,18 @@ void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error)
 /* The same without a word, and it is gone. */
 void weft_tcp_connection_free(struct weft_tcp_connection *connection);
 
-/* A letter that waits for a connection. NULL: there is no memory. */
+/* A message that waits for a connection. NULL: there is no memory. */
 struct weft_tcp_part *weft_tcp_part_make(struct weft_engine_end *end, const struct iovec *parts,
                                          int nparts);
 
-/* As the contract has it of `letter`. */
+/* As the contract has it of `message`. */
 int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struct iovec *parts,
                              int nparts);
 
-/* Sends what is left of a letter. Whether there is room for another one. */
+/* Sends what is left of a message. Whether there is room for another one. */
 bool weft_tcp_connection_flush(struct weft_tcp_connection *connection);
 
-/* Reads once, and delivers all letters that are whole by that. Whether anything has come. */
+/* Reads once, and delivers all messages that are whole by that. Whether anything has come. */
 bool weft_tcp_connection_read(struct weft_tcp_connection *connection);
 
 #endif

@@ -2,13 +2,13 @@
 /* What the engine over TCP is made of:
  *
  *    end                  one of a process: a port, an epoll, room to read into
- *     |-- link            one for each PE that letters go to
+ *     |-- link            one for each PE that messages go to
  *     |     `-- out       the connection by which they go
- *     `-- connection      one socket; letters go both ways
+ *     `-- connection      one socket; messages go both ways
  *
  * Two PEs that connect to each other at the same time make two connections. Both may be used, as
- * letters need no order; both sides then agree on one without a word, because acknowledgments of
- * TCP go with letters of the other direction: that which the end with the smaller name has made.
+ * messages need no order; both sides then agree on one without a word, because acknowledgments of
+ * TCP go with messages of the other direction: that which the end with the smaller name has made.
  *
  * A connection is worth nothing until each side has shown the other one that it knows the secret of
  * the side that was called (tcp/greeting.h). */
@@ -20,7 +20,7 @@
 #include "transport/network.h"
 
 enum {
-    WEFT_TCP_LETTER_BYTES = 65024,
+    WEFT_TCP_MESSAGE_BYTES = 65024,
     WEFT_TCP_ROOM_BYTES = 128 << 10, /* that is read at once */
     WEFT_TCP_NAME_BYTES = 16,
     WEFT_TCP_NONCE_BYTES = 16,
@@ -33,11 +33,11 @@ struct weft_tcp_address {
     unsigned char secret[WEFT_SIPHASH_BYTES]; /* who calls shows that they know it */
 };
 
-/* A letter on the wire: its length, its text, and nothing up to a multiple of 8 bytes, so that the
+/* A message on the wire: its length, its text, and nothing up to a multiple of 8 bytes, so that the
  * next one is aligned where it arrives, too. */
 struct weft_tcp_frame {
     uint64_t bytes;
-    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char letter[WEFT_TCP_LETTER_BYTES];
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char message[WEFT_TCP_MESSAGE_BYTES];
 };
 
 /* A part of a frame: the end that has no room yet, or the beginning that has come. */
@@ -47,7 +47,7 @@ struct weft_tcp_part {
     struct weft_tcp_frame frame;
 };
 
-/* What was said before letters. */
+/* What was said before messages. */
 struct weft_tcp_hello {
     unsigned char magic[8];
     unsigned char name[WEFT_TCP_NAME_BYTES]; /* of who calls */
@@ -91,9 +91,9 @@ struct weft_engine_link {
     struct weft_engine_link *next;
     struct weft_engine_end *end;
     struct weft_tcp_address peer;
-    struct weft_tcp_connection *out;    /* by which letters go; NULL: there is none yet */
-    struct weft_tcp_connection *better; /* by which they are to go behind a letter that is cut */
-    struct weft_tcp_part *first;        /* letter, that waits for a connection */
+    struct weft_tcp_connection *out;    /* by which messages go; NULL: there is none yet */
+    struct weft_tcp_connection *better; /* by which they are to go behind a message that is cut */
+    struct weft_tcp_part *first;        /* message, that waits for a connection */
     unsigned tries;                     /* of connections */
     int error;                          /* it is dead */
 };
@@ -111,7 +111,7 @@ struct weft_engine_end {
     struct weft_tcp_part *free;
     unsigned nfree;
     unsigned moved;                     /* in this progress */
-    struct weft_tcp_connection *spoken; /* by which a letter has gone since */
+    struct weft_tcp_connection *spoken; /* by which a message has gone since */
     unsigned unasked;                   /* looks in a row that did not ask the epoll */
     _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char room[WEFT_TCP_ROOM_BYTES];
 };

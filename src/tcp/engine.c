@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine over TCP: a letter is one frame in a connection (tcp/end.h).
+/* The engine over TCP: a message is one frame in a connection (tcp/end.h).
  *
- * Who looks asks the epoll, and not over and over the connection by which the next letter is likely
- * to come, though that saves a call: who reads from a socket holds its lock, and a packet that
- * comes then has to wait. Asking an epoll that has nothing takes no lock. Once, right behind a
- * letter that has gone, its connection is read first: where two meet, as in a barrier, the other's
- * letter has come while this one was sent. No thread is needed: everything is done in `progress`,
+ * Who looks asks the epoll, and not over and over the connection by which the next message is
+ * likely to come, though that saves a call: who reads from a socket holds its lock, and a packet
+ * that comes then has to wait. Asking an epoll that has nothing takes no lock. Once, right behind a
+ * message that has gone, its connection is read first: where two meet, as in a barrier, the other's
+ * message has come while this one was sent. No thread is needed: everything is done in `progress`,
  * and the epoll is what a sleeper waits for. */
 #include "tcp/engine.h"
 #include <errno.h>
@@ -121,7 +121,7 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     return 0;
 }
 
-/* Behind a letter that is cut the link may go over to the connection on which both sides agree. */
+/* Behind a message that is cut the link may go over to the connection on which both sides agree. */
 static struct weft_tcp_connection *way_out(struct weft_engine_link *link) {
     if (link->better && !link->out->out) {
         link->out = link->better;
@@ -131,19 +131,19 @@ static struct weft_tcp_connection *way_out(struct weft_engine_link *link) {
 }
 
 /* One is taken before there is a connection: who watches for acknowledgments sees that it waits. */
-static int letter_wait(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+static int message_wait(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
     if (link->first)
         return -EAGAIN;
     link->first = weft_tcp_part_make(link->end, parts, nparts);
     return link->first ? 0 : -ENOMEM;
 }
 
-static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+static int engine_message(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
     int error = link->error ? link->error : link->end->error;
     if (error)
         return error;
     if (!link->out)
-        return letter_wait(link, parts, nparts);
+        return message_wait(link, parts, nparts);
     return weft_tcp_connection_send(way_out(link), parts, nparts);
 }
 
@@ -165,7 +165,7 @@ static void connection_serve(struct weft_tcp_connection *connection, uint32_t ev
         end->moved++;
 }
 
-/* Reads from the connection by which a letter has just gone; not so often in a row that other PEs
+/* Reads from the connection by which a message has just gone; not so often in a row that other PEs
  * would have to wait. */
 static bool answer_read(struct weft_engine_end *end) {
     struct weft_tcp_connection *spoken = end->spoken;
@@ -236,11 +236,11 @@ static int engine_where(struct weft_engine_end *end, struct sockaddr_storage *ad
 const struct weft_engine weft_tcp_engine = {
     .version = WEFT_ENGINE_VERSION,
     .name = "tcp",
-    .letter_bytes = WEFT_TCP_LETTER_BYTES,
+    .message_bytes = WEFT_TCP_MESSAGE_BYTES,
     .open = engine_open,
     .address = engine_address,
     .connect = engine_connect,
-    .letter = engine_letter,
+    .message = engine_message,
     .progress = engine_progress,
     .arm = engine_arm,
     .abilities = engine_abilities,

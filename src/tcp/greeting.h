@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said before letters. Whoever reaches the port may connect; a stranger can do no more.
+/* What is said before messages. Whoever reaches the port may connect; a stranger can do no more.
  *
  *    who calls                                  who is called, and has the secret S
  *       hello: its name, nonce  ------------->
@@ -8,8 +8,8 @@
  *                               <-------------  welcome
  *
  * S is in the address of who is called, which all PEs of the job have, and nobody else. It is never
- * sent, so what somebody has recorded opens nothing. Who calls sends no letters before the welcome:
- * until then the other side may hang up at any time, and it calls again.
+ * sent, so what somebody has recorded opens nothing. Who calls sends no messages before the
+ * welcome: until then the other side may hang up at any time, and it calls again.
  *
  * A stranger costs one place of a few for some seconds at most, and when all are taken the oldest
  * goes: PEs of the job are through in the time of two answers. */

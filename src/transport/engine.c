@@ -15,7 +15,7 @@ static void *library_open(const char *name) {
 }
 
 static bool engine_is_whole(const struct weft_engine *e) {
-    return e->name && e->open && e->address && e->connect && e->letter && e->progress && e->arm &&
+    return e->name && e->open && e->address && e->connect && e->message && e->progress && e->arm &&
            e->abilities && e->threads && e->describe && e->abandon;
 }
 
@@ -45,11 +45,12 @@ int weft_engine_find(const char *name, const struct weft_engine **engine, char *
                       "WEFT_ENGINE=%s is an engine of version %u, and this Weft works with version "
                       "%u: install those that belong together",
                       name, found->version, WEFT_ENGINE_VERSION);
-    if (!engine_is_whole(found) || found->letter_bytes < WEFT_ENGINE_LETTER_MIN)
-        return refuse(reason, -EINVAL,
-                      "WEFT_ENGINE=%s is an engine that lacks functions, or whose letters have %zu "
-                      "bytes, less than %d",
-                      name, found->letter_bytes, WEFT_ENGINE_LETTER_MIN);
+    if (!engine_is_whole(found) || found->message_bytes < WEFT_ENGINE_MESSAGE_MIN)
+        return refuse(
+            reason, -EINVAL,
+            "WEFT_ENGINE=%s is an engine that lacks functions, or whose messages have %zu "
+            "bytes, less than %d",
+            name, found->message_bytes, WEFT_ENGINE_MESSAGE_MIN);
     *engine = found;
     return 0;
 }

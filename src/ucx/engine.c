@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine over UCX: a letter is one active message, sent eagerly.
+/* The engine over UCX: a message is one active message, sent eagerly.
  *
- * A letter is gathered into a parcel of this end. Mostly UCX has sent it when the call returns, and
- * the parcel serves the next one. Else UCX keeps it until its callback; of those a link has some,
- * and takes no more letters then. UCX may have a later letter overtake one that it keeps, so no
- * order is promised. A link that UCX finds broken keeps the error, which every letter there gets.
+ * A message is gathered into a parcel of this end. Mostly UCX has sent it when the call returns,
+ * and the parcel serves the next one. Else UCX keeps it until its callback; of those a link has
+ * some, and takes no more messages then. UCX may have a later message overtake one that it keeps,
+ * so no order is promised. A link that UCX finds broken keeps the error, which every message there
+ * gets.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,18 +18,18 @@
 #include "ucx/process.h"
 
 enum {
-    LETTER_BYTES = 65024, /* what TCP of UCX sends and receives at once, less the heads */
-    LETTER_ID = 1,        /* of the active message */
-    KEPT_MAX = 16,        /* parcels of a link that UCX keeps */
-    FREE_MAX = 16,        /* parcels of the end that wait for letters */
+    MESSAGE_BYTES = 65024, /* what TCP of UCX sends and receives at once, less the heads */
+    MESSAGE_ID = 1,        /* of the active message */
+    KEPT_MAX = 16,         /* parcels of a link that UCX keeps */
+    FREE_MAX = 16,         /* parcels of the end that wait for messages */
     MARK_EVERY_NS = 50 * 1000 * 1000,
 };
 
-/* A letter on its way. */
+/* A message on its way. */
 struct parcel {
     struct parcel *next; /* of those that are free */
     struct weft_engine_link *link;
-    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char letter[LETTER_BYTES];
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char message[MESSAGE_BYTES];
 };
 
 struct weft_engine_link {
@@ -51,23 +52,23 @@ struct weft_engine_end {
     struct weft_engine_link *links;
     struct parcel *free;
     unsigned nfree;
-    unsigned moved; /* in this progress: letters delivered, and parcels that are free again */
-    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char aligned[LETTER_BYTES]; /* one that came askew */
+    unsigned moved; /* in this progress: messages delivered, and parcels that are free again */
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char aligned[MESSAGE_BYTES]; /* one that came askew */
 };
 
 /* --- Arriving -------------------------------------------------------------------------------- */
 
-/* What is no letter of this engine is delivered as an empty one, which core refuses. */
-static ucs_status_t letter_arrive(void *context, const void *header, size_t header_bytes,
-                                  void *letter, size_t bytes, const ucp_am_recv_param_t *how) {
+/* What is no message of this engine is delivered as an empty one, which core refuses. */
+static ucs_status_t message_arrive(void *context, const void *header, size_t header_bytes,
+                                   void *message, size_t bytes, const ucp_am_recv_param_t *how) {
     struct weft_engine_end *end = context;
     (void)header;
-    if (header_bytes || bytes > LETTER_BYTES || how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
+    if (header_bytes || bytes > MESSAGE_BYTES || how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
         bytes = 0;
-    if (bytes == 0 || (uintptr_t)letter % WEFT_ENGINE_ALIGNMENT != 0)
-        letter = memcpy(end->aligned, letter, bytes);
+    if (bytes == 0 || (uintptr_t)message % WEFT_ENGINE_ALIGNMENT != 0)
+        message = memcpy(end->aligned, message, bytes);
     end->moved++;
-    end->options.deliver(end->options.context, letter, bytes);
+    end->options.deliver(end->options.context, message, bytes);
     return UCS_OK;
 }
 
@@ -126,9 +127,9 @@ static ucs_status_t worker_open(struct weft_engine_end *end) {
     ucp_am_handler_param_t handler = {
         .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                       UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS,
-        .id = LETTER_ID,
+        .id = MESSAGE_ID,
         .flags = UCP_AM_FLAG_WHOLE_MSG,
-        .cb = letter_arrive,
+        .cb = message_arrive,
         .arg = end};
     ucs_status_t status = ucx.ucp_worker_create(end->context, &params, &end->worker);
     if (status == UCS_OK)
@@ -260,7 +261,7 @@ static void parcel_sent(void *request, ucs_status_t status, void *context) {
     ucx.ucp_request_free(request);
 }
 
-static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+static int engine_message(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
     struct weft_engine_end *end = link->end;
     if (!link->error && ucx_descriptors_are_closed(&end->witness))
         link->error = -EBADF;
@@ -269,7 +270,7 @@ static int engine_letter(struct weft_engine_link *link, const struct iovec *part
     struct parcel *parcel = link->kept < KEPT_MAX ? parcel_take(end) : NULL;
     if (!parcel)
         return link->kept ? -EAGAIN : -ENOMEM;
-    unsigned char *at = parcel->letter;
+    unsigned char *at = parcel->message;
     for (int i = 0; i < nparts; at += parts[i++].iov_len)
         if (parts[i].iov_len) /* an empty part may be nowhere */
             memcpy(at, parts[i].iov_base, parts[i].iov_len);
@@ -281,7 +282,7 @@ static int engine_letter(struct weft_engine_link *link, const struct iovec *part
                                .cb.send = parcel_sent,
                                .user_data = parcel};
     ucs_status_ptr_t sending = ucx.ucp_am_send_nbx(
-        link->endpoint, LETTER_ID, NULL, 0, parcel->letter, (size_t)(at - parcel->letter), &how);
+        link->endpoint, MESSAGE_ID, NULL, 0, parcel->message, (size_t)(at - parcel->message), &how);
     if (UCS_PTR_IS_PTR(sending)) {
         link->kept++;
         return 0;
@@ -295,7 +296,7 @@ static int engine_letter(struct weft_engine_link *link, const struct iovec *part
 /* --- Progress -------------------------------------------------------------------------------- */
 
 /* One turn reads once from each connection that has something. Where descriptors are closed, the
- * next letter or arm says so. */
+ * next message or arm says so. */
 static unsigned engine_progress(struct weft_engine_end *end) {
     if (ucx_descriptors_are_closed(&end->witness))
         return 0;
@@ -356,11 +357,11 @@ static int engine_where(struct weft_engine_end *end, struct sockaddr_storage *ad
 __attribute__((visibility("default"))) const struct weft_engine weft_engine = {
     .version = WEFT_ENGINE_VERSION,
     .name = "ucx",
-    .letter_bytes = LETTER_BYTES,
+    .message_bytes = MESSAGE_BYTES,
     .open = engine_open,
     .address = engine_address,
     .connect = engine_connect,
-    .letter = engine_letter,
+    .message = engine_message,
     .progress = engine_progress,
     .arm = engine_arm,
     .abilities = engine_abilities,

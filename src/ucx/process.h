@@ -8,7 +8,7 @@ unsigned ucx_process_threads(void);
 
 /* Keeps UCX in working order until the process is gone: its destructors are not run. The loader
  * calls those ahead of the handlers by which returning from main finalizes a job (core/init.c), and
- * that takes letters. */
+ * that takes messages. */
 void ucx_process_keep(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A library that is built without GPU support (make WITHOUT_GPU=1) has this file in place of the
  * rooms and files that speak to GPUs: every call in the order of a stream answers -ENOSYS. Its
- * other calls find no table of such memory (core/space.h), and answer the same. */
+ * other calls find no table of such memory (job/space.h), and answer the same. */
 #include <shmemx.h>
 #include "coll/on_stream.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <weft.h>
 #include "tap.h"
-#include "api/model.h"
 #include "conformance/groups.h"
+#include "api/model.h"
 
 enum { BYTES = 128 << 10, GUARD = 64, ROUNDS = 4 };
 

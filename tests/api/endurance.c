@@ -47,7 +47,7 @@ static long anonymous_kilobytes(const char *path) {
 }
 
 /* What of this process's memory somebody has. How much the allocator keeps besides, in pieces that
- * jobs of several threads and long letters leave, differs from run to run. */
+ * jobs of several threads and long messages leave, differs from run to run. */
 static long allocated_kilobytes(void) {
     struct mallinfo2 now = mallinfo2();
     return (long)((now.uordblks + now.hblkhd) / 1024);

@@ -161,9 +161,9 @@ def commitment(problems):
     expect(problems, "later", result.returncode == 3 and "WEFT_COMMIT is 'later': set it to auto or now" in result.stderr, result)
 
 
-def carriers(problems):
-    result = run(2, WEFT_PRETEND_HOSTS="each", WEFT_CARRIERS="hosts")
-    expect(problems, "hosts", result.returncode == 3 and "WEFT_CARRIERS is 'hosts': set it to auto, pe or host" in result.stderr, result)
+def proxies(problems):
+    result = run(2, WEFT_PRETEND_HOSTS="each", WEFT_PROXIES="hosts")
+    expect(problems, "hosts", result.returncode == 3 and "WEFT_PROXIES is 'hosts': set it to auto, pe or host" in result.stderr, result)
 
 
 def too_large(problems):
@@ -194,7 +194,7 @@ def one_table(problems):
     told = {'"PATH"', '"SLURM_JOB_ID"', '"SLURM_STEP_ID"', '"SLURM_TASKS_PER_NODE"', "name", "use->value"}
     for path in sorted((ROOT / "src").rglob("*.c")):
         found = set(re.findall(r"\bgetenv\((.*?)\)", path.read_text()))
-        found -= {'"UCX_TLS"', '"UCX_NET_DEVICES"'} if path == ROOT / "src/core/engine.c" else set()
+        found -= {'"UCX_TLS"', '"UCX_NET_DEVICES"'} if path == ROOT / "src/far/engine.c" else set()
         found -= told if path.parent.name == "launch" else set()
         found -= {'"UCX_TLS"', '"UCX_TCP_AF_PRIO"', '"UCX_NET_DEVICES"', "name"} if path.parent.name == "ucx" else set()
         if path.parent.name != "boot" and path.name != "env.c" and found - {'"OPENBLAS_CORETYPE"'}:
@@ -214,7 +214,7 @@ try:
         ("SHMEM_SYMMETRIC_SIZE, and the heap grows beyond it", sizes),
         ("what is no size is an error", wrong_sizes),
         ("WEFT_COMMIT", commitment),
-        ("WEFT_CARRIERS", carriers),
+        ("WEFT_PROXIES", proxies),
         ("a heap that the machine cannot hold is an error", too_large),
         ("numbers are the same in every locale", locale),
         ("all settings are in one table", one_table),

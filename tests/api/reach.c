@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What reach changes, and what it does not: pointers and SHMEM_TEAM_SHARED, accesses of every kind
  * to every PE, the completion of each kind of quiet as a third PE sees it, blocks, and a second
- * life. The first argument has a letter for each PE, the same one for PEs that are near to each
+ * life. The first argument has a message for each PE, the same one for PEs that are near to each
  * other; reach.t runs it in several placements. Or it is "leave". PEs: none */
 #include <errno.h>
 #include <shmem.h>
@@ -15,13 +15,13 @@
 enum { LARGE = 100 << 10, WORDS = 64, PES_MAX = 8 };
 
 static int me, npes;
-static const char *letters;
+static const char *messages;
 static long words[WORDS], others[WORDS];
 static uint64_t signals[PES_MAX];
 static char *heap;
 
 static bool is_near(int pe) {
-    return letters[pe] == letters[me];
+    return messages[pe] == messages[me];
 }
 
 static void pointers(void) {
@@ -252,9 +252,9 @@ static int leave(void) {
 int main(int argc, char **argv) {
     if (argc < 2)
         return 2;
-    letters = argv[1];
+    messages = argv[1];
     shmem_init();
-    if (strcmp(letters, "leave") == 0)
+    if (strcmp(messages, "leave") == 0)
         return leave();
     me = shmem_my_pe();
     npes = shmem_n_pes();

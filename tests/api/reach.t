@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs whose PEs pretend to be on several hosts: tests/api/reach.c in several placements, over an
-engine that reorders letters and delays some; and what ends a job that cannot come up, is misused,
+engine that reorders messages and delays some; and what ends a job that cannot come up, is misused,
 or has lost a far PE.
 """
 import pathlib
@@ -17,15 +17,15 @@ def run_far(npes, hosts, *rest, settings="seed=3,reorder=16,delay_us=1000", **en
     return run("-n", npes, *far(hosts, settings), *(f"{name}={value}" for name, value in environment.items()), *rest)
 
 
-def reach(npes, hosts, letters, **environment):
-    result = run_far(npes, hosts, REACH, letters, **environment)
+def reach(npes, hosts, messages, **environment):
+    result = run_far(npes, hosts, REACH, messages, **environment)
     result.expect(0, seconds_max=10)
     assert "not ok" not in result.out and "1..16" in result.out, result.out
 
 
-for npes, hosts, letters in ((2, "1+1", "ab"), (3, "2+1", "aab"), (4, "2+2", "aabb"), (4, "cyclic:2", "abab"),
+for npes, hosts, messages in ((2, "1+1", "ab"), (3, "2+1", "aab"), (4, "2+2", "aabb"), (4, "cyclic:2", "abab"),
                              (4, "list:0,0,1,0", "aabc"), (3, "each", "abc"), (3, "3", "aaa")):
-    case(f"{npes} PEs, {hosts}")(lambda npes=npes, hosts=hosts, letters=letters: reach(npes, hosts, letters))
+    case(f"{npes} PEs, {hosts}")(lambda npes=npes, hosts=hosts, messages=messages: reach(npes, hosts, messages))
 
 
 @case("checked mode, 3 PEs, 2+1")

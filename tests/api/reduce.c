@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 #include "tap.h"
-#include "api/numbers.h"
 #include "conformance/groups.h"
+#include "api/numbers.h"
 
 enum { BYTES = 96 << 10, GUARD = 64, ROUNDS = 12, ELEM_BYTES_MAX = 16 };
 

@@ -14,7 +14,7 @@ static void expect(const char *given, const char *wanted) {
 
 int main(void) {
     tap_start(0);
-    tap_case("letters of all alphabets stay");
+    tap_case("messages of all alphabets stay");
     expect("train.py:12 ~", "train.py:12 ~");
     expect("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
     tap_case("controls do not, of one byte or of two");

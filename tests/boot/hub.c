@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "boot/boot.h"
-#include "boot/wire.h"
 #include "boot/random.h"
+#include "boot/wire.h"
 #include "entries.h"
 #include "tap.h"
 

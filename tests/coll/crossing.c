@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: in a collective of 1 MiB, of shmem.h and of weft.h, a byte crosses to another host
- * once, however many members that has: counted by the bytes of all letters.
+ * once, however many members that has: counted by the bytes of all messages.
  * PEs: 4
  * Far: 2+2
  * Far: each
@@ -9,8 +9,8 @@
 #include <shmem.h>
 #include <stdlib.h>
 #include <weft.h>
+#include "far/channel.h"
 #include "core/levels.h"
-#include "core/link.h"
 #include "core/team.h"
 #include "tap.h"
 
@@ -101,15 +101,15 @@ static void reduce_scatter_narrow(void) {
                                       WEFT_STREAM_HOST));
 }
 
-/* By all letters of this PE so far. */
+/* By all messages of this PE so far. */
 static uint32_t bytes_sent(void) {
     uint32_t sent = 0;
     for (int pe = 0; pe < shmem_n_pes(); pe++)
-        sent += weft_links.of[pe] ? weft_links.of[pe]->sent_bytes : 0;
+        sent += weft_channels.of[pe] ? weft_channels.of[pe]->sent_bytes : 0;
     return sent;
 }
 
-/* What crosses is so many arrays, and some thousandths for the heads of letters, and for barriers.
+/* What crosses is so many arrays, and some thousandths for the heads of messages, and for barriers.
  */
 static void check(const char *name, void (*call)(void), double arrays) {
     shmem_barrier_all();

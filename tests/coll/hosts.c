@@ -12,12 +12,12 @@
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
-#include "api/model.h"
+#include "core/team.h"
 #include "coll/active.h"
 #include "coll/choice.h"
 #include "coll/collective.h"
-#include "core/team.h"
 #include "coll/values.h"
+#include "api/model.h"
 #include "tap.h"
 
 enum { MEMBERS_MAX = 16, BYTES = 400 << 10 };

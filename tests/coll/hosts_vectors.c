@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weft.h>
-#include "api/model.h"
+#include "core/team.h"
 #include "coll/elements.h"
 #include "coll/values.h"
-#include "core/team.h"
+#include "api/model.h"
 #include "tap.h"
 
 enum { PES = 6, BYTES = 6 << 20, CALLS = 36, PERIOD = 8191 };

@@ -6,11 +6,11 @@
 #include <shmem.h>
 #include <string.h>
 #include <unistd.h>
-#include "api/model.h"
+#include "core/team.h"
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "core/team.h"
+#include "api/model.h"
 #include "tap.h"
 
 enum { CALLS = 4000, NELEMS = 64 };

@@ -4,9 +4,9 @@
  * PEs: 1 2 3 4 */
 #include <shmem.h>
 #include <string.h>
+#include "core/team.h"
 #include "coll/collective.h"
 #include "coll/split.h"
-#include "core/team.h"
 #include "tap.h"
 
 static void split(void) {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "tap.h"
-#include "api/model.h"
 #include "conformance/groups.h"
+#include "api/model.h"
 
 enum { KINDS = 9, SLOTS = 64, N = 6, LARGE = 5000, LARGE_SLOTS = 12, THREADS = 3 };
 

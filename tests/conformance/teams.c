@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tap.h"
-#include "api/model.h"
 #include "conformance/groups.h"
+#include "api/model.h"
 
 static int me, npes;
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "tap.h"
 #include "base/machine.h"
-#include "core/window.h"
+#include "job/window.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: where the words of far members lie in the slot of a team of many PEs, and what
  * slots that are too small for them say. There is no job but the numbers of one. PEs: 1 */
-#include "core/job.h"
+#include "job/job.h"
 #include "core/team.h"
 #include "tap.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
-#include "core/placement.h"
+#include "job/placement.h"
 #include "tap.h"
 
 enum { PES_MAX = 12 };

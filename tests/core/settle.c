@@ -5,10 +5,10 @@
 #include <shmemx.h>
 #include <unistd.h>
 #include "base/env.h"
+#include "far/draw.h"
 #include "core/team.h"
-#include "far/far.h"
 
-enum { ROUNDS = 10, LETTERS = 100, LATE_US = 3000, SENDER = 1, RECEIVER = 3 };
+enum { ROUNDS = 10, MESSAGES = 100, LATE_US = 3000, SENDER = 1, RECEIVER = 3 };
 
 static shmem_team_t others[WEFT_TEAMS_MAX];
 static long slot = -1;
@@ -68,7 +68,7 @@ static void use_again(int me) {
     shmem_team_t handle =
         (shmem_team_t)((uintptr_t)all->generation << 9 | (uintptr_t)(all->slot + 1));
     EXPECT(all->slot == slot, "slot %d, not %ld", all->slot, slot);
-    for (uint32_t i = 1; me == SENDER && i <= LETTERS; i++)
+    for (uint32_t i = 1; me == SENDER && i <= MESSAGES; i++)
         weft_progress_set(all, i);
     shmem_team_destroy(handle);
     if (me != SENDER) {
@@ -83,12 +83,12 @@ static void use_again(int me) {
 
 /* What comes to the receiver is late, which it has to take itself. */
 int main(void) {
-    weft_env.carriers = "pe";
+    weft_env.proxies = "pe";
     shmem_init();
     int me = shmem_my_pe();
     tap_start(me);
     take_others(me);
-    tap_case("no letter of a team that was destroyed comes into the next one's words");
+    tap_case("no message of a team that was destroyed comes into the next one's words");
     for (int i = 0; i < ROUNDS; i++)
         use_again(me);
     int result = tap_finish();

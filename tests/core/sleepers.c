@@ -10,7 +10,7 @@ enum { LATE_US = 1500000, SLEEPS_MAX = 120 /* one each 5 ms would be 300 */ };
 
 static long lock; /* symmetric */
 
-/* Of this thread: that which serves far PEs sleeps between their letters. */
+/* Of this thread: that which serves far PEs sleeps between their messages. */
 static long count_sleeps(void) {
     struct rusage usage;
     getrusage(RUSAGE_THREAD, &usage);

@@ -4,7 +4,7 @@
  * fence, and where a third PE is told behind a quiet. What nobody waits for comes soon, though its
  * PE calls nothing any more. PEs: 3 Far: each Far: list:0,1,1 reorder=16,delay_us=50,refuse=5 */
 #include <time.h>
-#include "far.h"
+#include "draw.h"
 
 enum { WORDS = 700, LARGE = 100000, SOON_MS = 2000 };
 

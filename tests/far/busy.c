@@ -5,7 +5,7 @@
  * Far: each delay_us=50,reorder=8 */
 #include <stdatomic.h>
 #include <time.h>
-#include "far.h"
+#include "draw.h"
 
 enum { CALLS = 21, COMPUTE_MS = 1000, SLOWEST_MS = 5 };
 

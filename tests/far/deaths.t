@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A far PE dies at one of its letters, sent or received, whatever it is doing: the survivors name it and are
-gone a second later, and nothing is left. At the first letters and the last, in between at some that are
+"""A far PE dies at one of its messages, sent or received, whatever it is doing: the survivors name it and are
+gone a second later, and nothing is left. At the first messages and the last, in between at some that are
 drawn, or with WEFT_TEST_LONG at many. And one that only stops is waited for.
 """
 import os
@@ -35,16 +35,16 @@ def run(*scene):
 
 
 def census(scene, npes, victim, placement, settings):
-    """How many letters the victim has sent and received when it is done, and how long the job took."""
+    """How many messages the victim has sent and received when it is done, and how long the job took."""
     result = run(scene, npes, placement, f"{settings};tell=1").expect(0, seconds_max=20)
-    sent, received = re.search(rf"fake engine: PE {victim}: (\d+) letters sent, (\d+) received", result.err).groups()
+    sent, received = re.search(rf"fake engine: PE {victim}: (\d+) messages sent, (\d+) received", result.err).groups()
     return int(sent) + int(received), result.seconds
 
 
-def check_death(scene, npes, victim, placement, settings, letter, seconds):
-    """Whether the victim has come to that letter."""
-    where = f"{scene}: PE {victim} of {npes} ({placement}) dies at letter {letter}, {settings}"
-    result = run(scene, npes, placement, f"{settings};pe={victim},die_after={letter}")
+def check_death(scene, npes, victim, placement, settings, message, seconds):
+    """Whether the victim has come to that message."""
+    where = f"{scene}: PE {victim} of {npes} ({placement}) dies at message {message}, {settings}"
+    result = run(scene, npes, placement, f"{settings};pe={victim},die_after={message}")
     check_remains(result, f"{where}: {result.err}")
     if result.status == 0:
         return False
@@ -60,12 +60,12 @@ def check_death(scene, npes, victim, placement, settings, letter, seconds):
 
 
 def strike_scene(scene, npes, victim, placement, settings=""):
-    letters, seconds = census(scene, npes, victim, placement, settings)
-    points = {1, letters} | set(random.sample(range(1, letters + 1), min(STRIKES, letters)))
+    messages, seconds = census(scene, npes, victim, placement, settings)
+    points = {1, messages} | set(random.sample(range(1, messages + 1), min(STRIKES, messages)))
     for point in sorted(points):
-        # How many letters there are differs from run to run, as PEs meet: one that does not come is looked for earlier.
+        # How many messages there are differs from run to run, as PEs meet: one that does not come is looked for earlier.
         while not check_death(scene, npes, victim, placement, settings, point, seconds):
-            assert point > 1, f"{scene}: PE {victim} has lived through its first letter"
+            assert point > 1, f"{scene}: PE {victim} has lived through its first message"
             point = random.randint(1, point // 2)
 
 
@@ -84,7 +84,7 @@ def first_of_three():
     check_scenes(3, 0, "list:0,0,1", TURNS if LONG else ["flood", "barrier", "locks", "reduce", "signal"])
 
 
-@case("letters are late and out of order")
+@case("messages are late and out of order")
 def late():
     check_scenes(3, 2, "each", TURNS if LONG else ["put", "quiet", "teams"], "reorder=16,delay_us=100")
 

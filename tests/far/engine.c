@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the engine of this room's tests keeps the contract of transport/transport.h: letters
- * arrive whole and once, in order or in all orders as it is told, sleepers are woken by letters and
- * by room, a dead target is reported, and callers that break the contract end. PEs: 1 */
+/* Description: the engine of this room's tests keeps the contract of transport/transport.h:
+ * messages arrive whole and once, in order or in all orders as it is told, sleepers are woken by
+ * messages and by room, a dead target is reported, and callers that break the contract end. PEs: 1
+ */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,25 +16,25 @@
 #include "transport/transport.h"
 #include "tap.h"
 
-enum { LETTERS = 20000, WORDS_MAX = 512 };
+enum { MESSAGES = 20000, WORDS_MAX = 512 };
 
 extern const struct weft_engine weft_engine;
 
-/* What has come to an end: letter i has the words i, i + 1, ... */
+/* What has come to an end: message i has the words i, i + 1, ... */
 struct arrivals {
-    unsigned char seen[LETTERS];
+    unsigned char seen[MESSAGES];
     uint32_t count, repeated, spoilt, early;
 };
 
-static size_t letter_words(uint32_t number) {
+static size_t message_words(uint32_t number) {
     return 1 + number * UINT32_C(2654435761) % WORDS_MAX;
 }
 
-static void take(void *context, const void *letter, size_t bytes) {
+static void take(void *context, const void *message, size_t bytes) {
     struct arrivals *arrivals = context;
-    const uint64_t *words = letter;
+    const uint64_t *words = message;
     uint32_t number = (uint32_t)words[0];
-    bool whole = number < LETTERS && bytes == letter_words(number) * sizeof *words;
+    bool whole = number < MESSAGES && bytes == message_words(number) * sizeof *words;
     for (size_t i = 0; whole && i < bytes / sizeof *words; i++)
         whole = words[i] == number + i;
     arrivals->spoilt += !whole;
@@ -69,17 +70,17 @@ static struct weft_engine_link *link_ends(struct weft_engine_end *from,
     return link;
 }
 
-static int send_letter(struct weft_engine_link *link, uint32_t number) {
+static int send_message(struct weft_engine_link *link, uint32_t number) {
     uint64_t words[WORDS_MAX];
-    size_t count = letter_words(number), half = count / 2;
+    size_t count = message_words(number), half = count / 2;
     for (size_t i = 0; i < count; i++)
         words[i] = number + i;
     struct iovec parts[] = {
         {words, half * sizeof *words}, {NULL, 0}, {words + half, (count - half) * sizeof *words}};
-    return weft_engine.letter(link, parts, 3);
+    return weft_engine.message(link, parts, 3);
 }
 
-/* All letters from one end to another, in one thread. */
+/* All messages from one end to another, in one thread. */
 static void check_way(const char *settings, bool ordered) {
     struct arrivals *arrivals = calloc(1, sizeof *arrivals);
     struct weft_engine_end *from = open_end(0, settings, NULL),
@@ -87,11 +88,11 @@ static void check_way(const char *settings, bool ordered) {
     struct weft_engine_link *link = link_ends(from, to);
     EXPECT(weft_engine.abilities(link) == (ordered ? WEFT_ENGINE_ORDERED : 0), "wrong abilities");
     uint32_t sent = 0, refused = 0;
-    while (arrivals->count < LETTERS) {
-        int error = sent < LETTERS ? send_letter(link, sent) : -EAGAIN;
+    while (arrivals->count < MESSAGES) {
+        int error = sent < MESSAGES ? send_message(link, sent) : -EAGAIN;
         sent += error == 0;
-        refused += error == -EAGAIN && sent < LETTERS;
-        EXPECT(error == 0 || error == -EAGAIN, "letter %u: %s", sent, strerror(-error));
+        refused += error == -EAGAIN && sent < MESSAGES;
+        EXPECT(error == 0 || error == -EAGAIN, "message %u: %s", sent, strerror(-error));
         if (error == -EAGAIN)
             weft_engine.progress(to);
         weft_engine.progress(from);
@@ -100,7 +101,7 @@ static void check_way(const char *settings, bool ordered) {
     EXPECT(refused > 0, "there always was room");
     EXPECT(arrivals->repeated == 0 && arrivals->spoilt == 0, "%u repeated, %u spoilt",
            arrivals->repeated, arrivals->spoilt);
-    EXPECT(ordered ? arrivals->early == 0 : arrivals->early > LETTERS / 2, "%u out of order",
+    EXPECT(ordered ? arrivals->early == 0 : arrivals->early > MESSAGES / 2, "%u out of order",
            arrivals->early);
     weft_engine.abandon(from);
     weft_engine.abandon(to);
@@ -117,7 +118,7 @@ struct sleeper {
 static void *sleep_and_read(void *argument) {
     struct sleeper *sleeper = argument;
     int descriptor;
-    while (sleeper->arrivals->count < LETTERS) {
+    while (sleeper->arrivals->count < MESSAGES) {
         if (weft_engine.progress(sleeper->end) || weft_engine.arm(sleeper->end, &descriptor) != 0)
             continue;
         sleeper->sleeps++;
@@ -136,8 +137,8 @@ static void check_sleepers(const char *settings) {
     pthread_t thread;
     int waits = 0, overslept = 0, descriptor;
     pthread_create(&thread, NULL, sleep_and_read, &sleeper);
-    for (uint32_t sent = 0; sent < LETTERS;) {
-        int error = send_letter(link, sent);
+    for (uint32_t sent = 0; sent < MESSAGES;) {
+        int error = send_message(link, sent);
         sent += error == 0;
         if (sent % 1000 == 0)
             usleep(500);
@@ -163,12 +164,12 @@ static void check_sleepers(const char *settings) {
 static void check_death(void) {
     struct weft_engine_end *from = open_end(0, "", NULL), *to = open_end(1, "", NULL);
     struct weft_engine_link *link = link_ends(from, to);
-    EXPECT(send_letter(link, 0) == 0, "there was no room for one letter");
+    EXPECT(send_message(link, 0) == 0, "there was no room for one message");
     weft_engine.abandon(to);
     int error = 0;
     for (int i = 0; i < 1000 && error == 0; i++) {
         weft_engine.progress(from);
-        error = send_letter(link, 0);
+        error = send_message(link, 0);
     }
     EXPECT(error == -ECONNRESET, "%d", error);
     weft_engine.abandon(from);
@@ -191,22 +192,22 @@ static void check_end(void (*wrong)(void), int signal) {
 }
 
 static void send_too_much(void) {
-    static char letter[1 << 20];
+    static char message[1 << 20];
     struct weft_engine_end *end = open_end(0, "", NULL);
-    struct iovec part = {letter, weft_engine.letter_bytes + 1};
-    weft_engine.letter(link_ends(end, end), &part, 1);
+    struct iovec part = {message, weft_engine.message_bytes + 1};
+    weft_engine.message(link_ends(end, end), &part, 1);
 }
 
 static struct weft_engine_end *end_of_nested;
-static void progress_again(void *context, const void *letter, size_t bytes) {
-    (void)context, (void)letter, (void)bytes;
+static void progress_again(void *context, const void *message, size_t bytes) {
+    (void)context, (void)message, (void)bytes;
     weft_engine.progress(end_of_nested);
 }
 
 static void progress_within_deliver(void) {
     struct weft_engine_options options = {.npes = 1, .deliver = progress_again};
     weft_engine.open(&options, &end_of_nested);
-    send_letter(link_ends(end_of_nested, end_of_nested), 0);
+    send_message(link_ends(end_of_nested, end_of_nested), 0);
     for (int i = 0; i < 100; i++)
         weft_engine.progress(end_of_nested);
 }
@@ -238,8 +239,8 @@ static void die_at_tenth(void) {
     struct weft_engine_end *end = open_end(3, "pe=2,die_after=2;pe=3,die_after=10", NULL);
     struct weft_engine_link *link = link_ends(end, end);
     for (int i = 0; i < 9; i++)
-        send_letter(link, 0);
-    if (send_letter(link, 0) != -EAGAIN)
+        send_message(link, 0);
+    if (send_message(link, 0) != -EAGAIN)
         _exit(1);
 }
 
@@ -247,16 +248,16 @@ static void break_limit(void) {
     struct weft_engine_end *end = open_end(0, "limit=10000", NULL);
     struct weft_engine_link *link = link_ends(end, end);
     for (uint32_t i = 0; i < 100; i++)
-        send_letter(link, i);
+        send_message(link, i);
 }
 
 int main(void) {
     tap_start(0);
-    tap_case("letters arrive whole, once and in order");
+    tap_case("messages arrive whole, once and in order");
     check_way("ring=65536", true);
     check_way("refuse=20", true);
     check_way("delay_us=20,ring=65536", true);
-    tap_case("letters arrive whole and once in all orders");
+    tap_case("messages arrive whole and once in all orders");
     check_way("reorder=16,ring=65536,seed=5", false);
     check_way("reorder=16,delay_us=50,ring=65536", false);
     tap_case("sleepers are woken");

@@ -55,7 +55,7 @@ def other_libraries():
     with tempfile.TemporaryDirectory(prefix="weft-engine-") as folder:
         expect(fail(engine=made_engine(folder, ".version = WEFT_ENGINE_VERSION + 1")),
                f"version {CONTRACT + 1}", f"version {CONTRACT}:")
-        expect(fail(engine=made_engine(folder, '.version = WEFT_ENGINE_VERSION, .name = "hollow", .letter_bytes = 8192')),
+        expect(fail(engine=made_engine(folder, '.version = WEFT_ENGINE_VERSION, .name = "hollow", .message_bytes = 8192')),
                "lacks functions")
 
 
@@ -68,10 +68,10 @@ def closed():
 @case("links die, or are never made, though the PEs live")
 def dead_links():
     expect(fail(settings="pe=1,fail_connect=111"), "PE 0 cannot be reached", os.strerror(111), "'fake'")
-    expect(fail(settings="pe=0,fail_letter=32"), "PE 1 cannot be reached", os.strerror(32), "'fake'")
+    expect(fail(settings="pe=0,fail_message=32"), "PE 1 cannot be reached", os.strerror(32), "'fake'")
 
 
-@case("a signal handler calls while its thread is at the letters, which would wait for itself for ever")
+@case("a signal handler calls while its thread is at the messages, which would wait for itself for ever")
 def handlers():
     for scene in "handler_put", "handler_wait":
         expect(fail(scene=(scene, 1000000)), "by a signal handler within a call to a far PE", "set a flag")

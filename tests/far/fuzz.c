@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: letters drawn by lot, from heads and numbers to bundles and texts: what a far PE may
- * send in any order, or should not send at all. Each is applied or refused; a refused one changes
- * nothing, nothing outside the windows is touched, and counts and limits of links hold. PEs: 1
+/* Description: messages drawn by lot, from heads and numbers to bundles and texts: what a far PE
+ * may send in any order, or should not send at all. Each is applied or refused; a refused one
+ * changes nothing, nothing outside the windows is touched, and counts and limits of channels hold.
+ * PEs: 1
  *
  * An input is a list of steps (fuzz/input.h); tests/fuzz.h runs them. */
 #include "fuzz.h"
@@ -13,7 +14,7 @@ static void expect_corpus(void) {
 }
 
 static void expect_all(uint64_t inputs) {
-    printf("# %llu inputs: %llu letters applied, %llu refused\n", (unsigned long long)inputs,
+    printf("# %llu inputs: %llu messages applied, %llu refused\n", (unsigned long long)inputs,
            (unsigned long long)input_counts.applied, (unsigned long long)input_counts.refused);
     EXPECT(input_counts.applied > inputs / 4 && input_counts.refused > inputs / 20,
            "too few of a kind");

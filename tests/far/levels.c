@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: a barrier goes in two levels where some PEs are far: the first of those that are
- * near to each other sends letters, and the others send none. Nobody leaves before all have come.
+ * near to each other sends messages, and the others send none. Nobody leaves before all have come.
  * PEs: 4 Far: 2+2 Far: list:0,1,0,0 reorder=16,delay_us=50 */
+#include "far/channel.h"
 #include "core/init.h"
-#include "core/link.h"
-#include "far.h"
+#include "draw.h"
 
 enum { BARRIERS = 200 };
 
 static long rounds_of[4];
 
 /* To all PEs; what is said by the way counts. */
-static uint32_t letters_sent(void) {
+static uint32_t messages_sent(void) {
     uint32_t sent = 0;
     for (int pe = 0; pe < shmem_n_pes(); pe++)
-        sent += weft_links.of[pe] ? weft_links.of[pe]->sent + 1 - weft_letter_first : 0;
+        sent += weft_channels.of[pe] ? weft_channels.of[pe]->sent + 1 - weft_message_first : 0;
     return sent;
 }
 
-static void check_letters(bool leads) {
+static void check_messages(bool leads) {
     shmem_barrier_all();
-    uint32_t before = letters_sent();
+    uint32_t before = messages_sent();
     for (int i = 0; i < BARRIERS; i++)
         shmem_sync_all();
-    uint32_t sent = letters_sent() - before;
-    EXPECT(leads ? sent >= BARRIERS : sent == 0, "%u letters for %d barriers", sent, BARRIERS);
+    uint32_t sent = messages_sent() - before;
+    EXPECT(leads ? sent >= BARRIERS : sent == 0, "%u messages for %d barriers", sent, BARRIERS);
 }
 
 static void check_rounds(int me) {
@@ -42,8 +42,8 @@ static void check_rounds(int me) {
 int main(void) {
     shmem_init();
     tap_start(shmem_my_pe());
-    tap_case("leaders alone send letters");
-    check_letters(shmem_team_my_pe(SHMEM_TEAM_SHARED) == 0);
+    tap_case("leaders alone send messages");
+    check_messages(shmem_team_my_pe(SHMEM_TEAM_SHARED) == 0);
     tap_case("nobody leaves before all have come");
     check_rounds(shmem_my_pe());
     int result = tap_finish();

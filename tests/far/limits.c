@@ -7,7 +7,7 @@
  * Far: each ring=32768,refuse=10 */
 #include <stdio.h>
 #include <string.h>
-#include "far.h"
+#include "draw.h"
 
 enum { SMALL = 6000, LARGE_BYTES = 16 << 20, LARGE = 1 };
 
@@ -94,7 +94,7 @@ int main(void) {
     memset(words, 0, sizeof words);
     shmem_barrier_all();
     long before = resident_mib();
-    tap_case("small letters");
+    tap_case("small messages");
     send_small(rounds(SMALL));
     tap_case("atomics that fetch nothing");
     count_up(rounds(SMALL / 4));

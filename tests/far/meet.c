@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: an exchange among some PEs by letters, as those on several hosts have it: what each
+/* Description: an exchange among some PEs by messages, as those on several hosts have it: what each
  * member gives arrives at all, in rounds that follow each other at once, of any size, also while
  * members come late; random lists in several threads do not meet each other; gifts that do not fit
  * together, and a member that has finalized, are an error on all, and the next exchange is whole.
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "boot/boot.h"
-#include "core/far_meet.h"
-#include "far.h"
+#include "far/meet.h"
+#include "draw.h"
 
 enum { ROUNDS = 40, THREADS = 4, LISTS = 60, PES_MAX = 16 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What keeps the order of letters is needed: with one number, acknowledgment or limit taken out of the sources, a
+"""What keeps the order of messages is needed: with one number, acknowledgment or limit taken out of the sources, a
 test of this room fails. So the tests would notice.
 
 Each mutation is compiled into a library of its own, which the test is run with. With WEFT_TEST_LONG=1 all are tried,
@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 import mutation  # noqa: E402
 import tap  # noqa: E402
 
-LINK, ARRIVE, BUNDLE, APPLY, LETTER = (
-    f"src/core/{name}.c" for name in ("link", "arrive", "bundle", "far_apply", "letter"))
-GPU = "src/device/letters.c"
+LINK, ARRIVE, BUNDLE, APPLY, MESSAGE = (
+    f"src/core/{name}.c" for name in ("link", "arrive", "bundle", "far_apply", "message"))
+GPU = "src/device/messages.c"
 MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
 VECTOR, ELEMENTS = "src/coll/vector.c", "src/coll/elements.c"
 CROSSING, CHAIN, GATHER, ALLTOALL, PACKETS = (
@@ -33,64 +33,64 @@ CROSSING, CHAIN, GATHER, ALLTOALL, PACKETS = (
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
 # What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
-# once, and what stands there then. The short form tries those of letters by themselves, which cost least.
+# once, and what stands there then. The short form tries those of messages by themselves, which cost least.
 MUTATIONS = [
-    ("letters are applied as they come", "far/letters", 2, NEAR, "", ARRIVE,
+    ("messages are applied as they come", "far/messages", 2, NEAR, "", ARRIVE,
      [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
       (r"link->applying = head->number;", "link->applying = link->applied + 1;")]),
-    ("letters are acknowledged before they are applied", "far/letters", 2, NEAR, "", LINK,
+    ("messages are acknowledged before they are applied", "far/messages", 2, NEAR, "", LINK,
      [(r"head->heard = link->applied;",
        "head->heard = weft_epoch_reached(link->wanted, link->applied) ? link->wanted : link->applied;"),
       (r" && weft_epoch_reached\(link->applied, link->wanted\)", "")]),
-    ("letters are not acknowledged before they are asked for", "far/letters", 2, NEAR, "", LINK,
+    ("messages are not acknowledged before they are asked for", "far/messages", 2, NEAR, "", LINK,
      [(r"return asked \|\|[^;]*;", "(void)untold; return asked;")]),
-    ("there is no limit to the letters under way", "far/letters", 2, NEAR, "", LINK,
-     [(r"link->sent - acknowledged >= WEFT_LINK_LETTERS ", "false ")]),
-    ("there is no limit to the bytes under way", "far/letters", 2, NEAR, "", LINK,
-     [(r"\(under_way && under_way \+ bytes > WEFT_LINK_BYTES\)", "false")]),
-    ("answers wait for room as callers do", "far/letters", 2, NEAR, "", LINK,
-     [(r"(link->sent - link->acknowledged >= WEFT_LINK_)RING - 1", r"\1LETTERS")]),
-    ("answers overtake those that wait for room", "far/letters", 2, NEAR, "", LINK,
+    ("there is no limit to the messages under way", "far/messages", 2, NEAR, "", LINK,
+     [(r"link->sent - acknowledged >= WEFT_CHANNEL_MESSAGES ", "false ")]),
+    ("there is no limit to the bytes under way", "far/messages", 2, NEAR, "", LINK,
+     [(r"\(under_way && under_way \+ bytes > WEFT_CHANNEL_BYTES\)", "false")]),
+    ("answers wait for room as callers do", "far/messages", 2, NEAR, "", LINK,
+     [(r"(link->sent - link->acknowledged >= WEFT_LINK_)RING - 1", r"\1MESSAGES")]),
+    ("answers overtake those that wait for room", "far/messages", 2, NEAR, "", LINK,
      [(r"if \(link->queue \|\| (link_carry\(link, &head, text, nparts\) != 0\))", r"if (\1")]),
-    ("a letter goes without the bundle before it", "far/letters", 2, NEAR, "", LINK,
-     [(r"!weft_link_send_kept\(link\) \|\| !link_has_room\(link, bytes, request\)", "!link_has_room(link, bytes, request)")]),
-    ("a quiet leaves bundles", "far/letters", 2, NEAR, "", LINK,
+    ("a message goes without the bundle before it", "far/messages", 2, NEAR, "", LINK,
+     [(r"!weft_channel_send_kept\(link\) \|\| !link_has_room\(link, bytes, request\)", "!link_has_room(link, bytes, request)")]),
+    ("a quiet leaves bundles", "far/messages", 2, NEAR, "", LINK,
      [(r"waits = linger && link_lingers\(link\)", "waits = !linger && link->bundle")]),
-    ("a quiet does not count what is in a bundle", "far/letters", 2, NEAR, "", LINK,
+    ("a quiet does not count what is in a bundle", "far/messages", 2, NEAR, "", LINK,
      [(r"link->written = link->sent;", ";")]),
-    ("what is in a bundle is under no limit", "far/letters", 2, NEAR, "", LINK,
+    ("what is in a bundle is under no limit", "far/messages", 2, NEAR, "", LINK,
      [(r"bundle->bytes \+= bytes;\s+link_weigh\(link, bytes\);", "bundle->bytes += bytes;")]),
-    ("an old bundle waits on", "far/letters", 2, NEAR, "", LINK,
+    ("an old bundle waits on", "far/messages", 2, NEAR, "", LINK,
      [(r"weft_clock_ns\(\) - link->bundle_ns < YOUNG_NS", "true")]),
-    ("lengths in a bundle are taken on trust", "far/letters", 2, NEAR, "", BUNDLE,
+    ("lengths in a bundle are taken on trust", "far/messages", 2, NEAR, "", BUNDLE,
      [(r"part\.bytes > \*left \|\| weft_bundle_part_bytes\(part\.bytes\) > \*left", "false")]),
-    ("letters to far PEs are applied as they come", "far/order", 2, "each", REORDERED, ARRIVE,
+    ("messages to far PEs are applied as they come", "far/order", 2, "each", REORDERED, ARRIVE,
      [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
       (r"link->applying = head->number;", "link->applying = link->applied + 1;")]),
-    ("letters to far PEs are acknowledged before they are applied", "far/quiet", 3, "list:0,1,1", LATE, LINK,
+    ("messages to far PEs are acknowledged before they are applied", "far/quiet", 3, "list:0,1,1", LATE, LINK,
      [(r"head->heard = link->applied;",
        "head->heard = weft_epoch_reached(link->wanted, link->applied) ? link->wanted : link->applied;"),
       (r" && weft_epoch_reached\(link->applied, link->wanted\)", "")]),
-    ("a quiet waits for nothing", "far/quiet", 3, "list:0,1,1", LATE, LETTER,
-     [(r"!all && atomic_load\(&weft_links_unfinished\) == 0", "!all")]),
+    ("a quiet waits for nothing", "far/quiet", 3, "list:0,1,1", LATE, MESSAGE,
+     [(r"!all && atomic_load\(&weft_channels_unfinished\) == 0", "!all")]),
     ("nobody sends what is in a bundle", "far/bundles", 3, "each", "", LINK,
      [(r"waits = linger && link_lingers\(link\)", "waits = linger && link->bundle")]),
-    ("a quiet does not wait for answers", "far/rma", 2, "each", REORDERED, LETTER,
+    ("a quiet does not wait for answers", "far/rma", 2, "each", REORDERED, MESSAGE,
      [(r"&&\s+weft_epoch_reached\(link->answered, [\w>-]*answered\)", "")]),
     ("the word of a put is set before its data", "far/order", 2, "each", "", APPLY,
      [(r"(if \(!at \|\| \(reader->left && !put_apply\(reader, text\)\)\)\s+return false;)",
        r"if (at && !in_space) word_apply(text->detail, at, word.value); if (reader->left) usleep(300);\n\1"),
       (r"#include <string.h>\n", "#include <string.h>\n#include <unistd.h>\n")]),
     ("nothing limits what is under way to a far PE", "far/limits", 2, "each", "limit=1600000,ring=8388608,slow_read_us=5",
-     LINK, [(r"link->sent - acknowledged >= WEFT_LINK_LETTERS ", "false "),
-            (r"\(under_way && under_way \+ bytes > WEFT_LINK_BYTES\)", "false")]),
+     LINK, [(r"link->sent - acknowledged >= WEFT_CHANNEL_MESSAGES ", "false "),
+            (r"\(under_way && under_way \+ bytes > WEFT_CHANNEL_BYTES\)", "false")]),
     ("far atomics are no atomics", "far/words", 4, "list:0,0,1,0", "", APPLY,
      [(r"= weft_amo_apply\(op, bytes, word, amo.value, amo.cond\);",
        "= op == WEFT_AMO_ADD && bytes == 8 ? *(volatile uint64_t *)word : weft_amo_apply(op, bytes, word, amo.value, amo.cond);"
        " if (op == WEFT_AMO_ADD && bytes == 8) *(volatile uint64_t *)word = before + amo.value;")]),
-    ("offsets are taken on trust", "far/texts", 2, NEAR, "", APPLY, [(r"!weft_window_fits\(now, lowest, bytes\)", "false")]),
-    ("a carrier has slots without end", "far/texts", 2, NEAR, "", APPLY, [(r"place->slot < window->count", "true")]),
-    ("a place is not looked at where a word is", "far/texts", 2, NEAR, "", APPLY,
+    ("offsets are taken on trust", "far/protocol", 2, NEAR, "", APPLY, [(r"!weft_window_fits\(now, lowest, bytes\)", "false")]),
+    ("a carrier has slots without end", "far/protocol", 2, NEAR, "", APPLY, [(r"place->slot < window->count", "true")]),
+    ("a place is not looked at where a word is", "far/protocol", 2, NEAR, "", APPLY,
      [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
     ("collectives do not wait for what they pull and push", "coll/bits", 4, "cyclic:2", LATE, MOVE,
      [(r"weft_far_quiet\(\);", "")]),
@@ -98,19 +98,19 @@ MUTATIONS = [
      [(r"if \(team->far\)\s+weft_far_quiet\(\);", "")]),
     ("sizes of an active set are used before they are here", "api/active_set", 3, "each", LATE, ACTIVE,
      [(r"if \(group->far\)\s+weft_far_quiet\(\);", "")]),
-    ("what takes its time counts as applied at once", "far/letters", 2, NEAR, "", ARRIVE,
-     [(r" \|\| !weft_links.user->settled\(link->pe\)", "")]),
-    ("a letter that comes again is applied from its beginning on", "far/letters", 2, NEAR, "", ARRIVE,
+    ("what takes its time counts as applied at once", "far/messages", 2, NEAR, "", ARRIVE,
+     [(r" \|\| !weft_channels.user->settled\(link->pe\)", "")]),
+    ("a message that comes again is applied from its beginning on", "far/messages", 2, NEAR, "", ARRIVE,
      [(r"memmove\(text, text \+ bytes - left, left\);\s+kept->bytes = sizeof head \+ left;", "")]),
-    ("letters to memory of GPUs are acknowledged early", "gpu/far", 3, "each", REORDERED, ARRIVE,
-     [(r" \|\| !weft_links.user->settled\(link->pe\)", "")]),
+    ("messages to memory of GPUs are acknowledged early", "gpu/far", 3, "each", REORDERED, ARRIVE,
+     [(r" \|\| !weft_channels.user->settled\(link->pe\)", "")]),
     ("a word of the host is set before data in memory of a GPU are there", "gpu/far", 2, "each", "", APPLY,
      [(r"!is_in_space\(place\) && !weft_far_settled\(reader->from\)", "false")]),
     ("a word in memory of a GPU does not wait for its data", "gpu/far", 2, "each", "", GPU,
      [(r"error = op == WEFT_SIGNAL_SET \? write_word\(word, signal, sizeof signal\)",
        "error = op == WEFT_SIGNAL_SET ? weft_gpu_signal(word, signal, false, weft_device.gpu->stream)")]),
     ("answers from memory of a GPU are not waited for", "gpu/far", 2, "each", "", GPU,
-     [(r"int error = letters_settle\(from\);", "int error = 0;")]),
+     [(r"int error = messages_settle\(from\);", "int error = 0;")]),
     ("a share of the ring is used again at once", "gpu/far", 3, "each", "", GPU,
      [(r"oldest->held \|\| reach_ticket\(oldest->ticket\) != 0", "false"),
       (r"RING_BYTES = 4 << 20", "RING_BYTES = 20 << 10")]),
@@ -141,7 +141,7 @@ MUTATIONS = [
     ("the area of packets is used again at once", "coll/packets", 4, "2+2", LATE, PACKETS,
      [(r"!weft_epoch_reached\(team->packets_read, epoch - WEFT_PACKETS\)", "false")]),
 ]
-FIRST = {"far/letters", "far/texts"}
+FIRST = {"far/messages", "far/protocol"}
 INNER = {*FIRST, "coll/bits", "coll/hosts", "coll/hosts_vectors", "coll/packets", "coll/alltoallv", "gpu/far"}  # tests that have the library's objects in them
 SHORT = {name for name, test, *_ in MUTATIONS if test in FIRST}
 SHORT |= {"members of a host are folded from the last to the first", "packets lie by members, not by hosts"}

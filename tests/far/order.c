@@ -4,9 +4,9 @@
  * Far: each
  * Far: each seed=7,reorder=16,delay_us=50
  * Far: cyclic:2 seed=3,reorder=32,refuse=10
- * Far: cyclic:2 seed=5,reorder=16,delay_us=30 WEFT_CARRIERS=host */
+ * Far: cyclic:2 seed=5,reorder=16,delay_us=30 WEFT_PROXIES=host */
 #include <string.h>
-#include "far.h"
+#include "draw.h"
 
 enum { BYTES_MAX = 1 << 20, PIECES = 8 };
 

@@ -6,7 +6,7 @@
  * Far: list:0,0,1 delay_us=50,slow_read_us=5
  * Far: list:0,1,1 refuse=10;pe=1,reorder=64,delay_us=300 */
 #include <string.h>
-#include "far.h"
+#include "draw.h"
 
 enum { BYTES = 1 << 16, COUNTERS = 64 };
 

@@ -3,7 +3,7 @@
  * nobody looks at them any more, which the thread sanitizer sees. PEs: 2
  * Far: each */
 #include <unistd.h>
-#include "far.h"
+#include "draw.h"
 
 enum { ROUNDS = 3, SLOTS = 256, LATE_US = 30 * 1000 };
 
@@ -35,8 +35,8 @@ static shmem_team_t split_at(int slot) {
     return team;
 }
 
-/* PE 0 sleeps until the other one comes, whose letter is applied by the thread behind it; and it
- * makes a team of its own without a letter. */
+/* PE 0 sleeps until the other one comes, whose message is applied by the thread behind it; and it
+ * makes a team of its own without a message. */
 static void use_again(void) {
     shmem_team_t alone = split(SHMEM_TEAM_SHARED);
     int slot = slot_of(alone);

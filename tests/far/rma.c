@@ -4,7 +4,7 @@
  * Far: each
  * Far: cyclic:2 seed=5,reorder=16,delay_us=30,refuse=5 */
 #include <string.h>
-#include "far.h"
+#include "draw.h"
 
 enum { BYTES = 1 << 17, GETS = 16, NELEMS = 3000, STRIDE_MAX = 5 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "far.h"
+#include "draw.h"
 
 enum { NELEMS = 20000 };
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: who waits long for a far PE leaves the processor to others, in a wait for a word, in
- * a barrier and for a lock, also where an engine takes long to look for letters; and a letter wakes
- * it, not a timer. PEs: 2 3
- * Far: each
- * Far: each slow_look_us=50 */
+ * a barrier and for a lock, also where an engine takes long to look for messages; and a message
+ * wakes it, not a timer. PEs: 2 3 Far: each Far: each slow_look_us=50 */
 #include <shmem.h>
 #include <stdint.h>
 #include <time.h>
@@ -150,8 +148,8 @@ int main(void) {
         shmem_set_lock(&lock);
     check_idle("a lock", pass_lock_on);
     look_for_crowd();
-    soon_case("letters wake who sleeps: half of the wakes come within 500 us",
-              "letters wake who sleeps # SKIP many want a processor", wakes_soon);
+    soon_case("messages wake who sleeps: half of the wakes come within 500 us",
+              "messages wake who sleeps # SKIP many want a processor", wakes_soon);
     soon_case("and a release who sleeps for the lock, within 5 ms",
               "and a release who sleeps for the lock # SKIP many want a processor",
               lock_comes_soon);

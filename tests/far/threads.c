@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: threads of a PE put, get, fetch, wait and complete at once, each with its peer's
- * thread of the same number, while the letters of all go by the same links. PEs: 2 3
+ * thread of the same number, while the messages of all go by the same channels. PEs: 2 3
  * Far: each
  * Far: cyclic:2 seed=5,reorder=16,delay_us=20,refuse=5
- * Far: cyclic:2 seed=6,reorder=16 WEFT_CARRIERS=host */
+ * Far: cyclic:2 seed=6,reorder=16 WEFT_PROXIES=host */
 #include <pthread.h>
 #include <string.h>
-#include "far.h"
+#include "draw.h"
 
 enum { THREADS = 4, BYTES = 20000 };
 

@@ -5,9 +5,9 @@
  * Far: each
  * Far: cyclic:2 reorder=16,delay_us=20,seed=11
  * Far: list:0,0,1,0 refuse=10
- * Far: cyclic:2 seed=9,reorder=16 WEFT_CARRIERS=host */
+ * Far: cyclic:2 seed=9,reorder=16 WEFT_PROXIES=host */
 #include <string.h>
-#include "far.h"
+#include "draw.h"
 
 /* The words of one PE, which all work on. */
 static struct words {

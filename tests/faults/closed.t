@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A program closes descriptors that it has not opened and uses their numbers again (closed.c): nothing is lost without
 oshrun and under another launcher, oshrun says once for each PE that goes on that it has lost its line to it, and
-letters to far PEs, which cannot go on, end the job with a line that says why.
+messages to far PEs, which cannot go on, end the job with a line that says why.
 """
 import pathlib
 import re
@@ -15,7 +15,7 @@ import starters  # noqa: E402
 from harness import BUILD, Skip, case, main, run  # noqa: E402
 
 CLOSED = str(BUILD / "tests/faults/closed")
-LINE = "this program has closed descriptors by which letters go to far PEs"
+LINE = "this program has closed descriptors by which messages go to far PEs"
 
 
 @case("without oshrun")

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include "on_stream.h"
 #include "own_memory.h"
-#include "coll/stream_choice.h"
 #include "device/device.h"
+#include "coll/stream_choice.h"
 
 enum { ROOM = 2 << 20, LARGE = 1 << 18, MEMBERS = 4 };
 

@@ -10,8 +10,8 @@
 #include "graph.h"
 #include "on_stream.h"
 #include "channels.h"
-#include "transport/gpu_kernel.h"
 #include "weft/device/team.cuh"
+#include "transport/gpu_kernel.h"
 
 enum { CHANNELS = 3, SLOT = 64, HANDLES = 4, REMAKES = 100 };
 

@@ -104,7 +104,7 @@ static void small_puts(int first) {
 }
 
 /* Each signal says how far the words before it have come. Nobody waits between them, so that many
- * go in one letter. */
+ * go in one message. */
 static void signals_in_bursts(int data, int word) {
     uint64_t rounds = (uint64_t)gpu_rounds(400, 100), base = round_number << 32, seen = base, last;
     uint64_t *numbers = (uint64_t *)inbox[data];

@@ -2,10 +2,10 @@
 /* Description: a program in NVSHMEM's names finds its PEs, teams and memory, and its kernels put,
  * signal, wait, meet and reduce by thread, warp and block, in a module that is made known before
  * the job's GPUs are open, or behind. PEs: 1 2 3 4 */
-#include "weft/nvshmem/nvshmem.h"
-#include "weft/nvshmem/nvshmemx.h"
 #include "gpu/gpu.h"
 #include "gpu/image.h"
+#include "weft/nvshmem/nvshmem.h"
+#include "weft/nvshmem/nvshmemx.h"
 
 enum { THREADS = 64, WORDS = 8, MOST = 4 };
 

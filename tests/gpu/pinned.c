@@ -4,8 +4,8 @@
  * PEs: 1 2 */
 #include "gpu/gpu.h"
 #include <weft.h>
+#include "job/window.h"
 #include "device/device.h"
-#include "core/window.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <math.h>
 #include "on_stream.h"
-#include "coll/stream_choice.h"
 #include "device/device.h"
+#include "coll/stream_choice.h"
 
 enum { LARGEST = 300000, MEMBERS = 8, ROOM = LARGEST * MEMBERS, AROUND = 64 };
 

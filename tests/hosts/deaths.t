@@ -8,7 +8,7 @@ survivor names the culprit, is gone soon behind the limit, and nothing is left a
 
 Each has hosts of its own, and some run side by side where there are processors. WEFT_TEST_LONG tries every failure in
 every call, twice, or as often as WEFT_TEST_ROUNDS says. In every other round, or by lot, the first PE of each host sends
-and receives for all of it, which the name of the case says; or as WEFT_CARRIERS has it.
+and receives for all of it, which the name of the case says; or as WEFT_PROXIES has it.
 """
 import contextlib
 import os
@@ -354,7 +354,7 @@ EVENTS = {
 def apart(event, kind, carriers, found):
     """Runs one in hosts of its own."""
     result = subprocess.run([sys.executable, __file__, event, kind], text=True, capture_output=True, timeout=300,
-                            env=dict(os.environ, WEFT_CARRIERS=carriers))
+                            env=dict(os.environ, WEFT_PROXIES=carriers))
     if "# SKIP" in result.stdout:
         raise tap.Skip(result.stdout.partition("# SKIP ")[2].splitlines()[0])
     if result.returncode:
@@ -369,7 +369,7 @@ def cases():
         for name, (function, kinds) in EVENTS.items():
             for kind in kinds if LONG else [draw.choice(kinds)]:
                 turn = number if LONG else draw.randrange(2)
-                carriers = os.environ.get("WEFT_CARRIERS") or ("pe", "host")[turn % 2]
+                carriers = os.environ.get("WEFT_PROXIES") or ("pe", "host")[turn % 2]
                 yield (f"{name}: {kind}, {carriers}" + (f" ({number + 1})" if number else ""),
                        lambda found, case=(function.__name__, kind, carriers): apart(*case, found))
 

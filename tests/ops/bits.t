@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators give far members the bits that they give near ones, wherever the members are, and however late and
-out of order their letters come."""
+out of order their messages come."""
 import pathlib
 import sys
 

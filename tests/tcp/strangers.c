@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: who connects to the port of an end and does not know its secret is hung up on, costs
- * a bounded number of descriptors, and holds up no letter; who answers in a PE's place gets none.
+ * a bounded number of descriptors, and holds up no message; who answers in a PE's place gets none.
  * Where no descriptors are left a stranger's is taken, and else it is an error. PEs: 1 */
 #include <errno.h>
 #include <stdbool.h>
@@ -22,10 +22,10 @@ static unsigned delivered, wrong;
 static struct weft_engine_end *home, *peer;
 static struct weft_engine_link *way; /* from peer to home */
 
-static void take(void *context, const void *letter, size_t bytes) {
+static void take(void *context, const void *message, size_t bytes) {
     (void)context;
     delivered++;
-    wrong += bytes != 6 || memcmp(letter, "letter", 6) != 0;
+    wrong += bytes != 6 || memcmp(message, "message", 6) != 0;
 }
 
 static struct weft_engine_end *end_open(void) {
@@ -60,13 +60,13 @@ static void look(int turns) {
     }
 }
 
-/* A letter from peer to home comes, soon. */
-static bool letter_comes(void) {
-    struct iovec part = {(void *)(uintptr_t) "letter", 6};
+/* A message from peer to home comes, soon. */
+static bool message_comes(void) {
+    struct iovec part = {(void *)(uintptr_t) "message", 6};
     unsigned before = delivered;
     int error = -EAGAIN;
     for (int i = 0; i < 20000 && error == -EAGAIN; i++) {
-        error = engine->letter(way, &part, 1);
+        error = engine->message(way, &part, 1);
         look(1);
     }
     for (int i = 0; i < 20000 && delivered == before; i++)
@@ -83,7 +83,7 @@ static void ends_open(void) {
 }
 
 static void ends_abandon(void) {
-    EXPECT(wrong == 0, "%u letters are none of ours", wrong);
+    EXPECT(wrong == 0, "%u messages are none of ours", wrong);
     engine->abandon(home);
     engine->abandon(peer);
     home = peer = NULL;
@@ -145,15 +145,15 @@ static void proof_make(unsigned char proof[WEFT_SIPHASH_BYTES], const unsigned c
     weft_siphash(proof, secret, said, sizeof said);
 }
 
-/* A frame with a letter that home has to believe. */
-static void letter_say(int fd) {
+/* A frame with a message that home has to believe. */
+static void message_say(int fd) {
     unsigned char frame[16] = {6};
-    memcpy(frame + 8, "letter", 6);
+    memcpy(frame + 8, "message", 6);
     send(fd, frame, sizeof frame, MSG_NOSIGNAL);
     look(50);
 }
 
-/* Calls with what is shown by this secret, or with what was shown before, and sends a letter. */
+/* Calls with what is shown by this secret, or with what was shown before, and sends a message. */
 static bool call_is_refused(const unsigned char *secret, const unsigned char *recorded,
                             unsigned char proof[WEFT_SIPHASH_BYTES]) {
     struct weft_tcp_hello hello = hello_make('x');
@@ -170,8 +170,8 @@ static bool call_is_refused(const unsigned char *secret, const unsigned char *re
     stranger_say(fd, proof, WEFT_SIPHASH_BYTES);
     char welcome[8];
     bool welcomed = stranger_hears(fd, welcome, sizeof welcome);
-    letter_say(fd);
-    EXPECT(welcomed == (delivered == before + 1), "%u letters", delivered - before);
+    message_say(fd);
+    EXPECT(welcomed == (delivered == before + 1), "%u messages", delivered - before);
     if (welcomed)
         close(fd);
     return !welcomed && is_hung_up_on(fd);
@@ -188,7 +188,7 @@ static void check_proofs(void) {
         forged.secret[bit / 8] ^= (unsigned char)(1 << bit % 8);
         EXPECT(call_is_refused(forged.secret, NULL, proof), "a secret with bit %u wrong", bit);
     }
-    EXPECT(letter_comes(), "a letter of a PE's has not come");
+    EXPECT(message_comes(), "a message of a PE's has not come");
     ends_abandon();
 }
 
@@ -211,7 +211,7 @@ static void check_garbage(void) {
     close(gone);
     look(20);
     EXPECT(home->nstrangers == 0, "%u strangers are there", home->nstrangers);
-    EXPECT(letter_comes(), "a letter of a PE's has not come");
+    EXPECT(message_comes(), "a message of a PE's has not come");
     ends_abandon();
 }
 
@@ -227,7 +227,7 @@ static void check_silence(void) {
             stranger_say(fds[i], &hello, sizeof hello / 2);
         EXPECT(home->nstrangers <= HELD_MAX, "%u strangers are there", home->nstrangers);
         if (i % 50 == 0)
-            EXPECT(letter_comes(), "no letter comes beside %d strangers", i);
+            EXPECT(message_comes(), "no message comes beside %d strangers", i);
     }
     EXPECT(is_hung_up_on(fds[0]), "the oldest is there still");
     for (struct weft_tcp_connection *one = home->greeting; one; one = one->next)
@@ -243,10 +243,10 @@ static void check_silence(void) {
 static void check_flood(void) {
     enum { AT_ONCE = 20, ROUNDS = 40 };
     int fds[AT_ONCE * ROUNDS];
-    struct iovec part = {(void *)(uintptr_t) "letter", 6};
+    struct iovec part = {(void *)(uintptr_t) "message", 6};
     int round = 0;
     ends_open();
-    EXPECT(engine->letter(way, &part, 1) == 0, "the first letter is not taken");
+    EXPECT(engine->message(way, &part, 1) == 0, "the first message is not taken");
     for (; round < ROUNDS && delivered == 0; round++) {
         for (int i = 0; i < AT_ONCE; i++)
             fds[round * AT_ONCE + i] = stranger_connect();
@@ -254,7 +254,7 @@ static void check_flood(void) {
     }
     EXPECT(round > 2, "it was there behind %d rounds: there was no flood", round);
     look(20000);
-    EXPECT(delivered == 1, "%u letters", delivered);
+    EXPECT(delivered == 1, "%u messages", delivered);
     for (int i = 0; i < round * AT_ONCE; i++)
         close(fds[i]);
     ends_abandon();
@@ -277,7 +277,7 @@ static int imposter_listen(struct weft_tcp_address *address) {
 /* It hears hellos alone, and after some of them the link is dead. */
 static void check_imposter(void) {
     struct weft_tcp_address address;
-    struct iovec part = {(void *)(uintptr_t) "letter", 6};
+    struct iovec part = {(void *)(uintptr_t) "message", 6};
     unsigned char said[sizeof(struct weft_tcp_hello) + 1];
     const struct weft_tcp_challenge challenge = {{1}, {2}};
     int listener = imposter_listen(&address), error = -EAGAIN, calls = 0;
@@ -295,7 +295,7 @@ static void check_imposter(void) {
             EXPECT(recv(call, said, sizeof said, MSG_DONTWAIT) == 0, "it was told more");
             close(call);
         }
-        error = engine->letter(link, &part, 1);
+        error = engine->message(link, &part, 1);
     }
     EXPECT(error == -ECONNABORTED && calls > 10, "%s after %d calls", strerror(-error), calls);
     engine->abandon(home);
@@ -323,11 +323,11 @@ static void descriptors_free(void) {
 
 static void check_descriptors(void) {
     struct rlimit before;
-    struct iovec part = {(void *)(uintptr_t) "letter", 6};
+    struct iovec part = {(void *)(uintptr_t) "message", 6};
     getrlimit(RLIMIT_NOFILE, &before);
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){NUMBERS, before.rlim_max});
     ends_open();
-    EXPECT(letter_comes(), "a letter of a PE's has not come");
+    EXPECT(message_comes(), "a message of a PE's has not come");
     struct weft_engine_end *third = end_open();
     struct weft_tcp_address address = address_of(home);
     struct weft_engine_link *link = NULL, *back = home->connections->link;
@@ -340,7 +340,7 @@ static void check_descriptors(void) {
     look(5);
     descriptors_leave(1);
     link = link_to(third, &address);
-    EXPECT(engine->letter(link, &part, 1) == 0, "the first letter is not taken");
+    EXPECT(engine->message(link, &part, 1) == 0, "the first message is not taken");
     for (int i = 0; i < 20000 && delivered == 1; i++) {
         look(1);
         engine->progress(third);
@@ -354,7 +354,7 @@ static void check_descriptors(void) {
     stranger = (close(stranger), stranger_connect());
     EXPECT(stranger >= 0, "%s", strerror(errno));
     look(1000);
-    error = engine->letter(back, &part, 1);
+    error = engine->message(back, &part, 1);
     EXPECT(error == -EMFILE, "no descriptor for who calls: %s", strerror(-error));
     descriptors_free();
     setrlimit(RLIMIT_NOFILE, &before);

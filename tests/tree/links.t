@@ -15,9 +15,9 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/tree")]
 import tap  # noqa: E402
 from ranks import RANKS, rank  # noqa: E402
 
-ROOMS = ["base", "boot", "transport", "tcp", "core", "device", "coll", ("api", "ops")]
+ROOMS = ["base", "boot", "transport", "tcp", "job", "far", "core", "device", "coll", ("api", "ops")]
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in ([names] if isinstance(names, str) else names)}
-WHOLE = ["tcp", "core", "device", "coll", "transport", "ops"]  # rooms without a circle of files
+WHOLE = ["tcp", "job", "far", "core", "device", "coll", "transport", "ops"]  # rooms without a circle of files
 
 
 def symbols(option):

@@ -21,8 +21,8 @@
 extern char **environ;
 static const struct weft_engine *engine;
 
-static void take(void *context, const void *letter, size_t bytes) {
-    (void)context, (void)letter, (void)bytes;
+static void take(void *context, const void *message, size_t bytes) {
+    (void)context, (void)message, (void)bytes;
 }
 
 /* Brings lo up in a network of this process's own, with that address. */

@@ -9,10 +9,10 @@
 #include "base/openssl.h"
 #include "coll/choice.h"
 #include "command.h"
-#include "core/engine.h"
-#include "core/letter.h"
+#include "far/engine.h"
+#include "far/message.h"
 #include "core/team.h"
-#include "core/window.h"
+#include "job/window.h"
 #include "ops/matmul.h"
 
 static void print_size(const char *label, size_t bytes, const char *remark) {
@@ -55,7 +55,7 @@ static void print_hosts(void) {
     char text[WEFT_ENGINE_TEXT_BYTES];
     const struct weft_engine *engine;
     if (weft_job.far)
-        weft_letters_describe(text, sizeof text);
+        weft_messages_describe(text, sizeof text);
     else if (weft_far_engine(&engine, text) == 0)
         engine->describe(NULL, text, sizeof text);
     printf("hosts\n  %-12s %s\n", weft_job.far ? "far PEs" : "engine", text);

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BURST = 64, SOCKETS_EVERY = 16, LETTER_BYTES = WEFT_ENGINE_LETTER_MIN };
+enum { BURST = 64, SOCKETS_EVERY = 16, MESSAGE_BYTES = WEFT_ENGINE_MESSAGE_MIN };
 
 void engine_fail(const struct weft_engine_end *end, const char *format, ...) {
     char text[256];
@@ -56,13 +56,13 @@ static void end_free(struct weft_engine_end *end) {
         next = link->next;
         if (link->source.fd >= 0)
             close(link->source.fd);
-        letter_ring_unmap(&link->ring);
+        message_ring_unmap(&link->ring);
         free(link);
     }
     for (size_t i = 0; i < end->ninbound; i++) {
         if (end->inbound[i]->source.fd >= 0)
             close(end->inbound[i]->source.fd);
-        letter_ring_unmap(&end->inbound[i]->ring);
+        message_ring_unmap(&end->inbound[i]->ring);
         free(end->inbound[i]);
     }
     free(end->inbound);
@@ -119,64 +119,64 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     return error;
 }
 
-/* One more letter has been sent, or is about to be delivered. */
-static void letter_count(struct weft_engine_end *end, uint64_t *count) {
+/* One more message has been sent, or is about to be delivered. */
+static void message_count(struct weft_engine_end *end, uint64_t *count) {
     ++*count;
     if (end->settings.die_after && end->sent + end->received == end->settings.die_after)
         kill(getpid(), SIGKILL);
 }
 
-static size_t letter_measure(const struct weft_engine_end *end, const struct iovec *parts,
-                             int nparts) {
+static size_t message_measure(const struct weft_engine_end *end, const struct iovec *parts,
+                              int nparts) {
     size_t bytes = 0;
-    if (nparts < 1 || nparts > WEFT_ENGINE_LETTER_PARTS)
-        engine_fail(end, "a letter of %d parts: they have 1 to %d", nparts,
-                    WEFT_ENGINE_LETTER_PARTS);
+    if (nparts < 1 || nparts > WEFT_ENGINE_MESSAGE_PARTS)
+        engine_fail(end, "a message of %d parts: they have 1 to %d", nparts,
+                    WEFT_ENGINE_MESSAGE_PARTS);
     for (int i = 0; i < nparts; i++)
         bytes += parts[i].iov_len;
-    if (bytes == 0 || bytes > LETTER_BYTES)
-        engine_fail(end, "a letter of %zu bytes: they have 1 to %d", bytes, LETTER_BYTES);
+    if (bytes == 0 || bytes > MESSAGE_BYTES)
+        engine_fail(end, "a message of %zu bytes: they have 1 to %d", bytes, MESSAGE_BYTES);
     return bytes;
 }
 
-static int letter_send(struct weft_engine_link *link, const struct iovec *parts, int nparts,
-                       size_t bytes) {
+static int message_send(struct weft_engine_link *link, const struct iovec *parts, int nparts,
+                        size_t bytes) {
     struct weft_engine_end *end = link->end;
     const struct settings *settings = &end->settings;
     if (link->dead)
         return -ECONNRESET;
-    if (settings->fail_letter)
-        return -(int)settings->fail_letter;
+    if (settings->fail_message)
+        return -(int)settings->fail_message;
     if (settings->refuse && random_next(&end->random) % 100 < settings->refuse) {
         end->refused = true;
         return -EAGAIN;
     }
-    letter_count(end, &end->sent);
+    message_count(end, &end->sent);
     spend(settings->slow_us);
-    if (!letter_ring_write(&link->ring, parts, nparts, bytes)) {
+    if (!message_ring_write(&link->ring, parts, nparts, bytes)) {
         end->sent--;
         return -EAGAIN;
     }
-    if (settings->limit && letter_ring_under_way(&link->ring) > settings->limit)
+    if (settings->limit && message_ring_under_way(&link->ring) > settings->limit)
         engine_fail(end, "%zu bytes are under way to one PE, not %zu at most",
-                    letter_ring_under_way(&link->ring), (size_t)settings->limit);
-    if (letter_ring_wakes_reader(&link->ring))
+                    message_ring_under_way(&link->ring), (size_t)settings->limit);
+    if (message_ring_wakes_reader(&link->ring))
         sockets_ring(end, link->source.fd);
     return 0;
 }
 
-static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
-    call_begin(link->end, "letter");
-    int error = letter_send(link, parts, nparts, letter_measure(link->end, parts, nparts));
+static int engine_message(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+    call_begin(link->end, "message");
+    int error = message_send(link, parts, nparts, message_measure(link->end, parts, nparts));
     call_end(link->end);
     return error;
 }
 
-static void deliver(struct weft_engine_end *end, const void *letter, size_t bytes) {
-    letter_count(end, &end->received);
+static void deliver(struct weft_engine_end *end, const void *message, size_t bytes) {
+    message_count(end, &end->received);
     spend(end->settings.slow_read_us);
     end->delivering = true;
-    end->options.deliver(end->options.context, letter, bytes);
+    end->options.deliver(end->options.context, message, bytes);
     end->delivering = false;
 }
 
@@ -185,18 +185,18 @@ static bool is_late(const struct weft_engine_end *end) {
 }
 
 static unsigned inbound_read(struct weft_engine_end *end, struct inbound *inbound) {
-    struct letter_ring *ring = &inbound->ring;
-    const void *letter;
+    struct message_ring *ring = &inbound->ring;
+    const void *message;
     size_t bytes;
     unsigned moved = 0;
-    for (; moved < BURST && (letter = letter_ring_read(ring, &bytes)) != NULL; moved++) {
+    for (; moved < BURST && (message = message_ring_read(ring, &bytes)) != NULL; moved++) {
         if (!is_late(end))
-            deliver(end, letter, bytes);
-        else if (!late_add(&end->late, &end->settings, letter, bytes, now_ns()))
-            engine_fail(end, "no memory for a late letter");
-        letter_ring_take(ring, bytes);
+            deliver(end, message, bytes);
+        else if (!late_add(&end->late, &end->settings, message, bytes, now_ns()))
+            engine_fail(end, "no memory for a late message");
+        message_ring_take(ring, bytes);
     }
-    if (moved && letter_ring_give_back(ring))
+    if (moved && message_ring_give_back(ring))
         sockets_ring(end, inbound->source.fd);
     return moved;
 }
@@ -204,12 +204,12 @@ static unsigned inbound_read(struct weft_engine_end *end, struct inbound *inboun
 /* Those that are due; where they are only reordered, so many of them as are drawn. */
 static unsigned late_read(struct weft_engine_end *end) {
     unsigned moved = 0;
-    struct late_letter *letter;
+    struct late_message *message;
     size_t limit = end->settings.delay_us ? end->late.count
                                           : random_next(&end->random) % (end->late.count + 1);
-    while (moved < limit && (letter = late_take(&end->late, &end->settings, now_ns())) != NULL) {
-        deliver(end, letter->letter, letter->bytes);
-        free(letter);
+    while (moved < limit && (message = late_take(&end->late, &end->settings, now_ns())) != NULL) {
+        deliver(end, message->message, message->bytes);
+        free(message);
         moved++;
     }
     return moved;
@@ -218,7 +218,7 @@ static unsigned late_read(struct weft_engine_end *end) {
 static void readers_sleep(struct weft_engine_end *end, bool sleep) {
     for (size_t i = 0; i < end->ninbound; i++)
         if (end->inbound[i]->ring.words)
-            letter_ring_sleep(&end->inbound[i]->ring, sleep);
+            message_ring_sleep(&end->inbound[i]->ring, sleep);
     end->armed = sleep;
 }
 
@@ -242,10 +242,10 @@ static unsigned engine_progress(struct weft_engine_end *end) {
     return moved;
 }
 
-static bool has_letters(struct weft_engine_end *end) {
+static bool has_messages(struct weft_engine_end *end) {
     size_t bytes;
     for (size_t i = 0; i < end->ninbound; i++)
-        if (end->inbound[i]->ring.words && letter_ring_read(&end->inbound[i]->ring, &bytes))
+        if (end->inbound[i]->ring.words && message_ring_read(&end->inbound[i]->ring, &bytes))
             return true;
     return end->refused || (end->late.count && !end->settings.delay_us);
 }
@@ -254,7 +254,7 @@ static int engine_arm(struct weft_engine_end *end, int *descriptor) {
     call_begin(end, "arm");
     forbid_within_deliver(end, "arm");
     readers_sleep(end, true);
-    int error = has_letters(end) ? -EBUSY : 0;
+    int error = has_messages(end) ? -EBUSY : 0;
     if (error == 0 && end->late.count)
         error = sockets_set_timer(end, late_due_ns(&end->late));
     if (error == 0)
@@ -286,7 +286,7 @@ static void engine_abandon(struct weft_engine_end *end) {
     call_begin(end, "abandon");
     forbid_within_deliver(end, "abandon");
     if (end->settings.tell)
-        fprintf(stderr, "fake engine: PE %d: %lu letters sent, %lu received\n", end->options.pe,
+        fprintf(stderr, "fake engine: PE %d: %lu messages sent, %lu received\n", end->options.pe,
                 (unsigned long)end->sent, (unsigned long)end->received);
     end_free(end);
 }
@@ -294,11 +294,11 @@ static void engine_abandon(struct weft_engine_end *end) {
 __attribute__((visibility("default"))) const struct weft_engine weft_engine = {
     .version = WEFT_ENGINE_VERSION,
     .name = "fake",
-    .letter_bytes = LETTER_BYTES,
+    .message_bytes = MESSAGE_BYTES,
     .open = engine_open,
     .address = engine_address,
     .connect = engine_connect,
-    .letter = engine_letter,
+    .message = engine_message,
     .progress = engine_progress,
     .arm = engine_arm,
     .abilities = engine_abilities,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine between PEs of one host, for tests of what engines are for: a link is a ring of letters
- * (letter_ring.h), handed over through a Unix socket without a name in the file system,
- * over which either side is woken when it sleeps. Nothing of a letter's way to a target that looks
+/* An engine between PEs of one host, for tests of what engines are for: a link is a ring of
+ * messages (message_ring.h), handed over through a Unix socket without a name in the file system,
+ * over which either side is woken when it sleeps. Nothing of a message's way to a target that looks
  * is a system call. It can be slow, late and out of order (settings.h), and it judges its caller: a
  * call that the contract of transport/transport.h forbids ends the process with a line. */
 #ifndef TESTS_FAR_ENGINE_ENGINE_H
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/un.h>
 #include "late.h"
-#include "letter_ring.h"
+#include "message_ring.h"
 #include "transport/transport.h"
 
 /* Whose socket has something to say. */
@@ -22,14 +22,14 @@ struct source {
 
 struct inbound {
     struct source source; /* fd -1: the writer has gone */
-    struct letter_ring ring;
+    struct message_ring ring;
 };
 
 struct weft_engine_link {
     struct source source;
     struct weft_engine_end *end;
     struct weft_engine_link *next;
-    struct letter_ring ring;
+    struct message_ring ring;
     char name[40]; /* of the reader */
     bool dead;     /* it has gone */
 };
@@ -46,7 +46,7 @@ struct weft_engine_end {
     struct weft_engine_link *links;
 
     bool armed;   /* readers sleep, as far as writers know */
-    bool refused; /* a letter, at random: there is something to do */
+    bool refused; /* a message, at random: there is something to do */
     unsigned turns;
     struct late late;
     uint64_t random, sent, received;

@@ -12,21 +12,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAKE_ENGINE_SETTINGS(SETTING)                                                           \
-    SETTING(seed, 1, "of all that is drawn")                                                    \
-    SETTING(reorder, 0, "the receiver takes one of so many letters, drawn at random")           \
-    SETTING(delay_us, 0, "a letter arrives so late at most; drawn where letters are reordered") \
-    SETTING(slow_us, 0, "each letter costs its sender so much")                                 \
-    SETTING(slow_read_us, 0, "each letter costs its receiver so much")                          \
-    SETTING(slow_look_us, 0, "each look for letters costs so much")                             \
-    SETTING(refuse, 0, "of 100 letters that are sent so many find no room at first")            \
-    SETTING(die_after, 0, "this process is killed when it has sent or got so many letters")     \
-    SETTING(ring, 1 << 20, "bytes of letters under way between two processes")                  \
-    SETTING(limit, 0, "the job is wrong if more bytes than these are under way; 0: any number") \
-    SETTING(fail_open, 0, "the errno with which the engine does not open")                      \
-    SETTING(fail_connect, 0, "the errno with which it does not connect")                        \
-    SETTING(fail_letter, 0, "the errno with which no letter is sent")                           \
-    SETTING(tell, 0, "1: says at the end how many letters there were")
+#define FAKE_ENGINE_SETTINGS(SETTING)                                                             \
+    SETTING(seed, 1, "of all that is drawn")                                                      \
+    SETTING(reorder, 0, "the receiver takes one of so many messages, drawn at random")            \
+    SETTING(delay_us, 0, "a message arrives so late at most; drawn where messages are reordered") \
+    SETTING(slow_us, 0, "each message costs its sender so much")                                  \
+    SETTING(slow_read_us, 0, "each message costs its receiver so much")                           \
+    SETTING(slow_look_us, 0, "each look for messages costs so much")                              \
+    SETTING(refuse, 0, "of 100 messages that are sent so many find no room at first")             \
+    SETTING(die_after, 0, "this process is killed when it has sent or got so many messages")      \
+    SETTING(ring, 1 << 20, "bytes of messages under way between two processes")                   \
+    SETTING(limit, 0, "the job is wrong if more bytes than these are under way; 0: any number")   \
+    SETTING(fail_open, 0, "the errno with which the engine does not open")                        \
+    SETTING(fail_connect, 0, "the errno with which it does not connect")                          \
+    SETTING(fail_message, 0, "the errno with which no message is sent")                           \
+    SETTING(tell, 0, "1: says at the end how many messages there were")
 
 struct settings {
 #define SETTING(name, preset, meaning) uint64_t name;

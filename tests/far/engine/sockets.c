@@ -82,11 +82,11 @@ static int descriptor_send(int socket, int fd) {
 }
 
 static int ring_make(struct weft_engine_link *link, int *fd) {
-    size_t bytes = letter_ring_file_bytes((size_t)link->end->settings.ring);
-    *fd = memfd_create("letters", MFD_CLOEXEC);
+    size_t bytes = message_ring_file_bytes((size_t)link->end->settings.ring);
+    *fd = memfd_create("messages", MFD_CLOEXEC);
     if (*fd < 0 || ftruncate(*fd, (off_t)bytes) != 0)
         return -errno;
-    return letter_ring_map(&link->ring, *fd);
+    return message_ring_map(&link->ring, *fd);
 }
 
 int sockets_connect(struct weft_engine_link *link, const void *name, size_t bytes) {
@@ -145,7 +145,7 @@ static void connection_take(struct weft_engine_end *end) {
 /* Reads all messages, and maps the ring that the first one brings. Whether the other side is there.
  */
 static bool messages_take(struct weft_engine_end *end, struct source *source,
-                          struct letter_ring *ring) {
+                          struct message_ring *ring) {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
@@ -167,7 +167,7 @@ static bool messages_take(struct weft_engine_end *end, struct source *source,
             continue;
         int fd;
         memcpy(&fd, CMSG_DATA(head), sizeof fd);
-        if (ring->words || letter_ring_map(ring, fd) < 0)
+        if (ring->words || message_ring_map(ring, fd) < 0)
             engine_fail(end, "a connection brings no ring");
         close(fd);
     }

@@ -9,17 +9,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/bundle.h"
-#include "core/far_apply.h"
-#include "core/far_meet.h"
-#include "core/far_text.h"
-#include "core/gather.h"
-#include "core/job.h"
+#include "job/job.h"
+#include "far/apply.h"
+#include "far/bundle.h"
+#include "far/coalesce.h"
+#include "far/meet.h"
+#include "far/protocol.h"
 
 enum {
     WINDOW_BYTES = 1 << 14,
     DEST_BYTES = 1 << 14,
-    LETTER_BYTES = WEFT_ENGINE_LETTER_MIN,
+    MESSAGE_BYTES = WEFT_ENGINE_MESSAGE_MIN,
     EARLY_SHIFT = 3,
     HEARD_SHIFT = 5,
     HEARD_PARTS = 7,
@@ -84,18 +84,18 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     return 0;
 }
 
-static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
-    static unsigned char letter[LETTER_BYTES];
+static int engine_message(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+    static unsigned char message[MESSAGE_BYTES];
     size_t bytes = 0;
     (void)link;
     if (room == 0)
         return -EAGAIN;
     room--;
     for (int i = 0; i < nparts; bytes += parts[i++].iov_len)
-        if (parts[i].iov_len > sizeof letter - bytes)
-            wrong = "a letter is longer than the engine takes";
+        if (parts[i].iov_len > sizeof message - bytes)
+            wrong = "a message is longer than the engine takes";
         else if (parts[i].iov_len)
-            memcpy(letter + bytes, parts[i].iov_base, parts[i].iov_len);
+            memcpy(message + bytes, parts[i].iov_base, parts[i].iov_len);
     return 0;
 }
 
@@ -105,9 +105,9 @@ static uint32_t engine_abilities(struct weft_engine_link *link) {
 }
 
 static const struct weft_engine engine = {.name = "of this test",
-                                          .letter_bytes = LETTER_BYTES,
+                                          .message_bytes = MESSAGE_BYTES,
                                           .connect = engine_connect,
-                                          .letter = engine_letter,
+                                          .message = engine_message,
                                           .abilities = engine_abilities};
 
 static const void *address(int pe, size_t *bytes) {
@@ -116,10 +116,10 @@ static const void *address(int pe, size_t *bytes) {
     return "";
 }
 
-static const struct weft_letter_user user = {.apply = weft_far_apply,
-                                             .settled = weft_far_settled,
-                                             .answered = weft_far_answered,
-                                             .address = address};
+static const struct weft_message_user user = {.apply = weft_far_apply,
+                                              .settled = weft_far_settled,
+                                              .answered = weft_far_answered,
+                                              .address = address};
 
 /* --- Steps ----------------------------------------------------------------------------------- */
 
@@ -138,13 +138,14 @@ static int take_pe(struct reader *reader) {
 static struct head head_of(const struct head *drawn, unsigned flags) {
     struct head head = *drawn;
     int pe = 1 + (int)((flags & FLAG_FROM) >> FROM_SHIFT) % (FUZZ_PES - 1);
-    const struct weft_link *link = weft_links.of[pe];
-    uint32_t first = weft_letter_first - 1, sent = link ? link->sent : first;
-    uint32_t heard = link ? link->acknowledged : first;
+    const struct weft_channel *channel = weft_channels.of[pe];
+    uint32_t first = weft_message_first - 1, sent = channel ? channel->sent : first;
+    uint32_t heard = channel ? channel->acknowledged : first;
     head.from = (uint32_t)pe;
     head.sort %= BUNDLE + 1;
     if (head.sort != CONTROL)
-        head.number = (link ? link->applied : first) + 1 + ((flags & FLAG_EARLY) >> EARLY_SHIFT);
+        head.number =
+            (channel ? channel->applied : first) + 1 + ((flags & FLAG_EARLY) >> EARLY_SHIFT);
     head.heard = heard + (sent - heard) * ((flags & FLAG_HEARD) >> HEARD_SHIFT) / HEARD_PARTS;
     return head;
 }
@@ -153,104 +154,106 @@ static bool has_changed(int window) {
     return windows[window] && memcmp(windows[window], before[window], WINDOW_BYTES) != 0;
 }
 
-/* Whether what a letter has changed is what it was allowed to. */
+/* Whether what a message has changed is what it was allowed to. */
 static void look_at_refused(const struct head *head) {
     for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
         if (head->sort != BUNDLE && has_changed(i))
-            wrong = "a letter that is refused has changed memory";
+            wrong = "a message that is refused has changed memory";
 }
 
-static void step_letter(struct reader *reader) {
+static void step_message(struct reader *reader) {
     unsigned flags = take(reader);
     size_t bytes = take(reader);
     struct head head = {0};
     bytes |= (size_t)take(reader) << 8;
     bytes = bytes < reader->left ? bytes : reader->left;
-    unsigned char *letter = malloc(bytes ? bytes : 1);
-    memcpy(letter, reader->at, bytes);
+    unsigned char *message = malloc(bytes ? bytes : 1);
+    memcpy(message, reader->at, bytes);
     reader->at += bytes;
     reader->left -= bytes;
-    memcpy(&head, letter, bytes < sizeof head ? bytes : sizeof head);
+    memcpy(&head, message, bytes < sizeof head ? bytes : sizeof head);
     if (!(flags & FLAG_AS_IS) && bytes >= sizeof head) {
         head = head_of(&head, flags);
-        memcpy(letter, &head, sizeof head);
+        memcpy(message, &head, sizeof head);
     }
     for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
         if (windows[i])
             memcpy(before[i], windows[i], WINDOW_BYTES);
-    bool alone = !(head.from < FUZZ_PES && weft_links.of[head.from] &&
-                   weft_links.of[head.from]->early[(head.number + 1) % WEFT_LINK_RING]);
-    weft_link_arrived(NULL, letter, bytes);
-    bool refused = weft_links.failure[0] != '\0';
+    bool alone = !(head.from < FUZZ_PES && weft_channels.of[head.from] &&
+                   weft_channels.of[head.from]->early[(head.number + 1) % WEFT_CHANNEL_RING]);
+    weft_channel_arrived(NULL, message, bytes);
+    bool refused = weft_channels.failure[0] != '\0';
     if (refused && alone)
         look_at_refused(&head);
     input_counts.refused += refused;
     input_counts.applied += !refused;
     for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
         input_counts.changed[i] += has_changed(i);
-    free(letter);
+    free(message);
 }
 
 static void step_request(struct reader *reader) {
     static _Atomic uint32_t missing;
     int pe = take_pe(reader);
     size_t count = 1 + take(reader) % 16, block_bytes = 1 + take(reader);
-    struct weft_letter_request request = {.dest = dest,
-                                          .step = (ptrdiff_t)(DEST_BYTES / count) & ~7,
-                                          .block_bytes = block_bytes,
-                                          .nblocks = count,
-                                          .missing = count % 2 ? &missing : NULL};
-    struct weft_letter letter = {.text = {{"get", 3}}, .nparts = 1, .request = &request};
-    weft_gather_try_send(weft_link_of(pe), &letter);
+    struct weft_message_request request = {.dest = dest,
+                                           .step = (ptrdiff_t)(DEST_BYTES / count) & ~7,
+                                           .block_bytes = block_bytes,
+                                           .nblocks = count,
+                                           .missing = count % 2 ? &missing : NULL};
+    struct weft_message message = {.text = {{"get", 3}}, .nparts = 1, .request = &request};
+    weft_coalesce_try_send(weft_channel_of(pe), &message);
 }
 
 static void step_send(struct reader *reader) {
     static const char text[256];
-    struct weft_link *link = weft_link_of(take_pe(reader));
-    struct weft_letter letter = {
+    struct weft_channel *channel = weft_channel_of(take_pe(reader));
+    struct weft_message message = {
         .text = {{(void *)text, take(reader)}}, .nparts = 1, .may_wait = true};
-    weft_gather_try_send(link, &letter);
+    weft_coalesce_try_send(channel, &message);
 }
 
 /* --- What holds between any two steps ----------------------------------------------------------
  */
 
-static void look_at_link(const struct weft_link *link) {
-    uint32_t under_way = link->sent - link->acknowledged, asked = link->requested - link->answered;
-    if (under_way >= WEFT_LINK_RING)
-        wrong = "more letters are under way than there are places";
-    else if (link->written - link->acknowledged > under_way)
-        wrong = "a quiet waits for a letter that has not been sent";
-    else if (link->asked - link->acknowledged > under_way)
-        wrong = "an acknowledgment is asked for of a letter that has not been sent";
-    else if (asked > WEFT_LINK_REQUESTS)
+static void look_at_channel(const struct weft_channel *channel) {
+    uint32_t under_way = channel->sent - channel->acknowledged,
+             asked = channel->requested - channel->answered;
+    if (under_way >= WEFT_CHANNEL_RING)
+        wrong = "more messages are under way than there are places";
+    else if (channel->written - channel->acknowledged > under_way)
+        wrong = "a quiet waits for a message that has not been sent";
+    else if (channel->asked - channel->acknowledged > under_way)
+        wrong = "an acknowledgment is asked for of a message that has not been sent";
+    else if (asked > WEFT_CHANNEL_REQUESTS)
         wrong = "more answers are to come than there are places";
-    else if (asked == 0 && link->answer_bytes != 0)
+    else if (asked == 0 && channel->answer_bytes != 0)
         wrong = "bytes of answers are to come, and no answers";
-    else if (link->told - link->applied != 0 && link->applied - link->told > WEFT_LINK_RING)
+    else if (channel->told - channel->applied != 0 &&
+             channel->applied - channel->told > WEFT_CHANNEL_RING)
         wrong = "more is acknowledged than is applied";
 }
 
-static void look_at_links(void) {
+static void look_at_channels(void) {
     uint32_t unfinished = 0, bundles = 0;
     for (int pe = 1; pe < FUZZ_PES && !wrong; pe++) {
-        const struct weft_link *link = weft_links.of[pe];
-        if (!link)
+        const struct weft_channel *channel = weft_channels.of[pe];
+        if (!channel)
             continue;
-        look_at_link(link);
-        unfinished += link->unfinished;
-        bundles += link->bundle != NULL;
+        look_at_channel(channel);
+        unfinished += channel->unfinished;
+        bundles += channel->bundle != NULL;
     }
-    if (!wrong && unfinished != atomic_load(&weft_links_unfinished))
-        wrong = "the count of unfinished links is wrong";
-    if (!wrong && bundles != atomic_load(&weft_links_bundles))
+    if (!wrong && unfinished != atomic_load(&weft_channels_unfinished))
+        wrong = "the count of unfinished channels is wrong";
+    if (!wrong && bundles != atomic_load(&weft_channels_bundles))
         wrong = "the count of bundles is wrong";
 }
 
 static void step_run(struct reader *reader) {
     switch ((enum step)(take(reader) % STEPS)) {
-    case STEP_LETTER:
-        step_letter(reader);
+    case STEP_MESSAGE:
+        step_message(reader);
         break;
     case STEP_REQUEST:
         step_request(reader);
@@ -262,27 +265,27 @@ static void step_run(struct reader *reader) {
         room = take(reader);
         break;
     case STEP_DUE:
-        weft_links_send_due(take(reader) % 2);
+        weft_channels_send_due(take(reader) % 2);
         break;
     case STEPS:
         break;
     }
 }
 
-/* It ends with the first letter that is refused, as the job would. */
+/* It ends with the first message that is refused, as the job would. */
 const char *input_run(const unsigned char *input, size_t bytes) {
     struct reader reader = {input, bytes};
     wrong = NULL;
     room = UINT8_MAX;
-    weft_links = (struct weft_links){.engine = &engine,
-                                     .end = (struct weft_engine_end *)(void *)dest,
-                                     .user = &user,
-                                     .of = calloc(FUZZ_PES, sizeof(void *))};
-    while (reader.left > 0 && !weft_links.failure[0] && !wrong) {
+    weft_channels = (struct weft_channels){.engine = &engine,
+                                           .end = (struct weft_engine_end *)(void *)dest,
+                                           .user = &user,
+                                           .of = calloc(FUZZ_PES, sizeof(void *))};
+    while (reader.left > 0 && !weft_channels.failure[0] && !wrong) {
         step_run(&reader);
-        look_at_links();
+        look_at_channels();
     }
     weft_far_meet_forget();
-    weft_links_free();
+    weft_channels_free();
     return wrong;
 }

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A number that comes early waits in a ring of places, and one that is applied makes those behind
+ * it follow. Acknowledgments say how far a stream has come, so a later one stands for all before.
+ */
+#include "far/channel.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/machine.h"
+#include "job/job.h"
+#include "far/bundle.h"
+
+enum {
+    BUNDLE_BYTES = WEFT_ENGINE_MESSAGE_MIN,    /* with its head: every engine takes so many */
+    YOUNG_NS = 20000,                          /* is a bundle until then */
+    TELL_MESSAGES = WEFT_CHANNEL_MESSAGES / 4, /* are acknowledged without being asked */
+    TELL_BYTES = WEFT_CHANNEL_BYTES / 4,
+    PATIENCE_MS = 2000, /* for the news that a PE is dead */
+};
+
+uint32_t weft_message_first = UINT32_MAX - 511;
+struct weft_channels weft_channels;
+_Atomic uint32_t weft_channels_unfinished;
+_Atomic uint32_t weft_channels_bundles;
+_Atomic uint32_t weft_channels_put_off;
+
+void weft_channel_fail(const char *format, ...) {
+    va_list arguments;
+    if (weft_channels.failure[0])
+        return;
+    va_start(arguments, format);
+    vsnprintf(weft_channels.failure, sizeof weft_channels.failure, format, arguments);
+    va_end(arguments);
+}
+
+void weft_channel_fail_closed(void) {
+    weft_channel_fail(
+        "this program has closed descriptors by which messages go to far PEs: close only "
+        "descriptors that the program has opened (engine '%s')",
+        weft_channels.engine->name);
+}
+
+bool weft_message_refuse(int from, const char *format, ...) {
+    char text[sizeof weft_channels.failure - 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    weft_channel_fail("a message of PE %d is damaged: %s (engine '%s')", from, text,
+                      weft_channels.engine->name);
+    return false;
+}
+
+/* --- Channels -----------------------------------------------------------------------------------
+ */
+
+static struct weft_channel *channel_make(int pe) {
+    struct weft_channel *channel = calloc(1, sizeof *channel);
+    if (!channel) {
+        weft_channel_fail("no memory for messages to PE %d", pe);
+        return NULL;
+    }
+    channel->pe = pe;
+    channel->sent = channel->acknowledged = channel->written = channel->asked =
+        weft_message_first - 1;
+    channel->watched = channel->acknowledged;
+    channel->applied = channel->told = channel->wanted = weft_message_first - 1;
+    channel->queue_end = &channel->queue;
+    return channel;
+}
+
+struct weft_channel *weft_channel_of(int pe) {
+    struct weft_channel **channel = &weft_channels.of[pe];
+    if (!*channel)
+        *channel = channel_make(pe);
+    return *channel;
+}
+
+static void channel_make_due(struct weft_channel *channel) {
+    if (channel->due)
+        return;
+    channel->due = true;
+    channel->next_due = weft_channels.due;
+    weft_channels.due = channel;
+}
+
+/* Its PE is dead, which the launcher tells, or cannot be reached. Of a want on this side nobody
+ * tells. */
+static void channel_die(struct weft_channel *channel, int error) {
+    if (error == -EMFILE || error == -ENFILE)
+        weft_channel_fail("no more connections to PEs of other hosts, such as PE %d: %s%s, or set "
+                          "WEFT_PROXIES=host",
+                          channel->pe, strerror(-error), weft_remedy(error).text);
+    if (error == -EAFNOSUPPORT)
+        weft_channel_fail(
+            "PE %d%s has an address that this host's own cannot reach (one is of IPv4 "
+            "and one of IPv6, or only one is channel-local): name all hosts by addresses "
+            "of one kind in --hosts, or, without oshrun, by WEFT_INTERFACE",
+            channel->pe, weft_boot_on(channel->pe).text);
+    if (error == -EBADF || error == -ENOTSOCK)
+        weft_channel_fail_closed();
+    channel->error = error;
+    channel->dead_ns = weft_clock_ns();
+    weft_channels.dead = channel;
+}
+
+void weft_channel_give_up(int pe, int error) {
+    struct weft_channel *channel = weft_channel_of(pe);
+    if (channel && !channel->error)
+        channel_die(channel, error);
+}
+
+void weft_channels_look_at_dead(void) {
+    const struct weft_channel *channel = weft_channels.dead;
+    if (channel && weft_boot_nhosts() == 1 &&
+        weft_clock_ns() - channel->dead_ns > PATIENCE_MS * WEFT_NS_PER_MS)
+        weft_channel_fail(
+            "PE %d cannot be reached, though nobody has noticed that it died: %s (engine '%s')",
+            channel->pe, strerror(-channel->error), weft_channels.engine->name);
+}
+
+static bool channel_is_connected(struct weft_channel *channel) {
+    size_t bytes;
+    if (channel->engine)
+        return true;
+    const void *address = weft_channels.user->address(channel->pe, &bytes);
+    int error = weft_channels.engine->connect(weft_channels.end, address, bytes, &channel->engine);
+    if (error == 0)
+        return true;
+    channel->engine = NULL;
+    channel_die(channel, error);
+    return false;
+}
+
+static void channels_set_unfinished(uint32_t channels) {
+    atomic_store(&weft_channels_unfinished, channels);
+    weft_job_set_unfinished(channels != 0);
+}
+
+void weft_channel_count(struct weft_channel *channel) {
+    bool unfinished =
+        channel->written != channel->acknowledged || channel->requested != channel->answered;
+    if (unfinished != channel->unfinished)
+        channels_set_unfinished(weft_channels_unfinished + (unfinished ? 1 : UINT32_MAX));
+    channel->unfinished = unfinished;
+}
+
+/* A quarter of what may be under way, so that whoever waits for room has it acknowledged. */
+size_t weft_channel_room(void) {
+    size_t most = weft_channels.engine->message_bytes;
+    return (most < TELL_BYTES ? most : TELL_BYTES) - sizeof(struct head);
+}
+
+/* --- Sending --------------------------------------------------------------------------------- */
+
+/* Hands a message to the engine, with the head as it has to be now: 0 or -EAGAIN, also of a dead
+ * channel. Whatever goes there acknowledges what has come from there. */
+static int channel_carry(struct weft_channel *channel, struct head *head, const struct iovec *text,
+                         int nparts) {
+    if (channel->error || !channel_is_connected(channel))
+        return -EAGAIN;
+    struct iovec parts[WEFT_ENGINE_MESSAGE_PARTS] = {{head, sizeof *head}};
+    for (int i = 0; i < nparts; i++)
+        parts[i + 1] = text[i];
+    head->heard = channel->applied;
+    head->from = (uint32_t)weft_job.pe;
+    int result = weft_channels.engine->message(channel->engine, parts, nparts + 1);
+    if (result == 0) {
+        channel->told = channel->applied;
+        channel->told_bytes = 0;
+        if (weft_epoch_reached(channel->told, channel->wanted))
+            channel->wanted = channel->told;
+    } else if (result != -EAGAIN) {
+        channel_die(channel, result);
+    }
+    return result ? -EAGAIN : 0;
+}
+
+/* Counts bytes of the message that was numbered last. */
+static void channel_weigh(struct weft_channel *channel, size_t bytes) {
+    channel->sent_bytes += (uint32_t)bytes;
+    channel->bytes_until[channel->sent % WEFT_CHANNEL_RING] = channel->sent_bytes;
+}
+
+/* Counts one that has been sent, or will be. */
+static void channel_number(struct weft_channel *channel, size_t bytes) {
+    channel->sent++;
+    channel_weigh(channel, bytes);
+    weft_channel_count(channel);
+}
+
+/* The limits: of messages, and of the answers that the peer may have to keep for want of room. */
+static bool channel_has_room(const struct weft_channel *channel, size_t bytes,
+                             const struct weft_message_request *request) {
+    uint32_t acknowledged = channel->acknowledged;
+    uint32_t under_way =
+        channel->sent_bytes - channel->bytes_until[acknowledged % WEFT_CHANNEL_RING];
+    if (channel->sent - acknowledged >= WEFT_CHANNEL_MESSAGES ||
+        (under_way && under_way + bytes > WEFT_CHANNEL_BYTES))
+        return false;
+    if (!request)
+        return true;
+    uint32_t open = channel->requested - channel->answered;
+    size_t more = request->block_bytes * request->nblocks;
+    return open < WEFT_CHANNEL_REQUESTS &&
+           (open == 0 || channel->answer_bytes + more <= WEFT_CHANNEL_BYTES);
+}
+
+/* --- Messages that are kept ------------------------------------------------------------------- */
+
+static void bundle_close(struct weft_channel *channel) {
+    atomic_fetch_sub(&weft_channels_bundles, channel->bundle != NULL);
+    channel->bundle = NULL;
+}
+
+static void channel_keep(struct weft_channel *channel, struct weft_message_kept *kept) {
+    bundle_close(channel);
+    *channel->queue_end = kept;
+    channel->queue_end = &kept->next;
+    channel_make_due(channel);
+}
+
+/* Keeps a message that has its number until the engine has room. */
+static void channel_queue(struct weft_channel *channel, const struct head *head,
+                          const struct iovec *text, int nparts) {
+    size_t bytes = sizeof *head + weft_text_bytes(text, nparts);
+    struct weft_message_kept *kept = malloc(sizeof *kept + bytes);
+    if (!kept) {
+        weft_channel_fail("no memory for an answer of %zu bytes to PE %d", bytes, channel->pe);
+        return;
+    }
+    *kept = (struct weft_message_kept){.bytes = bytes};
+    memcpy(kept->message, head, sizeof *head);
+    unsigned char *at = kept->message + sizeof *head;
+    for (int i = 0; i < nparts; at += text[i++].iov_len)
+        memcpy(at, text[i].iov_base, text[i].iov_len);
+    channel_keep(channel, kept);
+}
+
+bool weft_channel_send_kept(struct weft_channel *channel) {
+    struct weft_message_kept *kept;
+    while ((kept = channel->queue)) {
+        struct head head;
+        memcpy(&head, kept->message, sizeof head);
+        struct iovec text = {kept->message + sizeof head, kept->bytes - sizeof head};
+        if (channel_carry(channel, &head, &text, 1) != 0)
+            return false;
+        if (kept == channel->bundle)
+            bundle_close(channel);
+        channel->queue = kept->next;
+        if (!channel->queue)
+            channel->queue_end = &channel->queue;
+        free(kept);
+    }
+    return true;
+}
+
+/* --- Bundles --------------------------------------------------------------------------------- */
+
+bool weft_channel_open_bundle(struct weft_channel *channel, uint64_t now_ns) {
+    struct head head = {.number = channel->sent + 1, .sort = BUNDLE};
+    if (!weft_channel_send_kept(channel) || !channel_has_room(channel, BUNDLE_BYTES, NULL))
+        return false;
+    struct weft_message_kept *bundle = malloc(sizeof *bundle + BUNDLE_BYTES);
+    if (!bundle) {
+        weft_channel_fail("no memory for messages to PE %d", channel->pe);
+        return false;
+    }
+    *bundle = (struct weft_message_kept){.bytes = sizeof head};
+    memcpy(bundle->message, &head, sizeof head);
+    channel_number(channel, sizeof head);
+    channel_keep(channel, bundle);
+    channel->bundle = bundle;
+    channel->bundle_ns = now_ns;
+    atomic_fetch_add(&weft_channels_bundles, 1);
+    return true;
+}
+
+bool weft_channel_add(struct weft_channel *channel, const struct weft_message *message) {
+    struct weft_message_kept *bundle = channel->bundle;
+    size_t bytes = weft_bundle_part_bytes(weft_text_bytes(message->text, message->nparts));
+    if (!bundle || bundle->bytes + bytes > BUNDLE_BYTES || !channel_has_room(channel, bytes, NULL))
+        return false;
+    weft_bundle_add(bundle->message + bundle->bytes, message->text, message->nparts);
+    bundle->bytes += bytes;
+    channel_weigh(channel, bytes);
+    if (!message->by_the_way)
+        channel->written = channel->sent;
+    weft_channel_count(channel);
+    return true;
+}
+
+bool weft_channel_try_send(struct weft_channel *channel, const struct weft_message *message) {
+    const struct weft_message_request *request = message->request;
+    size_t bytes = sizeof(struct head) + weft_text_bytes(message->text, message->nparts);
+    struct head head = {.number = channel->sent + 1, .sort = MESSAGE};
+    head.asks =
+        channel->quiet_follows && message->may_wait && channel->acknowledged == channel->sent;
+    if (!weft_channel_send_kept(channel) || !channel_has_room(channel, bytes, request) ||
+        channel_carry(channel, &head, message->text, message->nparts) != 0)
+        return false;
+    channel->quiet_follows = false;
+    if (head.asks)
+        channel->asked = head.number;
+    if (!message->by_the_way)
+        channel->written = head.number;
+    if (request) {
+        channel->requests[channel->requested++ % WEFT_CHANNEL_REQUESTS] = *request;
+        channel->answer_bytes += request->block_bytes * request->nblocks;
+    }
+    channel_number(channel, bytes);
+    return true;
+}
+
+/* The message that is answered counts as applied from here on, so that the answer acknowledges it.
+ */
+void weft_message_answer(int pe, const struct iovec *text, int nparts) {
+    struct weft_channel *channel = weft_channel_of(pe);
+    struct head head = {.number = channel->sent + 1, .sort = ANSWER};
+    if (channel->sent - channel->acknowledged >= WEFT_CHANNEL_RING - 1) {
+        weft_message_refuse(pe, "it asks for more than may be under way");
+        return;
+    }
+    channel->applied = channel->applying;
+    if (channel->queue || channel_carry(channel, &head, text, nparts) != 0)
+        channel_queue(channel, &head, text, nparts);
+    channel_number(channel, sizeof head + weft_text_bytes(text, nparts));
+}
+
+/* --- What is due ----------------------------------------------------------------------------- */
+
+void weft_channel_ask(struct weft_channel *channel, bool all) {
+    uint32_t goal = all ? channel->sent : channel->written;
+    channel->quiet_follows = goal - channel->acknowledged == 1;
+    if (weft_epoch_reached(channel->asked, goal))
+        return;
+    channel->asked = goal;
+    channel->must_ask = true;
+    channel_make_due(channel);
+}
+
+/* Whether the peer waits for an acknowledgment, or may soon. */
+static bool channel_must_tell(const struct weft_channel *channel) {
+    uint32_t untold = channel->applied - channel->told;
+    bool asked =
+        channel->wanted != channel->told && weft_epoch_reached(channel->applied, channel->wanted);
+    return asked || untold >= TELL_MESSAGES || channel->told_bytes >= TELL_BYTES;
+}
+
+void weft_channel_tell(struct weft_channel *channel) {
+    if (channel_must_tell(channel))
+        channel_make_due(channel);
+}
+
+/* Whether all that is kept is a bundle that had better wait for more. */
+static bool channel_lingers(const struct weft_channel *channel) {
+    return channel->bundle && channel->queue == channel->bundle && !channel->must_ask &&
+           weft_clock_ns() - channel->bundle_ns < YOUNG_NS;
+}
+
+/* Whether all of it has gone. */
+static bool channel_send_due(struct weft_channel *channel, bool linger) {
+    bool waits = linger && channel_lingers(channel);
+    if (!waits && !weft_channel_send_kept(channel))
+        return false;
+    if (!channel->must_ask && !channel_must_tell(channel))
+        return !waits;
+    struct head head = {.number = channel->asked, .sort = CONTROL, .asks = channel->must_ask};
+    if (channel_carry(channel, &head, NULL, 0) != 0)
+        return false;
+    channel->must_ask = false;
+    return !waits;
+}
+
+void weft_channels_send_due(bool linger) {
+    struct weft_channel *channel = weft_channels.due, *next;
+    weft_channels.due = NULL;
+    for (; channel; channel = next) {
+        next = channel->next_due;
+        channel->due = false;
+        if (!channel_send_due(channel, linger))
+            channel_make_due(channel);
+    }
+}
+
+/* --- The end --------------------------------------------------------------------------------- */
+
+static void channel_free(struct weft_channel *channel) {
+    struct weft_message_kept *next;
+    for (; channel->queue; channel->queue = next) {
+        next = channel->queue->next;
+        free(channel->queue);
+    }
+    for (int i = 0; i < WEFT_CHANNEL_RING; i++)
+        free(channel->early[i]);
+    free(channel);
+}
+
+void weft_channels_free(void) {
+    for (int pe = 0; weft_channels.of && pe < weft_job.npes; pe++)
+        if (weft_channels.of[pe])
+            channel_free(weft_channels.of[pe]);
+    free(weft_channels.of);
+    weft_channels = (struct weft_channels){0};
+    channels_set_unfinished(0);
+    atomic_store(&weft_channels_bundles, 0);
+    atomic_store(&weft_channels_put_off, 0);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of the engine: it is opened before the exchange that brings a job up, and given up
+ * behind one in which all PEs part. Between them stands nothing but messages. */
+#include "far/far.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/machine.h"
+#include "boot/boot.h"
+#include "job/job.h"
+#include "job/window.h"
+#include "far/apply.h"
+#include "far/meet.h"
+#include "far/progress.h"
+
+/* A job of this many PEs uses proxies by itself, on hosts that have a processor for the proxy's
+ * thread: channels from each PE to each would cost more than one thread that applies all messages.
+ */
+enum { CARD_VERSION = 6, PROXY_PES_MIN = 256 };
+
+static bool open;
+
+/* The thread of a proxy needs a processor that no PE has. */
+static bool proxy_is_worth_it(void) {
+    cpu_set_t processors;
+    weft_machine_processors(&processors);
+    bool spare = weft_job.control->cores > weft_boot_npes_here() && CPU_COUNT(&processors) > 1;
+    return spare && weft_job.npes >= PROXY_PES_MIN;
+}
+
+/* Reads WEFT_PROXIES into *carries. 0, or -EINVAL, logged. */
+static int proxies_read(bool *carries) {
+    bool automatic = strcmp(weft_env.proxies, "auto") == 0;
+    *carries = automatic ? proxy_is_worth_it() : strcmp(weft_env.proxies, "host") == 0;
+    if (automatic || *carries || strcmp(weft_env.proxies, "pe") == 0)
+        return 0;
+    weft_log("WEFT_PROXIES is '%s': set it to auto, pe or host", weft_env.proxies);
+    return -EINVAL;
+}
+
+static void endpoint_write(void *room, struct weft_endpoint *endpoint) {
+    endpoint->message_bytes = weft_channel_room();
+    weft_probes_open(&endpoint->path);
+    snprintf(endpoint->engine, sizeof endpoint->engine, "%s", weft_channels.engine->name);
+    memset(room, 0, WEFT_FAR_ENDPOINT_BYTES);
+    memcpy(room, endpoint, sizeof *endpoint);
+}
+
+int weft_far_open(void *room, int *file) {
+    static const struct weft_message_user user = {weft_far_apply, weft_far_settled,
+                                                  weft_far_answered, weft_endpoint_address,
+                                                  weft_far_wake_served};
+    struct weft_endpoint endpoint = {.version = CARD_VERSION,
+                                     .slot = weft_windows.scratch.mine,
+                                     .first = weft_windows.scratch.window.first};
+    size_t bytes = sizeof endpoint.address;
+    bool carries;
+    int result = proxies_read(&carries);
+    endpoint.carries = carries;
+    if (result == 0)
+        result = weft_messages_open(&user, endpoint.address, &bytes);
+    if (result < 0)
+        return result;
+    open = true;
+    endpoint.address_bytes = (uint32_t)bytes;
+    endpoint_write(room, &endpoint);
+    return weft_endpoints_make(file);
+}
+
+int weft_far_start(const void *all, const int *files) {
+    int result = weft_endpoints_take(all, files[weft_windows.scratch.window.first]);
+    if (result == 0) {
+        weft_far_serve(weft_far_is_proxy());
+        weft_messages_start();
+    }
+    if (result == 0)
+        result = weft_probes_start(weft_endpoint_probe);
+    if (result == 0)
+        result = weft_far_progress_start();
+    if (result == 0) {
+        weft_wait_look = weft_far_look;
+        weft_boot_set_courier(weft_far_meet);
+    }
+    return result;
+}
+
+void weft_far_abandon(void) {
+    if (!open)
+        return;
+    weft_boot_set_courier(NULL);
+    weft_far_progress_stop();
+    weft_probes_close();
+    weft_wait_look = (void (*)(void))NULL;
+    weft_messages_close();
+    weft_far_serve(false);
+    weft_far_meet_forget();
+    open = false;
+}
+
+/* The exchange ends when all PEs have come to it, and then nobody wants anything any more. */
+void weft_far_finish(void) {
+    if (!open)
+        return;
+    unsigned char nothing = 0, *all = calloc((size_t)weft_job.npes, 1);
+    struct weft_exchange parting = {.mine = &nothing, .bytes = 1, .all = all};
+    if (!all)
+        weft_job_panic("no memory to part from %d PEs", weft_job.npes);
+    weft_far_progress_hand_over();
+    weft_far_settle();
+    int error = weft_boot_exchange(&parting);
+    if (error)
+        weft_job_panic("cannot part from the other PEs: %s", strerror(-error));
+    free(all);
+    weft_far_abandon();
+}
+
+static bool any_is_carried(void) {
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        if (weft_far_proxy(pe) != pe)
+            return true;
+    return false;
+}
+
+/* Messages to memory of a GPU go to its PE itself, and to memory of the host to who carries for it:
+ * two ends keep no order between them. */
+void weft_far_fence(void) {
+    if (weft_job.devices && any_is_carried())
+        weft_far_quiet();
+    else
+        weft_messages_fence();
+}
+
+void weft_far_quiet(void) {
+    weft_messages_quiet(NULL, 0, false);
+}
+
+void weft_far_quiet_pes(const int *pes, size_t n) {
+    int proxies[n];
+    for (size_t i = 0; i < n; i++)
+        proxies[i] = weft_far_proxy(pes[i]);
+    weft_messages_quiet(proxies, n, false);
+}
+
+void weft_far_settle(void) {
+    weft_messages_quiet(NULL, 0, true);
+}
+
+void weft_far_leave_words(void) {
+    weft_messages_pass();
+}

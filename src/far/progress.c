@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread takes naps while other threads of this process look, so that it neither competes for
+ * their processor nor for the lock. Each nap costs those some 20 us, so they grow: one lasts as
+ * long as the others have been looking, and a peer that has waited for a program to compute again
+ * has waited for no longer than that. Once none has looked for a nap it looks itself, and on for a
+ * while behind the last message, because the next one may follow: else each would cost a sleep and
+ * a wake-up, 30 us. Then it sleeps on the descriptor. */
+#include "far/progress.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/thread.h"
+#include "boot/alive.h"
+#include "job/job.h"
+#include "far/coalesce.h"
+#include "far/endpoints.h"
+#include "far/message.h"
+
+enum {
+    NAP_NS_MIN = 200 * 1000,
+    NAP_NS_MAX = 3000 * 1000,
+    BUNDLE_NAP_NS = 20 * 1000, /* while small messages wait for others, or for work of a GPU */
+    LINGER_NS = 50 * 1000,
+    SLEEP_MS = 100, /* until it looks whether the program's threads have all ended */
+    SHORT_SLEEP_MS = 1,
+};
+
+static struct {
+    pthread_t thread;
+    bool running;
+    int bell; /* an eventfd that ends its sleep */
+    _Atomic bool stops;
+} progress;
+
+static _Atomic uint32_t looks; /* of other threads */
+
+static void bell_ring(void) {
+    uint64_t one = 1;
+    if (weft_descriptor_is_ours(progress.bell) && write(progress.bell, &one, sizeof one) < 0 &&
+        errno != EAGAIN)
+        weft_log("cannot wake the thread that serves far PEs: %s", strerror(errno));
+}
+
+void weft_far_progress_wake(void) {
+    if (__builtin_expect(atomic_load_explicit(&weft_messages_armed, memory_order_relaxed), 0) &&
+        atomic_exchange(&weft_messages_armed, false))
+        bell_ring();
+}
+
+void weft_far_look(void) {
+    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&weft_coalesce_burst, 1, memory_order_relaxed);
+    weft_messages_look(false);
+    weft_far_progress_wake();
+}
+
+static void nap(long ns) {
+    struct timespec briefly = {.tv_nsec = ns};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
+}
+
+/* Until there is something to do. */
+static void progress_sleep(void) {
+    uint64_t rung;
+    struct pollfd descriptors[] = {{.fd = progress.bell, .events = POLLIN},
+                                   {.fd = -1, .events = POLLIN}};
+    int limit_ms = weft_messages_wait_for_room() ? SHORT_SLEEP_MS : SLEEP_MS;
+    if (weft_messages_arm(&descriptors[1].fd) != 0)
+        return;
+    int ready = poll(descriptors, 2, limit_ms);
+    atomic_store(&weft_messages_armed, false);
+    if (descriptors[0].revents && weft_descriptor_is_ours(progress.bell) &&
+        read(progress.bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
+        weft_log("cannot read an eventfd: %s", strerror(errno));
+    if (ready == 0)
+        weft_alive_end_if_last();
+}
+
+/* Until the next message, for a moment. */
+static void progress_linger(void) {
+    uint64_t until_ns = weft_clock_ns() + LINGER_NS;
+    uint32_t seen = atomic_load_explicit(&looks, memory_order_relaxed);
+    do {
+        if (weft_messages_look(true))
+            until_ns = weft_clock_ns() + LINGER_NS;
+        else if (weft_job.oversubscribed)
+            sched_yield();
+    } while (weft_clock_ns() < until_ns && !atomic_load(&progress.stops) &&
+             atomic_load_explicit(&looks, memory_order_relaxed) == seen);
+}
+
+/* The next nap of a row. Where this thread carries for other PEs they wait as long as it naps. */
+static long nap_longer(long ns) {
+    long most = weft_far_is_proxy() ? NAP_NS_MIN : NAP_NS_MAX;
+    ns = ns == 0 ? NAP_NS_MIN : 2 * ns;
+    return ns < most ? ns : most;
+}
+
+static void *progress_main(void *unused) {
+    uint32_t seen = 0;
+    long nap_ns = 0;
+    (void)unused;
+    while (!atomic_load(&progress.stops)) {
+        uint32_t now = atomic_load_explicit(&looks, memory_order_relaxed);
+        weft_probes_look();
+        nap_ns = now == seen ? 0 : nap_longer(nap_ns);
+        seen = now;
+        if (nap_ns > 0) {
+            nap(nap_ns);
+        } else if (weft_messages_look(true)) {
+            progress_linger();
+        } else if (atomic_load(&weft_channels_bundles) + atomic_load(&weft_channels_put_off) != 0) {
+            nap(BUNDLE_NAP_NS);
+        } else {
+            progress_sleep();
+        }
+    }
+    return NULL;
+}
+
+int weft_far_progress_start(void) {
+    atomic_store(&progress.stops, false);
+    progress.bell = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    int error = progress.bell < 0 ? -errno : 0;
+    if (error == 0)
+        error = weft_thread_start(&progress.thread, progress_main, NULL);
+    progress.running = error == 0;
+    if (error == 0)
+        return 0;
+    weft_log("cannot start the thread that serves far PEs: %s", strerror(-error));
+    if (progress.bell >= 0)
+        weft_descriptor_close(progress.bell);
+    return error;
+}
+
+/* The thread itself calls exit() when all others have ended, and then has peers to serve still. */
+void weft_far_progress_hand_over(void) {
+    if (!progress.running || !pthread_equal(progress.thread, pthread_self()))
+        return;
+    pthread_detach(progress.thread);
+    int error = weft_thread_start(&progress.thread, progress_main, NULL);
+    if (error)
+        weft_job_panic("cannot start the thread that serves far PEs: %s", strerror(-error));
+}
+
+void weft_far_progress_stop(void) {
+    if (!progress.running)
+        return;
+    atomic_store(&progress.stops, true);
+    bell_ring();
+    weft_thread_join(progress.thread);
+    weft_descriptor_close(progress.bell);
+    progress.running = false;
+}

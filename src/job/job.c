@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining, leaving, and the two ways in which a job ends early: found aborted, or aborted here. */
+#include "job/job.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/crash.h"
+#include "base/futex.h"
+#include "base/place.h"
+#include "boot/boot.h"
+#include "boot/stall.h"
+#include "job/made.h"
+
+/* Why to order is more than an instruction: the job is not plain, or there are devices; messages.
+ */
+enum { ORDER_BY_CALL = 1, ORDER_MESSAGES = 2 };
+
+struct weft_job weft_job = {.order_slow = ORDER_BY_CALL};
+
+static _Atomic bool ended;         /* a thread ends this process */
+static _Thread_local bool ends_it; /* this one does */
+
+static _Atomic bool left_at_exit;
+static _Thread_local bool exits; /* this thread is the one in exit() */
+
+enum { TEXT_BYTES = 768 };
+
+/* Threads that find different reasons leave each other's alone. Who sees that one is gone sees what
+ * has come before. */
+static void order_slow_set(uint8_t reason, bool on) {
+    if (on)
+        __atomic_fetch_or(&weft_job.order_slow, reason, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&weft_job.order_slow, (uint8_t)~reason, __ATOMIC_RELEASE);
+}
+
+void weft_job_set_unfinished(bool unfinished) {
+    order_slow_set(ORDER_MESSAGES, unfinished);
+}
+
+static void derive_flags(bool running) {
+    weft_job.plain = running && !weft_job.checked;
+    weft_job.dispatch = weft_job.devices || weft_job.far;
+    order_slow_set(ORDER_BY_CALL, !weft_job.plain || weft_job.devices);
+    weft_job.slow = weft_job.checked || weft_job.devices;
+    weft_job.fetch_slow = weft_job.slow || weft_job.oversubscribed;
+}
+
+void weft_job_set_mode(enum weft_job_mode mode, bool on) {
+    bool *const flags[] = {[WEFT_JOB_CHECKED] = &weft_job.checked,
+                           [WEFT_JOB_DEVICES] = &weft_job.devices,
+                           [WEFT_JOB_FAR] = &weft_job.far,
+                           [WEFT_JOB_THREADS] = &weft_job.threads};
+    *flags[mode] = on;
+    derive_flags(weft_job.phase == WEFT_JOB_RUNNING);
+}
+
+void weft_job_leave_forked(void) {
+    weft_job.phase = WEFT_JOB_FORKED;
+    weft_job.npes = 0;
+    derive_flags(false);
+}
+
+int weft_job_join(void) {
+    int result = weft_boot_join();
+    if (result < 0)
+        return result;
+    weft_job.pe = weft_boot.pe;
+    weft_job.npes = weft_boot.npes;
+    weft_job.control = weft_boot.control;
+    weft_job.oversubscribed = weft_boot_npes_here() > weft_boot.control->cores;
+    weft_job.phase = WEFT_JOB_RUNNING;
+    weft_log_set_pe(weft_boot.npes > 1 ? weft_boot.pe : -1);
+    weft_crash_watch();
+    return 0;
+}
+
+void weft_job_depart(void) {
+    if (!weft_job_aborted())
+        weft_made_list();
+    atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
+}
+
+void weft_job_leave_at_exit(void) {
+    weft_boot_leave();
+    derive_flags(false);
+    weft_job.phase = WEFT_JOB_AFTER;
+    left_at_exit = exits = true;
+}
+
+/* It has no job any more, and the process ends without it. */
+static void stop_behind_exit(void) {
+    while (left_at_exit && !exits)
+        pause();
+}
+
+void weft_job_leave(void) {
+    weft_boot_leave();
+    weft_job.npes = 0;
+    derive_flags(false);
+    weft_job.control = NULL;
+    weft_job.phase = WEFT_JOB_AFTER;
+}
+
+/* Exit handlers may take their time: another thread must not end the process under them. */
+static void take_the_end(void) {
+    while (!ends_it && atomic_exchange(&ended, true))
+        pause();
+    ends_it = true;
+}
+
+void weft_job_end(int status) {
+    take_the_end();
+    weft_boot_end_job(status, false);
+}
+
+static bool aborted_within(int milliseconds) {
+    for (int waited = 0; !weft_job_aborted() && waited < milliseconds; waited++)
+        weft_clock_sleep_ms(1);
+    return weft_job_aborted();
+}
+
+/* Those who watch over GPUs sleep on the abort word: they look when they are woken, on other hosts
+ * every 50 ms (transport/gpu_rescue.c). */
+bool weft_job_ended_before(void) {
+    enum { PATIENCE_MS = 100 };
+    if (!weft_job.devices)
+        return weft_job_aborted();
+    weft_futex_wake(&weft_job.control->abort, WEFT_FUTEX_ALL);
+    return aborted_within(PATIENCE_MS);
+}
+
+void weft_job_end_by_exit(int status) {
+    take_the_end();
+    weft_boot_end_for(weft_job.pe, status);
+}
+
+bool weft_job_ending(void) {
+    return ends_it;
+}
+
+void weft_job_die_aborted(void) {
+    stop_behind_exit();
+    struct weft_control *control = weft_job.control;
+    bool in_exit = ends_it; /* an exit handler of the program waits for a peer */
+    uint32_t reason = atomic_load(&control->abort);
+    if (!in_exit)
+        weft_boot_tell_end();
+    int status = WEFT_STATUS_ABORTED;
+    bool by_own_exit = reason == WEFT_ABORT_LEFT && atomic_load(&control->abort_pe) == weft_job.pe;
+    take_the_end();
+    if (reason == WEFT_ABORT_GLOBAL_EXIT || by_own_exit)
+        status = atomic_load(&control->abort_detail) & 0xff;
+    else if (reason != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
+        weft_log("in %s: %s; leaving", weft_current_call, weft_boot_abort_text());
+    if (reason == WEFT_ABORT_GLOBAL_EXIT && !in_exit)
+        exit(status);
+    fflush(stdout);
+    weft_boot_exit(status);
+}
+
+void weft_job_die_soon(void) {
+    enum { PATIENCE_MS = 2000 };
+    if (aborted_within(PATIENCE_MS))
+        weft_job_die_aborted();
+}
+
+void weft_job_die_left(int pe, int status) {
+    weft_boot_end_for(pe, status);
+    weft_job_die_soon();
+    weft_job_panic_bare("%s waits for PE %d, which has exited with status %d", weft_current_call,
+                        pe, status);
+}
+
+void weft_job_panic(const char *format, ...) {
+    char text[TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    weft_job_panic_bare("%s: %s", weft_current_call, text);
+}
+
+/* Writes the message, and where in the program the call stands: as the program's handler has it, or
+ * a line for each caller. Threads of the library's own stand nowhere in it. */
+static void panic_tell(const char *text) {
+    void *calls[WEFT_PLACE_CALLS];
+    char place[WEFT_PLACE_BYTES];
+    weft_log("%s", text);
+    if (strcmp(weft_current_call, WEFT_NO_CALL) == 0)
+        return;
+    if (weft_stall_where_handled()) {
+        weft_stall_where(place, sizeof place);
+        if (*place)
+            weft_log("    %s", place);
+        return;
+    }
+    int count = weft_place_calls(calls);
+    for (int i = 0; i < count; i++) {
+        weft_place_write_call(calls[i], place, sizeof place);
+        weft_log("    %s", place);
+    }
+}
+
+void weft_job_panic_bare(const char *format, ...) {
+    char text[TEXT_BYTES];
+    va_list arguments;
+    stop_behind_exit();
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    bool running = weft_job.phase == WEFT_JOB_RUNNING;
+    bool handled = running && !ends_it && weft_boot_end_handled();
+    if (!handled)
+        panic_tell(text);
+    if (running)
+        weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    if (handled) {
+        weft_boot_tell_error(text); /* which may leave this call, and has the text then */
+        panic_tell(text);
+    }
+    fflush(stdout);
+    weft_boot_exit(WEFT_STATUS_ERROR);
+}
