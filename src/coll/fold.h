@@ -53,6 +53,7 @@ struct weft_vector_folding {
     size_t source_block; /* a source has a block of nelems for each member, so many bytes apart, and
                             a dest its own block alone; 0: a source is one block */
     char *partial; /* symmetric: room for the partial results of a source; NULL: dest has it */
+    bool entered;  /* all members have entered, and their sources are there */
 };
 
 /* The bytes of an element of a partial result. */

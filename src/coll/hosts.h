@@ -31,6 +31,10 @@ void weft_hosts_broadcast(const struct weft_group *group, void *dest, const void
 void weft_hosts_fold_along(struct weft_crossing *crossing, void *dest, const void *source,
                            const struct weft_folding *folding);
 
+/* Whether a reduction goes along the hosts. Partial results need room then. */
+bool weft_hosts_fold_goes_along(const struct weft_levels *levels, const struct weft_fold *fold,
+                                bool scatter);
+
 /* Any reduction or scan. */
 void weft_hosts_fold(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_folding *folding);

@@ -1,26 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each member pushes its blocks to where they belong, if that is far, to the next member first, and
- * copies those of near ones. */
+/* Each member pushes its blocks to where they belong, if that is far, part by part, and to the next
+ * member first, and copies those of near ones. */
+#include "core/far.h"
 #include "coll/hosts.h"
 
-static void push_block(const struct weft_crossing *crossing, const struct weft_plan *plan,
-                       void *dest, const void *source, int member) {
+enum { PART_BYTES = 60 << 10 }; /* goes in one message */
+
+static bool is_near(const struct weft_crossing *crossing, int member) {
+    return crossing->levels->hosts[member] == crossing->levels->leader;
+}
+
+static void push_pieces(const struct weft_crossing *crossing, const struct weft_pieces *pieces,
+                        void *to, const void *from, int member) {
     const struct weft_group *group = crossing->group;
-    const struct weft_pieces *pieces = &plan->pieces;
-    void *to = weft_plan_dest(plan, dest, group->me);
-    const void *from = weft_plan_source(plan, source, member);
-    if (pieces->count == 1) {
-        weft_crossing_push(crossing, WEFT_PUSH_ACROSS, to, from, pieces->bytes, 1, member);
-        return;
-    }
     struct weft_strided shape = weft_pieces_shape(pieces);
     if (weft_far_operations.put_strided(to, from, &shape, weft_group_pe(group, member)) != 0)
         weft_group_lacks(group, to, pieces->bytes, member);
     weft_crossing_push(crossing, WEFT_PUSH_ACROSS, NULL, NULL, 0, 1, member);
 }
 
-static bool is_near(const struct weft_crossing *crossing, int member) {
-    return crossing->levels->hosts[member] == crossing->levels->leader;
+/* Part `first` of the blocks for all, then the next part: whoever pushes a long block to one member
+ * waits for that one alone. */
+static void push_blocks(const struct weft_crossing *crossing, const struct weft_plan *plan,
+                        void *dest, const void *source) {
+    const struct weft_group *group = crossing->group;
+    size_t bytes = plan->pieces.bytes;
+    char *to = weft_plan_dest(plan, dest, group->me);
+    weft_group_near(group, to, bytes, group->me);
+    for (size_t first = 0; first < bytes; first += PART_BYTES)
+        for (int distance = 1; distance < group->npes; distance++) {
+            int member = weft_group_member(group, distance);
+            const char *from = weft_plan_source(plan, source, member);
+            if (is_near(crossing, member))
+                continue;
+            if (plan->pieces.count > 1)
+                push_pieces(crossing, &plan->pieces, to, from, member);
+            else if (bytes - first > PART_BYTES)
+                weft_far_put(to + first, from + first, PART_BYTES, weft_group_pe(group, member));
+            else
+                weft_crossing_push(crossing, WEFT_PUSH_ACROSS, to + first, from + first,
+                                   bytes - first, 1, member);
+        }
 }
 
 void weft_hosts_alltoall(const struct weft_group *group, const struct weft_plan *plan, void *dest,
@@ -28,11 +48,7 @@ void weft_hosts_alltoall(const struct weft_group *group, const struct weft_plan 
     struct weft_crossing crossing = weft_crossing_of(group);
     uint32_t all = (uint32_t)(group->npes - crossing.levels->near);
     weft_crossing_meet(&crossing, 1);
-    for (int distance = 1; distance < group->npes; distance++) {
-        int member = weft_group_member(group, distance);
-        if (!is_near(&crossing, member))
-            push_block(&crossing, plan, dest, source, member);
-    }
+    push_blocks(&crossing, plan, dest, source);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
         void *to = weft_plan_dest(plan, dest, member);

@@ -11,7 +11,8 @@ static void fold_and_gather(struct weft_crossing *crossing, void *dest, const vo
     const struct weft_group *group = crossing->group;
     struct weft_hosts_block blocks[group->npes];
     size_t elem = folding->fold->elem_bytes;
-    weft_mover_meet(&weft_mover_far, group);
+    if (!folding->vector || !folding->vector->entered)
+        weft_mover_meet(&weft_mover_far, group);
     weft_plan_fold_chunk(group, &weft_mover_far, dest, source, folding, false);
     if (folding->vector && folding->vector->source_block > 0) {
         weft_mover_meet(&weft_mover_far, group);
@@ -34,16 +35,17 @@ static void fold_and_gather(struct weft_crossing *crossing, void *dest, const vo
 
 /* For each element the sources of a host's members have `pulled` bytes at least, and of what is
  * scattered the result has to cross alone. */
-static bool goes_along(const struct weft_levels *levels, const struct weft_folding *folding) {
-    bool scatter = folding->vector && folding->vector->source_block > 0;
-    size_t pulled = (size_t)levels->least * folding->fold->elem_bytes;
-    return levels->in_turn && weft_partial_bytes(folding->fold) + scatter <= pulled;
+bool weft_hosts_fold_goes_along(const struct weft_levels *levels, const struct weft_fold *fold,
+                                bool scatter) {
+    size_t pulled = (size_t)levels->least * fold->elem_bytes;
+    return levels->in_turn && weft_partial_bytes(fold) + scatter <= pulled;
 }
 
 void weft_hosts_fold(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_folding *folding) {
     struct weft_crossing crossing = weft_crossing_of(group);
-    if (goes_along(crossing.levels, folding)) {
+    bool scatter = folding->vector && folding->vector->source_block > 0;
+    if (weft_hosts_fold_goes_along(crossing.levels, folding->fold, scatter)) {
         weft_hosts_fold_along(&crossing, dest, source, folding);
     } else if (folding->of == WEFT_FOLD_OF_ALL) {
         fold_and_gather(&crossing, dest, source, folding);

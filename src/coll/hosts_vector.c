@@ -27,9 +27,11 @@ static struct vector_layout layout_of(const struct weft_hosts_vector *v) {
     enum { GRAIN = 64 };
     size_t npes = (size_t)v->team->npes, elem = v->elem_bytes;
     size_t partial = v->reduction ? weft_partial_bytes(fold_of(v)) : 0;
-    struct vector_layout layout = {.sources = v->plan.source_block ? npes : 1,
-                                   .dests = v->plan.dest_block ? npes : 1,
-                                   .has_partial = v->reduction && (scatters(v) || partial > elem)};
+    struct vector_layout layout = {
+        .sources = v->plan.source_block ? npes : 1,
+        .dests = v->plan.dest_block ? npes : 1,
+        .has_partial = v->reduction && (scatters(v) || partial > elem) &&
+                       weft_hosts_fold_goes_along(v->team->levels, fold_of(v), scatters(v))};
     partial = layout.has_partial ? partial * layout.sources : 0;
     size_t unit = (layout.sources + layout.dests) * elem + partial;
     size_t width = weft_band_width(weft_team_workspace_capacity(), unit);
@@ -53,6 +55,7 @@ struct vector_band {
     size_t first, nelems, source_block;
     char *dest, *partial;
     const char *source;
+    bool entered; /* all members, whose sources are where they are read */
 };
 
 /* So little that it goes in packets is folded by its receiver. */
@@ -73,7 +76,8 @@ static void fold_band(const struct weft_group *group, const struct vector_band *
     struct weft_vector_folding vector = {.reduction = *v->reduction,
                                          .npes = group->npes,
                                          .source_block = scatters(v) ? band->source_block : 0,
-                                         .partial = band->partial};
+                                         .partial = band->partial,
+                                         .entered = band->entered};
     struct weft_folding folding = {fold_of(v), band->nelems, WEFT_FOLD_OF_ALL, &vector};
     struct weft_parcel parcel = {.block = band->nelems * v->elem_bytes};
     if (!scatters(v))
@@ -134,7 +138,8 @@ void weft_hosts_vector_move(const struct weft_hosts_vector *vector) {
             .source_block = (stages ? nelems : v->nelems) * elem,
             .dest = stores ? workspace + layout.dest_at : v->dest + first * elem,
             .source = stages ? workspace : v->source + first * elem,
-            .partial = layout.has_partial ? workspace + layout.partial_at : NULL};
+            .partial = layout.has_partial ? workspace + layout.partial_at : NULL,
+            .entered = v->entered && !stages && first == 0};
         if (stages && weft_plan_sends(&v->plan, v->team->my_pe))
             stage_band(&band, workspace, layout.sources);
         move_band(&band);

@@ -18,6 +18,7 @@ struct weft_hosts_vector {
     size_t nelems, elem_bytes;
     const struct weft_reduction *reduction; /* NULL: blocks are copied */
     bool dest_symmetric, source_symmetric;  /* memory of the host; the same on all members */
+    bool entered;                           /* all members have */
     void (*copy)(void *to, const void *from, size_t bytes); /* between an array and the workspace */
 };
 

@@ -48,13 +48,18 @@ struct fold_stage {
 
 enum { STAGE_BYTES = 256 << 10 }; /* of each member's part, at most */
 
+/* Of a reduction, which writes no part, near members' parts are read where they lie. */
 static void pull_parts(const struct weft_group *group, const struct weft_mover *mover,
                        const struct fold_stage *stage, const void *source, size_t elem_bytes) {
     struct weft_pieces part = {.bytes = stage->nelems * elem_bytes, .count = 1};
+    const char *from = (const char *)source + stage->first * elem_bytes;
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        mover->pull(group, stage->parts[member], (const char *)source + stage->first * elem_bytes,
-                    &part, member);
+        bool near = mover == &weft_mover_far && !weft_is_far(weft_group_pe(group, member));
+        if (near && stage->result)
+            stage->parts[member] = weft_group_near(group, from, part.bytes, member);
+        else
+            mover->pull(group, stage->parts[member], from, &part, member);
     }
     mover->complete();
 }

@@ -108,6 +108,7 @@ static struct weft_hosts_vector hosts_vector_of(const struct vector_call *c,
                                       .nelems = vector->nelems,
                                       .elem_bytes = c->elem_bytes,
                                       .reduction = vector->op ? reduction : NULL,
+                                      .entered = true,
                                       .copy = copy_bytes};
 }
 
