@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 FOLDERS = ["include", "examples", "tools", "docs"]
-EXCEPT = re.compile(r"docs/(architecture\.md|python\.md|torch\.md|triton\.md)|\.svg$|examples/python/")
+EXCEPT = re.compile(r"docs/(python\.md|torch\.md|triton\.md)|\.svg$|examples/python/")
 OPENERS = re.compile(r"(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
 COMMENTS_SHARE_MAX = 0.01
 PHRASES = [
