@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each member pushes its blocks to where they belong, if that is far, part by part, and to the next
  * member first, and copies those of near ones. */
-#include "core/far.h"
+#include "far/far.h"
 #include "coll/hosts.h"
 
 enum { PART_BYTES = 60 << 10 }; /* goes in one message */
