@@ -11,9 +11,9 @@
  *    them any more. Inputs and outputs must not overlap unless a call says so.
  *  - Returns 0, or a negative errno with a text in weft_last_error(). A wrong argument on one
  *    member gives -EINVAL on every member, missing memory -ENOMEM and a missing matmul library
- *    -ENOTSUP, before any output is written. Only an invalid team handle is reported to the caller
- *    alone, because the other members are then unknown. -EIO: another member failed during the
- *    call.
+ *    -ENOTSUP, before any output is written. If a member passes an invalid team handle, members
+ *    that wait for it get -EINVAL, too; if none does within a second, only the caller gets it.
+ *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
  *    reduce-scatter, all-gather, broadcast and all-to-all support streams; the other calls return
  *    -ENOTSUP. `dest` must be symmetric, in GPU or host memory, and so must the source of a

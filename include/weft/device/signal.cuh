@@ -221,8 +221,8 @@ WEFT_DEVICE int weft_wait_until_ns(const weft_device_team *t, const uint64_t *si
     return 1;
 }
 
-/* By a warp or a block: one thread waits, and all return together with its result; what it has
- * acquired they all see. */
+/* By a warp or a block: one thread waits, and all return together with its result; all see the data
+ * that it has acquired. */
 WEFT_DEVICE int weft_wait_until_w(const weft_device_team *t, const uint64_t *sig, int cmp,
                                   uint64_t value) {
     int over = weft_scope_first(WEFT_SCOPE_w) && !weft_wait_until(t, sig, cmp, value);
