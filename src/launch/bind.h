@@ -24,6 +24,10 @@ struct weft_binding {
     bool report;
 };
 
+/* The binding without any option. */
+#define WEFT_BINDING_DEFAULT \
+    ((struct weft_binding){.map = WEFT_LEVEL_HOST, .rank = WEFT_LEVEL_HOST})
+
 /* Take the words behind --bind-to, --map-by and --rank-by. NULL, or what is wrong with them. */
 const char *weft_bind_parse_level(struct weft_binding *binding, const char *text);
 const char *weft_bind_parse_map(struct weft_binding *binding, const char *text);

@@ -197,82 +197,97 @@ static int set_timeout(options_t *options, use_t *use) {
 #define OUTPUT      WEFT_KNOWN_OUTPUT
 #define HARMLESS    WEFT_KNOWN_HARMLESS
 #define REFUSED     WEFT_KNOWN_REFUSED
+#define FRONT       WEFT_KNOWN_FRONT
+#define HOSTS       WEFT_KNOWN_HOSTS
 
 const struct weft_known_row weft_known[] = {
-    {START, "n np c", "N", set_npes,
+    {START, FRONT, "n np c", "N", set_npes,
      "how many PEs; else one for each slot of -H, or task of an allocation of Slurm; else 1"},
-    {START, "N ppn npernode perhost", "N", set_per_host,
+    {START, FRONT, "N ppn npernode perhost", "N", set_per_host,
      "how many PEs a host may have, and has without -n"},
-    {START, "pernode", "", set_one_per_host, "as -N 1"},
-    {START, "nooversubscribe", "", set_no_more, "start no more PEs than there are processors"},
-    {START, "npersocket", "N", set_per_socket, "as --map-by ppr:N:socket"},
-    {START, "H host hosts", "HOST[:SLOTS],...", set_hosts, "the hosts to start PEs on, by ssh"},
-    {START, "hostfile f machinefile default-hostfile", "FILE", set_hostfile,
+    {START, FRONT, "pernode", "", set_one_per_host, "as -N 1"},
+    {START, FRONT, "nooversubscribe", "", set_no_more,
+     "start no more PEs than there are processors"},
+    {START, HOSTS, "npersocket", "N", set_per_socket, "as --map-by ppr:N:socket"},
+    {START, FRONT, "H host hosts", "HOST[:SLOTS],...", set_hosts,
+     "the hosts to start PEs on, by ssh"},
+    {START, FRONT, "hostfile f machinefile default-hostfile", "FILE", set_hostfile,
      "the same as lines of a file: localhost slots=4"},
-    {START, "bynode", "", set_by_host, "deal PEs to hosts in turn, as --map-by node"},
-    {START, "wdir wd", "DIR", set_folder, "where the program starts"},
+    {START, FRONT, "bynode", "", set_by_host, "deal PEs to hosts in turn, as --map-by node"},
+    {START, FRONT, "wdir wd", "DIR", set_folder, "where the program starts"},
 
-    {PLACE, "bind-to", "PART", set_bind,
+    {PLACE, HOSTS, "bind-to", "PART", set_bind,
      "what of the machine a PE may use: none, hwthread, core, l1cache, l2cache, l3cache, numa or "
      "socket; else each has an equal share of the processors, if there are enough"},
-    {PLACE, "map-by", "[ppr:N:]PART[:PE=N]", set_map,
+    {PLACE, HOSTS, "map-by", "[ppr:N:]PART[:PE=N]", set_map,
      "place PEs by turns on parts of the machine, N on each with ppr:N, and on N cores each with "
      "PE=N; slot: one after the other; node: on hosts in turn"},
-    {PLACE, "rank-by", "PART", set_rank, "number the PEs by turns through parts of the machine"},
-    {PLACE, "cpus-per-rank cpus-per-proc", "N", set_width, "as --map-by :PE=N"},
-    {PLACE, "cpu-set cpu-list", "LIST", set_processors, "use only these processors, like 0-3,8"},
-    {PLACE, "report-bindings", "", set_report, "say which processors each PE has"},
+    {PLACE, HOSTS, "rank-by", "PART", set_rank,
+     "number the PEs by turns through parts of the machine"},
+    {PLACE, HOSTS, "cpus-per-rank cpus-per-proc", "N", set_width, "as --map-by :PE=N"},
+    {PLACE, HOSTS, "cpu-set cpu-list", "LIST", set_processors,
+     "use only these processors, like 0-3,8"},
+    {PLACE, HOSTS, "report-bindings", "", set_report, "say which processors each PE has"},
 
-    {ENVIRONMENT, "x", "NAME[=VALUE]", export_variable, "set a variable for this program's PEs"},
-    {ENVIRONMENT, "env", "NAME VALUE", set_variable, "the same"},
-    {ENVIRONMENT, "genv", "NAME VALUE", set_variable_of_all, "the same for all programs"},
-    {ENVIRONMENT, "envlist", "NAME,...", keep_variables, "pass on these variables alone"},
-    {ENVIRONMENT, "genvlist", "NAME,...", keep_variables_of_all, "the same for all programs"},
-    {ENVIRONMENT, "envnone", "", keep_variables, "pass on no variables"},
-    {ENVIRONMENT, "genvnone", "", keep_variables_of_all, "the same for all programs"},
+    {ENVIRONMENT, FRONT, "x", "NAME[=VALUE]", export_variable,
+     "set a variable for this program's PEs"},
+    {ENVIRONMENT, FRONT, "env", "NAME VALUE", set_variable, "the same"},
+    {ENVIRONMENT, FRONT, "genv", "NAME VALUE", set_variable_of_all, "the same for all programs"},
+    {ENVIRONMENT, FRONT, "envlist", "NAME,...", keep_variables, "pass on these variables alone"},
+    {ENVIRONMENT, FRONT, "genvlist", "NAME,...", keep_variables_of_all,
+     "the same for all programs"},
+    {ENVIRONMENT, FRONT, "envnone", "", keep_variables, "pass on no variables"},
+    {ENVIRONMENT, FRONT, "genvnone", "", keep_variables_of_all, "the same for all programs"},
 
-    {OUTPUT, "l tag-output prepend-rank", "", set_tag,
+    {OUTPUT, FRONT, "l tag-output prepend-rank", "", set_tag,
      "put [PE] before every line that a PE writes"},
-    {OUTPUT, "tag-host", "", set_tag_host, "put [PE host] there"},
-    {OUTPUT, "output", "tag", set_output, "the same, and tag-host"},
-    {OUTPUT, "output-filename", "DIR", set_output_folder,
+    {OUTPUT, FRONT, "tag-host", "", set_tag_host, "put [PE host] there"},
+    {OUTPUT, FRONT, "output", "tag", set_output, "the same, and tag-host"},
+    {OUTPUT, HOSTS, "output-filename", "DIR", set_output_folder,
      "write what PE n writes into DIR/rank.n/stdout and DIR/rank.n/stderr"},
-    {OUTPUT, "timeout", "SECONDS", set_timeout, "end the job after that time, with status 124"},
-    {OUTPUT, "v verbose", "", set_verbose, "say what is started, which options do nothing, and who called shmem_global_exit"},
-    {OUTPUT, "h help", "", ask_help, "print this"},
-    {OUTPUT, "V version", "", ask_version, "print the version"},
+    {OUTPUT, FRONT, "timeout", "SECONDS", set_timeout,
+     "end the job after that time, with status 124"},
+    {OUTPUT, HOSTS, "v verbose", "", set_verbose,
+     "say what is started, which options do nothing, and who called shmem_global_exit"},
+    {OUTPUT, FRONT, "h help", "", ask_help, "print this"},
+    {OUTPUT, FRONT, "V version", "", ask_version, "print the version"},
 
-    {HARMLESS, "oversubscribe", "", NULL, "there may always be more PEs than processors"},
-    {HARMLESS, "allow-run-as-root", "", NULL, "root may always run programs"},
-    {HARMLESS, "mca gmca omca pmca prtemca pmixmca", "NAME VALUE", NULL,
+    {HARMLESS, FRONT, "oversubscribe", "", NULL, "there may always be more PEs than processors"},
+    {HARMLESS, FRONT, "allow-run-as-root", "", NULL, "root may always run programs"},
+    {HARMLESS, FRONT, "mca gmca omca pmca prtemca pmixmca", "NAME VALUE", NULL,
      "these are settings of Open MPI; those of Weft are in weft(7)"},
-    {HARMLESS, "tune am", "FILE", NULL, "this is a file with settings of Open MPI"},
-    {HARMLESS, "byslot leave-session-attached print-all-exitcodes", "", NULL,
+    {HARMLESS, FRONT, "tune am", "FILE", NULL, "this is a file with settings of Open MPI"},
+    {HARMLESS, FRONT, "byslot leave-session-attached print-all-exitcodes", "", NULL,
      "it is so anyway"},
-    {HARMLESS, "usize", "N", NULL, "a job has the PEs that it begins with"},
-    {HARMLESS, "prefix tmpdir", "DIR", NULL, "nothing is looked for there, and no files are made"},
-    {HARMLESS, "noprefix", "", NULL, "nothing is looked for elsewhere"},
-    {HARMLESS, "use-hwthread-cpus use-hwthreads", "", NULL, "a hardware thread is a processor here"},
-    {HARMLESS, "q quiet", "", NULL, "there is only what you have to know"},
-    {HARMLESS, "envall genvall", "", NULL, "PEs have the whole environment anyway"},
-    {HARMLESS, "launcher launcher-exec bootstrap bootstrap-exec rmk iface", "NAME", NULL,
+    {HARMLESS, FRONT, "usize", "N", NULL, "a job has the PEs that it begins with"},
+    {HARMLESS, FRONT, "prefix tmpdir", "DIR", NULL,
+     "nothing is looked for there, and no files are made"},
+    {HARMLESS, FRONT, "noprefix", "", NULL, "nothing is looked for elsewhere"},
+    {HARMLESS, FRONT, "use-hwthread-cpus use-hwthreads", "", NULL,
+     "a hardware thread is a processor here"},
+    {HARMLESS, FRONT, "q quiet", "", NULL, "there is only what you have to know"},
+    {HARMLESS, FRONT, "envall genvall", "", NULL, "PEs have the whole environment anyway"},
+    {HARMLESS, FRONT, "launcher launcher-exec bootstrap bootstrap-exec rmk iface", "NAME", NULL,
      "WEFT_SSH names what starts processes on other hosts"},
-    {HARMLESS, "hetero-nodes enable-x disable-x disable-hostname-propagation", "", NULL,
+    {HARMLESS, FRONT, "hetero-nodes enable-x disable-x disable-hostname-propagation", "", NULL,
      "it has no meaning here"},
-    {HARMLESS, "display-map display-allocation display-topo", "", NULL,
+    {HARMLESS, FRONT, "display-map display-allocation display-topo", "", NULL,
      "--report-bindings says where PEs run"},
 
-    {REFUSED, "rankfile rf", "FILE", NULL, "--map-by, --bind-to and --cpu-set say where PEs run"},
-    {REFUSED, "app configfile", "FILE", NULL,
+    {REFUSED, FRONT, "rankfile rf", "FILE", NULL,
+     "--map-by, --bind-to and --cpu-set say where PEs run"},
+    {REFUSED, FRONT, "app configfile", "FILE", NULL,
      "programs stand on the command line, with a colon between them"},
-    {REFUSED, "nolocal", "", NULL, "leave this host out of the list of hosts"},
-    {REFUSED, "debug tv gdb", "", NULL,
+    {REFUSED, FRONT, "nolocal", "", NULL, "leave this host out of the list of hosts"},
+    {REFUSED, FRONT, "debug tv gdb", "", NULL,
      "start the debugger as the program, such as oshrun -n 2 xterm -e gdb ./program"},
-    {REFUSED, "xterm", "RANKS", NULL, "start it as the program: oshrun -n 2 xterm -hold -e ./program"},
-    {REFUSED, "stdin s", "RANK", NULL, "PE 0 reads standard input, and the others read nothing"},
-    {REFUSED, "timestamp-output", "", NULL, "send the output through a program such as ts"},
-    {REFUSED, "merge-stderr-to-stdout", "", NULL, "start sh -c './program 2>&1'"},
-    {REFUSED, "outfile-pattern errfile-pattern", "PATTERN", NULL,
+    {REFUSED, FRONT, "xterm", "RANKS", NULL,
+     "start it as the program: oshrun -n 2 xterm -hold -e ./program"},
+    {REFUSED, FRONT, "stdin s", "RANK", NULL,
+     "PE 0 reads standard input, and the others read nothing"},
+    {REFUSED, FRONT, "timestamp-output", "", NULL, "send the output through a program such as ts"},
+    {REFUSED, FRONT, "merge-stderr-to-stdout", "", NULL, "start sh -c './program 2>&1'"},
+    {REFUSED, FRONT, "outfile-pattern errfile-pattern", "PATTERN", NULL,
      "there is --output-filename, with a folder"},
 };
 /* clang-format on */
@@ -339,9 +354,21 @@ const char *weft_known_nearest(const char *name) {
     return near[0] ? near : NULL;
 }
 
-int weft_known_note(const struct weft_known_row *row) {
-    noted[row - weft_known] = true;
+static int hosts_note(struct weft_option_list *list, const struct weft_known_row *row,
+                      const char *value) {
+    void *longer = realloc(list->option, ((size_t)list->count + 1) * sizeof *list->option);
+    if (!longer)
+        return weft_options_error("no memory for the options");
+    list->option = longer;
+    list->option[list->count++] = (struct weft_option){row, value};
     return -1;
+}
+
+int weft_known_act(options_t *options, const struct weft_known_row *row, use_t *use) {
+    noted[row - weft_known] = row->kind == WEFT_KNOWN_HARMLESS;
+    int status = row->act ? row->act(options, use) : -1;
+    bool forwarded = status < 0 && row->scope == WEFT_KNOWN_HOSTS;
+    return forwarded ? hosts_note(&options->for_hosts, row, use->value) : status;
 }
 
 void weft_known_show_notes(void) {

@@ -16,6 +16,10 @@ enum weft_known_kind {
     WEFT_KNOWN_REFUSED,  /* an error: the job would be another one than was asked for */
 };
 
+/* The launchers that act on an option: that of the command line, or those of all hosts, which find
+ * it in their start text (launch/start.h). */
+enum weft_known_scope { WEFT_KNOWN_FRONT, WEFT_KNOWN_HOSTS };
+
 /* One occurrence on the command line. */
 struct weft_known_use {
     const char *word; /* as it stands there, for messages */
@@ -25,6 +29,7 @@ struct weft_known_use {
 
 struct weft_known_row {
     enum weft_known_kind kind;
+    enum weft_known_scope scope;
     const char *names;     /* separated by blanks; of one letter behind -, others behind - or -- */
     const char *arguments; /* their names, separated by blanks: at most two */
     int (*act)(struct weft_options *options, const struct weft_known_use *use); /* -1, or status */
@@ -46,8 +51,13 @@ const struct weft_known_row *weft_known_find(const char *name);
 /* The name that is most like it, if one is like it at all. It lives until the next call. */
 const char *weft_known_nearest(const char *name);
 
-/* A harmless option was given: for --verbose. -1. */
-int weft_known_note(const struct weft_known_row *row);
+/* Acts on one occurrence of an option that is not refused. Keeps harmless options for --verbose,
+ * and options for other hosts in options->for_hosts. Returns -1, or the exit status after an error,
+ * which is printed. */
+int weft_known_act(struct weft_options *options, const struct weft_known_row *row,
+                   const struct weft_known_use *use);
+
+/* Prints the harmless options that were given, and why they have no effect. */
 void weft_known_show_notes(void);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include "launch/bind.h"
 
+struct weft_known_row;
+
 /* The changes that -x, -env, -genvlist and the like make to the environment of PEs, in the order of
  * the command line. */
 struct weft_environment {
@@ -38,6 +40,15 @@ struct weft_host_list {
     int32_t *of; /* of each PE, once the PEs are placed; NULL: all are on this host */
 };
 
+/* Options of the command line that the launcher of every host acts on, in their order. */
+struct weft_option_list {
+    int count;
+    struct weft_option {
+        const struct weft_known_row *row;
+        const char *value; /* NULL: the option takes none */
+    } * option;
+};
+
 struct weft_options {
     struct weft_program *program; /* PEs are numbered from one to the next */
     int nprograms;
@@ -48,6 +59,7 @@ struct weft_options {
     bool by_host;                        /* PEs are dealt to hosts in turn */
     struct weft_environment environment; /* of all programs, before their own */
     struct weft_binding binding;
+    struct weft_option_list for_hosts; /* what set the binding and other fields */
     bool tag_output, tag_host, verbose;
     const char *output_folder; /* for a file of each PE's output; NULL: none */
     int timeout_s;             /* 0: none */

@@ -103,7 +103,7 @@ static int option_act(const struct weft_known_row *row, const char *word, int ar
     if (two && optind >= argc)
         return weft_options_error("%s takes %s, and only one is there", word, row->arguments);
     use.second = two ? argv[optind++] : NULL;
-    int status = row->act ? row->act(options, &use) : weft_known_note(row);
+    int status = weft_known_act(options, row, &use);
     return options->answer ? weft_help_answer(options->answer) : status;
 }
 
@@ -180,7 +180,7 @@ static int options_count_pes(struct weft_options *options) {
 }
 
 int weft_parse_options(int argc, char **argv, struct weft_options *options) {
-    *options = (struct weft_options){.binding = {.map = WEFT_LEVEL_HOST, .rank = WEFT_LEVEL_HOST}};
+    *options = (struct weft_options){.binding = WEFT_BINDING_DEFAULT};
     int status = -1;
     for (int at = 0, next = 0; status < 0 && at < argc; at += next)
         status = program_parse(argc - at, argv + at, options, &next);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <weft/version.h>
 #include "boot/wire.h"
+#include "launch/known.h"
 
 enum { NAME_MAX_BYTES = 16, HEAD_MAX = 48, KEY_DIGITS = 2 * WEFT_TLS_KEY_BYTES };
 
@@ -56,14 +57,15 @@ static void environment_put(FILE *text, const struct weft_environment *environme
     }
 }
 
-static void binding_put(FILE *text, const struct weft_binding *binding) {
-    char numbers[96];
-    snprintf(numbers, sizeof numbers, "%d,%d,%d,%d,%d,%d,%d", (int)binding->kind,
-             (int)binding->level, (int)binding->map, (int)binding->rank, binding->width,
-             binding->per, binding->report);
-    item_put(text, "binding", numbers);
-    if (binding->only)
-        item_put(text, "processors", binding->only);
+static void option_put(FILE *text, const struct weft_option *option) {
+    char name[WEFT_KNOWN_NAME_BYTES];
+    const char *names = option->row->names;
+    weft_known_next(&names, name);
+    if (option->value)
+        fprintf(text, "option %zu\n%s=%s\n", strlen(name) + 1 + strlen(option->value), name,
+                option->value);
+    else
+        item_put(text, "option", name);
 }
 
 static void program_put(FILE *text, const struct weft_program *program) {
@@ -95,10 +97,8 @@ static void start_put(FILE *text, const struct weft_start *start) {
         item_put(text, "called", start->called[i]);
     if (start->below > 1)
         item_put(text, "ssh", start->ssh);
-    number_put(text, "verbose", options->verbose);
-    binding_put(text, &options->binding);
-    if (options->output_folder)
-        item_put(text, "output", options->output_folder);
+    for (int i = 0; i < options->for_hosts.count; i++)
+        option_put(text, &options->for_hosts.option[i]);
     environment_put(text, &options->environment);
     for (int i = 0; i < options->nprograms; i++)
         program_put(text, &options->program[i]);
@@ -242,44 +242,16 @@ static int take_silence(start_t *start, char *value) {
     return number_read(value, 1, INT_MAX, &start->silence_ms);
 }
 
-static int take_verbose(start_t *start, char *value) {
-    int verbose, error = number_read(value, 0, 1, &verbose);
-    start->options.verbose = verbose == 1;
-    return error;
-}
-
-static int take_binding(start_t *start, char *value) {
-    enum { KIND, LEVEL, MAP, RANK, WIDTH, PER, REPORT, NUMBERS };
-    int number[NUMBERS] = {0};
-    bool good = numbers_read(value, number, NUMBERS) == NUMBERS &&
-                number[KIND] <= WEFT_BIND_LEVEL && number[LEVEL] <= WEFT_LEVEL_HOST &&
-                number[MAP] <= WEFT_LEVEL_HOST && number[RANK] <= WEFT_LEVEL_HOST &&
-                number[WIDTH] <= CPU_SETSIZE && number[PER] <= CPU_SETSIZE && number[REPORT] <= 1;
-    if (!good)
-        return -EINVAL;
-    struct weft_binding *binding = &start->options.binding;
-    *binding = (struct weft_binding){.only = binding->only,
-                                     .level = (enum weft_level)number[LEVEL],
-                                     .map = (enum weft_level)number[MAP],
-                                     .rank = (enum weft_level)number[RANK],
-                                     .width = number[WIDTH],
-                                     .per = number[PER],
-                                     .report = number[REPORT] == 1};
-    binding->kind = number[KIND] == WEFT_BIND_LEVEL  ? WEFT_BIND_LEVEL
-                    : number[KIND] == WEFT_BIND_NONE ? WEFT_BIND_NONE
-                                                     : WEFT_BIND_SHARE;
-    return 0;
-}
-
-static int take_processors(start_t *start, char *value) {
-    cpu_set_t ignored;
-    start->options.binding.only = value;
-    return weft_topology_parse(value, &ignored) ? 0 : -EINVAL;
-}
-
-static int take_output(start_t *start, char *value) {
-    start->options.output_folder = value;
-    return *value ? 0 : -EINVAL;
+/* Acts on an option of the front's command line as the front has done. */
+static int take_option(start_t *start, char *value) {
+    char *equals = strchr(value, '=');
+    if (equals)
+        *equals = '\0';
+    struct weft_known_use use = {.word = value, .value = equals ? equals + 1 : NULL};
+    const struct weft_known_row *row = weft_known_find(value);
+    bool takes =
+        row && row->scope == WEFT_KNOWN_HOSTS && weft_known_arguments(row) == (equals != NULL);
+    return takes && weft_known_act(&start->options, row, &use) < 0 ? 0 : -EINVAL;
 }
 
 static int take_program(start_t *start, char *value) {
@@ -352,18 +324,16 @@ static const struct row {
     int least, most;
     item_take *take;
 } rows[] = {
-    {"version", 1, 1, take_version}, {"key", 1, 1, take_key},
-    {"host", 1, 1, take_host},       {"name", 1, 0, take_name},
-    {"pes", 1, 1, take_placement},   {"address", 1, 0, take_address},
-    {"port", 1, 1, take_port},       {"silence", 1, 1, take_silence},
-    {"front", 1, 1, take_front},     {"below", 1, 1, take_below},
-    {"fanout", 1, 1, take_fan_out},  {"called", 0, 0, take_called},
-    {"ssh", 0, 1, take_ssh},         {"verbose", 0, 1, take_verbose},
-    {"binding", 1, 1, take_binding}, {"processors", 0, 1, take_processors},
-    {"output", 0, 1, take_output},   {"program", 1, 0, take_program},
-    {"folder", 1, 0, take_folder},   {"argument", 1, 0, take_argument},
-    {"set", 0, 0, take_variable},    {"keep", 0, 0, take_kept},
-    {"found", 0, 0, take_found},
+    {"version", 1, 1, take_version},   {"key", 1, 1, take_key},
+    {"host", 1, 1, take_host},         {"name", 1, 0, take_name},
+    {"pes", 1, 1, take_placement},     {"address", 1, 0, take_address},
+    {"port", 1, 1, take_port},         {"silence", 1, 1, take_silence},
+    {"front", 1, 1, take_front},       {"below", 1, 1, take_below},
+    {"fanout", 1, 1, take_fan_out},    {"called", 0, 0, take_called},
+    {"ssh", 0, 1, take_ssh},           {"option", 0, 0, take_option},
+    {"program", 1, 0, take_program},   {"folder", 1, 0, take_folder},
+    {"argument", 1, 0, take_argument}, {"set", 0, 0, take_variable},
+    {"keep", 0, 0, take_kept},         {"found", 0, 0, take_found},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -439,7 +409,7 @@ static int start_check(const start_t *start, const char **why) {
 int weft_start_parse(char *text, size_t bytes, struct weft_start *start, const char **why) {
     char name[NAME_MAX_BYTES], *value, *end = text + bytes;
     int count[ROWS] = {0}, error = 0;
-    *start = (struct weft_start){0};
+    *start = (struct weft_start){.options.binding = WEFT_BINDING_DEFAULT};
     for (char *at = text; error == 0 && at < end;) {
         at = item_cut(at, end, name, &value);
         error = at ? item_read(start, count, name, value, why)

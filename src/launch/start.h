@@ -42,9 +42,9 @@ struct weft_start {
     const char *ssh; /* by this command, */
     const char **called; /* under these names */
 
-    /* Programs with all PEs of the job, each with an absolute folder; the environment, of which
-     * what the front passes on comes first; binding and output folder. Tags, time-out and hosts
-     * are the front's affair. */
+    /* All programs with all PEs of the job, each with an absolute folder; the environment, which
+     * begins with the variables that the front forwards; and the options that launch/known.c marks
+     * for every host. */
     struct weft_options options;
 };
 

@@ -70,7 +70,6 @@ static void start_send(int port, int to, char **argv) {
     size_t bytes = 0;
     memcpy(start.key, key, sizeof key);
     start.options = (struct weft_options){.program = programs, .nprograms = 1, .npes = 2};
-    start.options.binding.map = start.options.binding.rank = WEFT_LEVEL_HOST;
     EXPECT(weft_start_write(&start, &text, &bytes) == 0, "start text");
     EXPECT(write(to, text, bytes) == (ssize_t)bytes, "%d", errno);
     free(text);

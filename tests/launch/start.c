@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the start text of a daemon: what is written is read again, and everything else is
  * refused with words, or is a start whose numbers fit each other. PEs: 1 */
-#include "launch/start.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "launch/known.h"
+#include "launch/start.h"
 #include "tap.h"
 
 enum { CHANGED_TEXTS = 20000 };
@@ -36,13 +37,13 @@ static struct weft_start start_make(void) {
     start.below = 1;
     start.fan_out = 32;
     start.options = (struct weft_options){.program = programs, .nprograms = 2, .npes = 3};
-    start.options.binding = (struct weft_binding){.kind = WEFT_BIND_LEVEL,
-                                                  .level = WEFT_LEVEL_CORE,
-                                                  .map = WEFT_LEVEL_SOCKET,
-                                                  .rank = WEFT_LEVEL_HOST,
-                                                  .width = 2,
-                                                  .only = "0-3"};
-    start.options.output_folder = "out";
+    static const char *const options[][2] = {{"bind-to", "core"},        {"map-by", "socket"},
+                                             {"cpus-per-rank", "2"},     {"cpu-set", "0-3"},
+                                             {"output-filename", "out"}, {"verbose", NULL}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        struct weft_known_use use = {.word = options[i][0], .value = options[i][1]};
+        weft_known_act(&start.options, weft_known_find(use.word), &use);
+    }
     weft_environment_note(&start.options.environment, "WEFT_A", "1");
     weft_environment_note(&programs[0].environment, NULL, "PATH,HOME");
     weft_environment_note(&programs[0].environment, "B", "x=y\nz");
@@ -86,7 +87,7 @@ static void read_again(void) {
                options->binding.map == WEFT_LEVEL_SOCKET && options->binding.width == 2 &&
                !options->binding.report && !strcmp(options->binding.only, "0-3"),
            "the binding");
-    EXPECT(!strcmp(options->output_folder, "out"), "the folder");
+    EXPECT(!strcmp(options->output_folder, "out") && options->verbose, "other options");
     EXPECT(options->nprograms == 2 && options->program[0].npes == 2, "programs");
     for (int i = 0; words[i]; i++)
         EXPECT(!strcmp(options->program[0].argv[i], words[i]), "argument %d", i);
@@ -166,19 +167,42 @@ static void relays(void) {
 }
 
 static void items_wrong(void) {
-    static const char *const one[] = {"version", "key",   "host",  "pes",    "port",
-                                      "silence", "front", "below", "fanout", "binding"};
+    static const char *const one[] = {"version", "key",   "host",  "pes",   "port",
+                                      "silence", "front", "below", "fanout"};
     static const char *const wrong[][2] = {
-        {"version", "0.0.9"}, {"key", "12"},     {"host", "2"},
-        {"host", "-1"},       {"host", "x"},     {"name", ""},
-        {"name", "a b"},      {"pes", ""},       {"pes", "0,1"},
-        {"pes", "0,0,2"},     {"pes", "0,,1"},   {"pes", "0,0,99999999999"},
-        {"address", ""},      {"port", "0"},     {"port", "65536"},
-        {"silence", "0"},     {"binding", "1"},  {"binding", "2,1,9,7,0,0,0"},
-        {"processors", "x"},  {"output", ""},    {"program", "0"},
-        {"program", "4"},     {"folder", "tmp"}, {"set", "=1"},
-        {"set", "A"},         {"verbose", "2"},  {"front", "2"},
-        {"below", "0"},       {"below", "2"},    {"fanout", "0"},
+        {"version", "0.0.9"},
+        {"key", "12"},
+        {"host", "2"},
+        {"host", "-1"},
+        {"host", "x"},
+        {"name", ""},
+        {"name", "a b"},
+        {"pes", ""},
+        {"pes", "0,1"},
+        {"pes", "0,0,2"},
+        {"pes", "0,,1"},
+        {"pes", "0,0,99999999999"},
+        {"address", ""},
+        {"port", "0"},
+        {"port", "65536"},
+        {"silence", "0"},
+        {"program", "0"},
+        {"program", "4"},
+        {"folder", "tmp"},
+        {"set", "=1"},
+        {"set", "A"},
+        {"front", "2"},
+        {"below", "0"},
+        {"below", "2"},
+        {"fanout", "0"},
+        {"option", ""},
+        {"option", "bind-to=nowhere"},
+        {"option", "cpu-set=x"},
+        {"option", "bind-to"},
+        {"option", "verbose=1"},
+        {"option", "output-filename="},
+        {"option", "np=2"},
+        {"option", "no-such-option"},
     };
     struct weft_start start;
     size_t bytes;
