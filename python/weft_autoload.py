@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `import torch` calls where Weft is installed (entry point "torch.backends"): a module by itself,
-because every import of PyTorch comes here, and Weft itself is loaded only if it is asked for.
+"""The entry point "torch.backends", called by `import torch` if Weft is installed. A module of its own, because every
+import of PyTorch runs it, and Weft itself is loaded only if requested.
 
-Nothing unless WEFT_TORCH_BACKEND=1. Never raises, because `import torch` would fail; never compiles,
-because it has to be fast: where the shim has not been made, it says how to make it.
+Does nothing unless WEFT_TORCH_BACKEND=1. Never raises, because `import torch` would fail; never compiles, because it
+must be fast: if the shim was not compiled, it says how to.
 """
 import os
 import sys

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch's own tensor parallelism, compiled: parallelize_module() splits the perceptron of mlp.py, and Inductor
 replaces each gather before a product, and each reduction after one, by a fused operator of symmetric memory, which
-hides the communication behind the product. weft.torch.install() makes it do so on CPU tensors as well.
+overlaps the communication with the product. weft.torch.install() enables this on CPU tensors, too.
 
     torchrun --nproc-per-node 4 async_tensor_parallel.py          # or: oshrun -n 4 python ...
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel in CUDA C in a program of CuPy: it includes <weft/device.cuh> and takes the team by value. All members add
-everybody's vector, each element by the thread that it belongs to.
+"""A CUDA C kernel in a CuPy program: it includes <weft/device.cuh> and takes the team by value. Every member adds the
+vectors of all members, one element per thread.
 
     pip install cupy-cuda13x
     oshrun -n 2 python examples/python/device_cupy.py

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel in CUDA C that a Python program compiles when it runs, by nvrtc: it includes <weft/device.cuh> and takes
-the team by value. Everybody puts a row to the right, with a signal behind it.
+"""A CUDA C kernel that a Python program compiles at run time, by nvrtc: it includes <weft/device.cuh> and takes the
+team by value. Every member puts a row to its right neighbour, followed by a signal.
 
     pip install cuda-bindings
     oshrun -n 2 python examples/python/device_nvrtc.py
@@ -22,14 +22,14 @@ extern "C" __global__ void shift(const __grid_constant__ weft_device_team t, flo
 
 
 def checked(result):
-    """What a call of cuda.bindings returns behind its status."""
+    """Returns the results of a call of cuda.bindings, after checking its status."""
     if int(result[0]):
         raise RuntimeError(f"CUDA: {result[0]!r}")
     return result[1] if len(result) == 2 else result[1:]
 
 
 def compile_for(arch):
-    """Machine code of SOURCE for compute capability arch (90 is Hopper's)."""
+    """Returns the machine code of SOURCE for compute capability arch (90 is Hopper)."""
     program = checked(nvrtc.nvrtcCreateProgram(SOURCE, b"shift.cu", 0, [], []))
     options = [f"--gpu-architecture=sm_{arch}".encode(), f"-I{weft.get_include()}".encode()]
     status, = nvrtc.nvrtcCompileProgram(program, len(options), options)
@@ -43,7 +43,7 @@ def compile_for(arch):
 
 
 def launch(function, blocks, threads, *arguments):
-    """On the default stream, with arguments of ctypes."""
+    """Launches a kernel on the default stream, with ctypes arguments."""
     places = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
     checked(driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, 0, ctypes.addressof(places), 0))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sentence encoder, all-MiniLM-L6-v2, on several PEs: the demo of examples/minilm from Python. Each
-PE has a part of the heads and of the feed-forward's columns, and a part of the rows; the operators
-gather the rows in a product and scatter its sums.
+"""A sentence encoder, all-MiniLM-L6-v2, on several PEs: the demo of examples/minilm in Python. Each PE has a part of
+the attention heads and of the feed-forward columns, and a part of the rows; the operators gather the rows in one
+product and scatter the sums of the next one.
 
     examples/minilm/fetch.sh build/models/all-MiniLM-L6-v2
     oshrun -n 2 python examples/python/minilm.py --question "May I charge money for copies?"
@@ -32,7 +32,8 @@ def read_safetensors(path):
 
 
 class Tokenizer:
-    """BERT's: lower case, no accents, cut at spaces and marks, then the longest known pieces."""
+    """BERT's tokenizer: lower case, without accents, split at spaces and punctuation, then into the longest known
+    pieces."""
 
     def __init__(self, path):
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -59,7 +60,7 @@ class Tokenizer:
 # --- The encoder ------------------------------------------------------------------------------------
 
 def gelu(x):
-    """By the error function's approximation 7.1.26 of Abramowitz and Stegun: within 1.5e-7."""
+    """GELU, with approximation 7.1.26 of Abramowitz and Stegun for the error function: within 1.5e-7."""
     t = 1 / (1 + 0.3275911 / math.sqrt(2) * abs(x))
     poly = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
     return x / 2 * (1 + np.sign(x) * (1 - poly * np.exp(-x * x / 2)))
@@ -74,7 +75,7 @@ class Encoder:
         self.me, self.n = weft.my_pe(), weft.n_pes()
         if self.heads % self.n:
             raise ValueError(f"{self.n} PEs cannot share {self.heads} heads")
-        # My rows, where the others read them in place.
+        # This PE's rows, in symmetric memory that the others read directly.
         self.x = np.asarray(weft.empty((rows_max, self.hidden)))
         self.parts = [self.load(f"encoder.layer.{i}.") for i in range(self.layers)]
 
@@ -87,13 +88,13 @@ class Encoder:
         return slice(count // self.n * self.me, count // self.n * (self.me + 1))
 
     def columns(self, name):
-        """Mine, of a factor whose other one is gathered; files have factors transposed."""
+        """Returns this PE's part of a factor whose other factor is gathered; the files hold transposed factors."""
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         part = self.mine(len(weight))
         return np.ascontiguousarray(weight[part].T), bias[part]
 
     def rows_of(self, name):
-        """Mine, of a factor whose product is scattered."""
+        """Returns this PE's part of a factor whose product is scattered."""
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         return np.ascontiguousarray(weight[:, self.mine(weight.shape[1])].T), bias
 
@@ -103,19 +104,19 @@ class Encoder:
         return x * self.weights[f"{name}.LayerNorm.weight"] + self.weights[f"{name}.LayerNorm.bias"]
 
     def gather(self, x, *parts):
-        """All rows times each part, with its bias."""
+        """Multiplies all rows by each part, and adds its bias."""
         results = [np.empty((self.tokens, weight.shape[1]), "f") for weight, _ in parts]
         weft.all_gather_matmul(results, x, [weight for weight, _ in parts])
         return [result + bias for result, (_, bias) in zip(results, parts)]
 
     def scatter(self, x, part):
-        """My rows of the sum of all PEs' products."""
+        """Returns this PE's rows of the sum of all PEs' products."""
         result = np.empty((self.rows, self.hidden), "f")
         weft.matmul_reduce_scatter(result, np.ascontiguousarray(x), part[0])
         return result + part[1]
 
     def attend(self, q, k, v, bounds):
-        """Attention of my heads, sentence by sentence."""
+        """Computes the attention of this PE's heads, sentence by sentence."""
         context = np.empty_like(q)
         width = self.hidden // self.heads
         for begin, end in bounds:
@@ -127,7 +128,7 @@ class Encoder:
         return context
 
     def __call__(self, sentences):
-        """Unit vectors of sentences, given as lists of tokens."""
+        """Returns a unit vector for each sentence, given as a list of tokens."""
         ids = np.concatenate(sentences)
         ends = np.cumsum([len(tokens) for tokens in sentences])
         bounds = list(zip(ends - [len(tokens) for tokens in sentences], ends))
@@ -150,7 +151,7 @@ class Encoder:
         sums = np.zeros((len(sentences), self.hidden), "f")
         for sentence, (begin, end) in enumerate(bounds):
             sums[sentence] = x[max(begin - first, 0):max(end - first, 0)].sum(0)
-        weft.all_reduce(sums)  # a sum points the same way as a mean
+        weft.all_reduce(sums)  # the sum has the same direction as the mean
         return sums / np.linalg.norm(sums, axis=1, keepdims=True)
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An all-reduce of one's own: every PE puts its vector into a slot of every other PE, with a signal
-behind it, waits for all signals, and adds the slots in the order of the PEs. weft.all_reduce does the
-same for small vectors; this shows what it is made of.
+"""An all-reduce made of puts and signals: every PE puts its vector into a slot of every other PE, followed by a signal,
+waits for all signals, and adds the slots in the order of the PEs. weft.all_reduce does this for small vectors.
 
     oshrun -n 4 python examples/python/one_shot_all_reduce.py
 """
@@ -10,8 +9,8 @@ import weft
 
 
 class OneShot:
-    """Two sets of slots by turns: a PE that is one call ahead writes the other set. It cannot be two
-    ahead, since each call waits for everybody's vector of the same call.
+    """Alternates between two sets of slots: a PE that is one call ahead writes the other set. It cannot be two calls
+    ahead, because each call waits for the vectors of all PEs.
     """
 
     def __init__(self, nelems):
@@ -23,7 +22,7 @@ class OneShot:
 
     def __call__(self, vector):
         turn = self.calls % 2
-        mine = self.values[turn, self.me]  # my slot, the same on every PE
+        mine = self.values[turn, self.me]  # this PE's slot, at the same place on every PE
         word = self.arrived.view(1, offset=8 * turn)
         for step in range(self.n):
             weft.put_signal(mine, vector, word, 1, (self.me + step) % self.n, op="add")

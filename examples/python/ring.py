@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A token goes round all PEs three times; each adds its number. A signal says that it has come, so
-there is no barrier: a PE waits for its left neighbour and for nobody else.
+"""A token goes round all PEs three times; each adds its number. A signal announces the token, so no barrier is needed:
+a PE waits only for its left neighbour.
 
     oshrun -n 4 python examples/python/ring.py
 """
@@ -18,7 +18,7 @@ inbox, arrived = weft.zeros(1, "int64"), weft.zeros(1, "uint64")
 if me == 0:
     weft.put_signal(inbox, array.array("q", [0]), arrived, 1, right)
 for turn in range(1, ROUNDS + 1):
-    # PE 0 began: what comes to it is the end of a round.
+    # PE 0 has started the round, so a token that arrives there ends it.
     weft.wait(arrived, turn)
     token = inbox[0] + me
     if me != 0 or turn < ROUNDS:

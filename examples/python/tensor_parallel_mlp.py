@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The multilayer perceptron of mlp.py over several processes: each has its columns of one matrix,
-its rows of the other, and its share of the tokens. Weft gathers tokens while they are multiplied,
-and adds up what is multiplied on its way back.
+"""The multilayer perceptron of mlp.py over several processes: each has its columns of one matrix, its rows of the
+other, and its share of the tokens. Weft gathers the tokens while they are multiplied, and sums the products while it
+scatters them.
 
     torchrun --nproc-per-node 4 tensor_parallel_mlp.py          # or: oshrun -n 4 python ...
 """

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Weft: symmetric memory for CPUs and GPUs.
 
-Every processing element (PE) of a job owns symmetric buffers, and any PE can read, write, signal
-and wait on any other PE's:
+Every processing element (PE) of a job owns symmetric buffers, and any PE can read, write, signal and wait on the
+buffers of any other PE:
 
     import weft
     weft.init()
     inbox = weft.zeros(4)                      # one on every PE
-    weft.put(inbox, source, pe=right)          # source: any array of this PE's
+    weft.put(inbox, source, pe=right)          # source: any array of this PE
     weft.all_reduce(gradient)                  # in place, over all PEs
 
-Start it with `oshrun -n 4 python app.py`, torchrun or mpirun; without any, it is a job of one PE.
-Symmetric is what weft.empty and weft.zeros make; variables of the program are not, since Python
-itself is not linked with the library.
+Start it with `oshrun -n 4 python app.py`, torchrun or mpirun; without a launcher it is a job of one PE. Only memory of
+weft.empty and weft.zeros is symmetric; the program's variables are not, because Python itself is not linked with the
+library.
 """
 from weft import _folder
 _folder.refuse_others()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of an installed package, oshrun, weft, oshcc and oshc++: the programs that lie in it; or in
-the build folder whose package PYTHONPATH has put before it.
+"""The commands of an installed package: oshrun, weft, oshcc and oshc++. Runs the programs inside the package, or those
+of a build folder whose package comes first in PYTHONPATH.
 """
 import os
 import sys

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether the folder of this package is its own. Another project's distribution is called weft, and so is
-its package: where both are installed, their files lie in one folder, and of each name there is one.
+"""Detects a mixed installation. Another project's distribution is also called weft, with a package of the same name: if
+both are installed, their files overwrite each other in one folder.
 """
 import os
 import pathlib
 
 
 def refuse_others() -> None:
-    """ImportError where the other distribution says, beside this folder, that it is installed."""
+    """Raises ImportError if the metadata of the other distribution is beside this folder."""
     site = pathlib.Path(__file__).absolute().parents[1]
     others = [name for name in os.listdir(site)
               if name.startswith("weft-") and name.endswith((".dist-info", ".egg-info"))]

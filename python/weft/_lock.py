@@ -6,11 +6,11 @@ from weft._core import clear_lock, set_lock, test_lock, zeros
 
 
 class Lock:
-    """A lock that one PE holds at a time, as threading.Lock is for threads: `with lock:`, or
-    acquire() and release(). To make one is collective over all PEs. Who waits is served in the order
-    of coming. Behind release(), and so behind the block, what the holder has put is there.
+    """A lock that one PE holds at a time, as threading.Lock is for threads: `with lock:`, or acquire() and release().
+    Making one is collective over all PEs. Waiting PEs are served in the order of their calls. After release(), and so
+    after the block, everything that the holder has put has arrived.
 
-    RuntimeError: before init(), after finalize(), a peer that failed.
+    RuntimeError: before init(), after finalize(), or a peer failed.
     """
 
     __slots__ = {"word": "What set_lock() and its like take: one element of int64.", "__weakref__": None}
@@ -22,9 +22,10 @@ class Lock:
         return "<weft.Lock, gone>" if self.word.freed else "<weft.Lock>"
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Waits for the lock, or, with blocking=False, takes it if it is free. Whether it is held now.
+        """Blocks until this PE holds the lock, or, with blocking=False, takes it only if it is free. Returns whether
+        the lock is held.
 
-        RuntimeError: this thread holds it already, a peer that failed.
+        RuntimeError: this thread holds the lock already, or a peer failed.
         """
         if not blocking:
             return not test_lock(self.word)
@@ -32,11 +33,11 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Lets the next one have it. RuntimeError: this PE does not hold it."""
+        """Releases the lock. RuntimeError: this PE does not hold it."""
         clear_lock(self.word)
 
     def free(self) -> None:
-        """Gives its memory up. Local; also when the object goes."""
+        """Frees the lock's memory. Local; garbage collection does the same."""
         self.word.free()
 
     def __enter__(self) -> bool:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the package's C side lies: installed, beside the extension; in a build folder, two folders
-up from it.
-"""
+"""Finds the package's C files: beside the extension if installed, two folders above it in a build folder."""
 import pathlib
 
 _HERE = pathlib.Path(__file__).absolute().parent
@@ -15,7 +13,7 @@ def _find(name: str) -> str:
 
 
 def get_include() -> str:
-    """The folder of shmem.h, shmemx.h and weft.h, for code that is compiled against Weft."""
+    """Returns the folder of shmem.h, shmemx.h and weft.h, to compile code against Weft."""
     return _find("include")
 
 
@@ -27,17 +25,17 @@ def find_library(name: str) -> str:
 
 
 def get_library() -> str:
-    """The library that the extension has loaded, libweft.so.0."""
+    """Returns the library that the extension has loaded, libweft.so.0."""
     return find_library("libweft.so.0")
 
 
 def get_device_library(sm: int = 80, form: str = "bc") -> str:
-    """The functions of weft/device.cuh for kernels that are not written in CUDA C: for GPUs from sm_80 or from
-    sm_90 on, as LLVM's bitcode ("bc") or as PTX ("ptx").
+    """Returns the library of weft/device.cuh's functions for kernels that are not written in CUDA C: for GPUs from
+    sm_80 or from sm_90 on, as LLVM bitcode ("bc") or as PTX ("ptx").
     """
     if sm not in (80, 90) or form not in ("bc", "ptx"):
         raise ValueError(f"get_device_library: there are 80 and 90, bc and ptx, not {sm!r}, {form!r}")
     try:
         return find_library(f"libweft_device_sm{sm}.{form}")
     except FileNotFoundError as lacks:
-        raise FileNotFoundError(f"{lacks} It is left out where it is built without clang") from None
+        raise FileNotFoundError(f"{lacks} Builds without clang leave it out") from None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a process becomes a PE: what it is told, what torch.distributed knows, what its launcher says.
+"""How a process becomes a PE: by arguments, through torch.distributed, or through its launcher.
 
-torch is looked at only where the program has imported it.
+torch is used only if the program has imported it.
 """
 import os
 import sys
@@ -13,12 +13,12 @@ from typing import Any
 
 from weft import _core
 
-_rounds = 0  # of init() through torch's store in this process: alike on all ranks
-_starting = threading.Lock()  # one thread brings the process into a job, such as weft.torch.install()'s
+_rounds = 0  # counts init() through torch's store in this process: the same number on all ranks
+_starting = threading.Lock()  # one thread at a time joins the job; weft.torch.install() has a thread for it
 
 
 def _torch_group() -> Any:
-    """torch.distributed, if the program has initialised it in this process."""
+    """Returns torch.distributed if the program has initialised it in this process, otherwise None."""
     dist = getattr(sys.modules.get("torch"), "distributed", None)
     if dist is None or not dist.is_available() or not dist.is_initialized():
         return None
@@ -26,7 +26,7 @@ def _torch_group() -> Any:
 
 
 def _from_torch(dist: Any) -> None:
-    """The unique id travels through the store of torch's world, whose ranks are the PEs."""
+    """Sends the unique id through the store of torch's world, whose ranks become the PEs."""
     global _rounds
     store = dist.distributed_c10d._get_default_store()
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -46,14 +46,14 @@ def _check_ranks(dist: Any) -> None:
 
 
 def _show_whole(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A traceback in one write, so that those of several PEs do not mix."""
+    """Prints a traceback in a single write, so that those of several PEs do not mix."""
     text = "".join(traceback.format_exception(kind, error, trace))
     print(text, end="", file=sys.stderr, flush=True)
 
 
 def _keep_lines() -> None:
-    """What a PE has printed is not to be lost when the job ends under it: that happens at once. And a
-    line is one write, also with PYTHONUNBUFFERED: PEs write to the same terminal."""
+    """Makes each line of output a single write, even with PYTHONUNBUFFERED. PEs share a terminal, and a PE whose job
+    ends is killed at once, without flushing."""
     if _core.n_pes() == 1:
         return
     if hasattr(sys.stdout, "reconfigure"):
@@ -64,16 +64,15 @@ def _keep_lines() -> None:
 
 def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | None = None,
          allgather: Callable[[bytes], Sequence[bytes]] | None = None) -> None:
-    """Takes part in a job. Collective over its PEs; does nothing if the process is in one.
+    """Joins a job. Collective over its PEs; does nothing if the process has joined already.
 
-    Without arguments: the ranks of torch.distributed if the program has initialised it, else the
-    job of the launcher (oshrun, mpirun, srun, torchrun), else a job of one PE.
-    With rank, size and uniqueid: PE `rank` of `size`, which all pass the id that weft.uniqueid()
-    made in one of them. With rank, size and allgather: a function that takes bytes and returns a
-    list with those of all PEs, in order of rank.
+    Without arguments: the ranks of torch.distributed if the program has initialised it, else the launcher's job
+    (oshrun, mpirun, srun, torchrun), else a job of one PE. With rank, size and uniqueid: PE `rank` of `size`; all pass
+    the id that weft.uniqueid() returned in one of them. With rank, size and allgather: a function that takes bytes and
+    returns a list with the bytes of all PEs, in order of rank.
 
-    ValueError for arguments; RuntimeError if there is no such job, if the process is another PE
-    already, or if PEs and ranks of torch.distributed differ.
+    ValueError for arguments; RuntimeError if there is no such job, if the process is a different PE already, or if PEs
+    and ranks of torch.distributed differ.
     """
     with _starting:
         _start(rank, size, uniqueid, allgather)

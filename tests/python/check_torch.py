@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs Python's tests of weft.torch with PyTorch as a user installs it, one version after the other:
+"""Runs the Python tests of weft.torch with PyTorch as a user installs it, one version after the other:
 
     [WEFT_TEST_RANKS="2"] python3 tests/python/check_torch.py build 2.11.0 2.13.0 newest
 
-Each version gets a virtual environment of its own below the build folder, which is removed before the
-next. What could not run is a SKIP with its reason. TAP comes out, behind each version a row for the table
-in docs/torch.md, and at last one line with how many cases passed, failed and were skipped. As numbers of
-ranks have nothing to do with versions, one of them does for most versions.
+Each version gets its own virtual environment below the build folder, which is removed before the next version. A test
+that could not run is a SKIP with its reason. Prints TAP, after each version a row for the table in docs/torch.md, and
+at the end one line with the numbers of passed, failed and skipped cases. The number of ranks does not depend on the
+version, so one number is enough for most versions.
 """
 import collections
 import concurrent.futures
@@ -36,7 +36,7 @@ OUTCOME = re.compile(r"(ok|not ok) \d+ - (.*?)(?: # SKIP (.*))?$")
 
 
 class Tally:
-    """What came of all cases so far."""
+    """The results of all cases so far."""
 
     def __init__(self):
         self.cases = collections.Counter()
@@ -55,7 +55,7 @@ def run(*command, **more):
 
 
 def install(folder, version):
-    """Its Python, or why there is none."""
+    """Returns the environment's Python, or the reason why there is none."""
     wanted = "torch" if version == "newest" else f"torch=={version}"
     done = run(interpreter.find("venv", "ensurepip"), "-m", "venv", folder)
     for turn in range(TRIES if done.returncode == 0 else 0):
@@ -73,14 +73,14 @@ def version_of(python):
 # --- Its tests ----------------------------------------------------------------------------------------
 
 def lines_of(script, python, cache):
-    """What a script of tests prints, until it ends."""
+    """Yields the lines that a test script prints."""
     environment = {**os.environ, "WEFT_PYTHON": str(python), "XDG_CACHE_HOME": str(cache)}
     done = run(HERE.parent / f"{script}.t", env=environment)
     return done.returncode, done.stdout.splitlines()
 
 
 def count(areas, line):
-    """One line's share in the row of the table."""
+    """Adds a line to the row of the table."""
     if found := AREA.match(line):
         areas[found[1]].update(passed=int(found[2]), skipped=int(found[3]))
     if found := ALIKE.match(line):
@@ -93,7 +93,7 @@ def cell(counts):
 
 
 def report(tally, version, script, status, lines, areas):
-    """The script's cases, and what it says of them."""
+    """Reports the script's cases."""
     found = [outcome for outcome in map(OUTCOME.match, lines) if outcome]
     for line in lines:
         count(areas, line)

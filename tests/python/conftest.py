@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The job that all tests share. Every test begins and ends with all PEs together, unless it fails:
-then this PE ends, and the job with it (run.py).
+"""The job that all tests share. All PEs begin and end every test together. A PE with a failed test exits, and ends the
+job (run.py).
 """
 import collections
 import os
@@ -38,7 +38,7 @@ def n():
 
 @pytest.fixture(scope="session")
 def far():
-    """PEs whose memory is not mapped here: none, but in a job that is on several hosts, or pretends to be."""
+    """Returns the PEs whose memory is not mapped here: none, unless the job is on several hosts, or pretends to be."""
     buffer = weft.empty(1, "uint8")
     several = "WEFT_INTERFACE" in os.environ or "WEFT_PRETEND_HOSTS" in os.environ
     return [pe for pe in range(weft.n_pes()) if several and weft.ptr(buffer, pe) is None]
@@ -46,7 +46,7 @@ def far():
 
 @pytest.fixture
 def mapped(far):
-    """For tests of peers' memory. All PEs skip together: if one is far to another, all have such."""
+    """For tests of peers' memory. All PEs skip together: if one PE is far from another one, every PE has a far PE."""
     if far:
         pytest.skip(f"the memory of the PEs {far} is not mapped here")
 
@@ -56,7 +56,7 @@ AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operato
 
 
 def area_of(nodeid):
-    """What a test of weft.torch is counted as in the table of docs/torch.md; None for others."""
+    """Returns the column in the table of docs/torch.md that counts a test of weft.torch; None for other tests."""
     if "WEFT_TEST_BACKEND" in os.environ:
         return "registry"
     file, _, name = nodeid.partition("::")
@@ -68,7 +68,7 @@ def area_of(nodeid):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """A line for each area, for check_torch.py."""
+    """Prints a line for each area, for check_torch.py."""
     counts = collections.defaultdict(collections.Counter)
     for outcome in ("passed", "skipped"):
         for report in terminalreporter.stats.get(outcome, ()):

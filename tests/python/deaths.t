@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE is killed while the others are in a call: in each call that waits. Each of the others has a
-RuntimeError that names it, may clear up, and has one in every later call; the job is over in time, and
-nobody crashes. weft.torch's where PyTorch is installed, with its Python handles and with those of the C++
-backend; with WEFT_TEST_LONG=1 also the sanitized build.
+"""A PE is killed while the others are in a call, for each call that waits. Each of the others gets a RuntimeError that
+names the PE, may clean up, and gets one in every later call; the job is over in time, and no process crashes. Includes
+weft.torch if PyTorch is installed, with its Python handles and with those of the C++ backend; with WEFT_TEST_LONG=1
+also the sanitized build.
 """
 import os
 import pathlib
@@ -134,7 +134,7 @@ def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environm
 
 
 def in_call(name, **more):
-    """A product is made once before, because a PE that loads the library for that hears of no death meanwhile."""
+    """Computes a product before, because a PE that is loading the library for it does not notice a death meanwhile."""
     return death_in(PYTHON, CALLS[name], setup=CALLS[name] if "matmul" in name else "", **more)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong is said once and whole: by the exception, with sizes that a person reads, in one piece;
-stderr has no line of the library's beside it. In checked mode both sides of a mismatch have one.
+"""An error is reported once and completely: by the exception, with readable sizes, in one piece; the library writes no
+additional line to stderr. In checked mode both sides of a mismatch get an exception.
 """
 import pathlib
 import re
@@ -25,7 +25,7 @@ def run(program, pes=2, begin=BEGIN, launch=None, **environment):
 
 
 def tracebacks(done):
-    """Of each PE that had one, in whole: its last line."""
+    """Returns the last line of each PE's traceback, if the tracebacks are not mixed."""
     found = re.findall(r"^Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*)$", done.stderr, re.M)
     whole = sum(line.startswith("Traceback") for line in done.stderr.splitlines()) == len(found)
     return sorted(found) if whole else ["tracebacks are mixed"]
@@ -40,7 +40,7 @@ def expect(problems, done, ends):
 
 
 def lines_of_weft(done):
-    """But for what checked mode says of itself at the beginning."""
+    """Except for the line with which checked mode announces itself."""
     return [line for line in done.stderr.splitlines() if line.startswith("weft: ") and "heap slots of" not in line]
 
 
@@ -50,7 +50,7 @@ CALLS = {"weft.barrier()": "shmem_team_sync", "weft.all_reduce(b)": "weft_all_re
 
 
 def mismatch(first, second):
-    """Each side has an exception, which names the other and its call."""
+    """Each side gets an exception that names the other side and its call."""
     def check(problems):
         done = run(f"{first} if me == 0 else {second}", SHMEM_DEBUG="1")
         sides = [(0, first, second), (1, second, first)]
@@ -95,7 +95,7 @@ def arguments_differ(problems):
 
 
 def misuse_is_an_exception(problems):
-    """What checked mode ends a C program for."""
+    """Misuse for which checked mode ends a C program."""
     done = run("""
         big = weft.zeros(100000, 'uint8')
         if me == 0:
@@ -111,7 +111,7 @@ def misuse_is_an_exception(problems):
 
 
 def calls_behind_the_end(problems):
-    """Of the job, as in the next cells of a notebook: they say that the process has to start anew, and why."""
+    """As in the next cells of a notebook: calls say that the process must be restarted, and why."""
     done = run("""
         for call in (lambda: weft.put(b[0:2], b[1:3], 0), lambda: weft.zeros(3), weft.init):
             try:
@@ -134,7 +134,7 @@ SHORT = {
 
 
 def short_misuse_is_an_exception(problems):
-    """Calls that keep the GIL, too. Each ends the job, so each has one of its own."""
+    """Includes calls that keep the GIL. Each case ends its job, so each has its own."""
     begin = "import weft\nweft.init()\nb, word = weft.zeros(8), weft.zeros(1, 'uint64')\n"
     for name, call in SHORT.items():
         done = run(call, 1, begin, SHMEM_DEBUG="1")
@@ -165,7 +165,7 @@ def wrong_job(problems):
 
 
 def child_of_a_pe(problems):
-    """As a kernel of a Jupyter that oshrun has started: descriptors are closed, the environment is there."""
+    """A kernel of a Jupyter that oshrun has started: descriptors are closed, but the environment is inherited."""
     child = "import weft; weft.init(); print('PE', weft.my_pe(), 'of', weft.n_pes(), flush=True)"
     done = run(f"""
         import os, subprocess
@@ -182,7 +182,7 @@ def child_of_a_pe(problems):
 
 
 def tracebacks_in_one_piece(problems):
-    """One write each, so that those of several PEs do not mix; a hook of the program's stays."""
+    """Each traceback is a single write, so that those of several PEs do not mix; a hook of the program is kept."""
     done = run("""
         import atexit
         class Count:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples and the listings of the documents that are programs in Python: they run; the sentence
-encoder says what the reference of examples/minilm's test says, where the model can be had.
+"""The Python examples, and the listings of the documents that are Python programs, run; the sentence encoder prints the
+reference values of examples/minilm's test, if the model is available.
 """
 import os
 import pathlib

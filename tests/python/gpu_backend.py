@@ -39,7 +39,7 @@ PATIENCE = 90  # seconds for a scene
 
 
 def outcome(function):
-    """None if it went well, or why not."""
+    """Runs a scene. Returns None if it passed, or the reason."""
     try:
         function()
         wait_for_gpu()
@@ -51,8 +51,8 @@ def outcome(function):
 
 
 def outcomes(function, mine):
-    """Those of all ranks, through the store: a scene that went wrong has left collective calls undone. A
-    rank that does not come back ends the run."""
+    """Exchanges the ranks' results through the store, because a failed scene may have left collective calls undone. A
+    rank that does not answer ends the run."""
     store, names = c10d._get_default_store(), [f"{function.__name__}/{rank}" for rank in range(Here.size)]
     store.set(names[Here.rank], mine or "")
     try:
@@ -87,7 +87,7 @@ def worst_errors():
 
 
 def compare(one, other):
-    """Whether each of one's results is as near to float64 as the other's."""
+    """Compares the errors of two runs with float64, result by result."""
     one, other = (json.loads(pathlib.Path(path).read_text()) for path in (one, other))
     worse = 0
     for name in sorted(set(one) & set(other)):

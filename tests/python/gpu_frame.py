@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scenes of gpu_backend.py share: this rank, tensors with data that is new each time, and
-comparisons, whose errors are kept by name.
+"""The common part of gpu_backend.py's scenes: this rank, tensors with new data each time, and comparisons, whose errors
+are kept by name.
 
-With Here.device on the CPU, which is for trying the scenes out, those that need a GPU are left out.
+With Here.device on the CPU, to try the scenes out, scenes that need a GPU are left out.
 """
 import contextlib
 
@@ -18,7 +18,7 @@ SCENES, ERRORS = [], {}
 
 
 def scene(function):
-    """Runs with either backend; one that has weft_ in its name, with Weft."""
+    """A scene for either backend; if its name contains weft_, for Weft only."""
     SCENES.append(function)
     return function
 
@@ -53,7 +53,7 @@ def empty(*shape, dtype=torch.float32):
 
 
 def symmetric(values):
-    """A symmetric copy, and everybody's values in float64."""
+    """Returns a symmetric copy, and the values of all ranks in float64."""
     tensor = empty(*values.shape, dtype=values.dtype)
     assert symm_mem.rendezvous(tensor, Here.group) is not None
     tensor.copy_(values)

@@ -11,7 +11,7 @@ from gpu_frame import Here, empty, gathered, near, random, scene, stream, wait_f
 
 @scene
 def subgroup_alone():
-    """Its members meet while all others wait in a collective call."""
+    """The members meet while all other ranks wait in a collective call."""
     ranks = list(range(Here.size))[:max(Here.size // 2, 1)]
     group = dist.new_group(ranks)
     if Here.rank in ranks:

@@ -260,8 +260,8 @@ def numbers_are_read_when_the_stream_gets_there():
 
 @on_gpu
 def no_call_waits_for_the_gpu():
-    """All that is enqueued behind a second of sleep is back long before; all-to-all has hosts meet, which
-    is no matter of GPUs."""
+    """Calls enqueued after a second of sleep return long before its end. All-to-all is not tested, because its hosts
+    synchronise."""
     m, k, cols = 64, 64, 32
     target, signal = empty(100, torch.float32), empty(4 * N, torch.int32).zero_()
     output, room = empty((N, 50), torch.float32), empty(10 * N, torch.float32)
@@ -465,7 +465,7 @@ def matmul_reduce_scatter():
 
 @scene
 def products_back_to_back():
-    """Both by turns, with one signal, and nobody looks before the end; the same bits for the same data."""
+    """Alternates both products with one signal, and checks at the end; the same data gives the same bits."""
     gathered, scattered = Gathered(128, 256, 192, torch.bfloat16, 4), Scattered(128, 256, 192, torch.bfloat16)
     kept = []
     for turn in range(30):

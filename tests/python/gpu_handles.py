@@ -77,7 +77,7 @@ def storage_offsets():
 
 @scene
 def foreign_memory_is_none():
-    """By one rank alone: no other is asked."""
+    """Called by one rank only: the other ranks do not take part."""
     if Here.rank == 0:
         other = torch.empty(100, device=Here.device)
         assert symm_mem.rendezvous(other, Here.group) is None
@@ -107,7 +107,7 @@ def signals():
 
 @scene
 def signals_order_data():
-    """A message a hop, many times around: each rank adds one."""
+    """Sends a message around the ring many times: each rank adds one."""
     tensor = empty(1 << 16)
     h = symm_mem.rendezvous(tensor, Here.group)
     right, left = (Here.rank + 1) % Here.size, (Here.rank - 1) % Here.size
@@ -138,7 +138,7 @@ def channels_on_two_streams():
 
 @scene
 def empty_is_local():
-    """Each rank makes as many as it likes before and between those that are shared."""
+    """Each rank makes any number of tensors before and between the shared ones."""
     mine = [empty(100 + i) for i in range(3 * Here.rank + 1)]
     tensor, everyone = symmetric(random(5000))
     mine += [empty(7) for _ in range(Here.size - Here.rank)]

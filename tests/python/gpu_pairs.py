@@ -43,7 +43,7 @@ PRIVATE = ("_get_backend_stream", "_test_mode")  # of the module, that programs 
 
 
 def in_pytorch():
-    """What has to have a pair: the module's functions, operators, the members of a handle."""
+    """Returns the names that need a pair: the module's functions, the operators, the members of a handle."""
     module = [name for name, value in vars(torch_symm_mem).items() if name in PRIVATE or (
         not name.startswith("_") and getattr(value, "__module__", "") == torch_symm_mem.__name__)]
     operators = [str(schema).partition("(")[0].partition("::")[2]
@@ -55,8 +55,7 @@ def in_pytorch():
 # --- One function -------------------------------------------------------------------------------------
 
 class Watch:
-    """Says which function does not come back, and ends the run: what it has left undone on a GPU
-    nobody can take back."""
+    """Names the function that does not return, and ends the run: work that it has left on a GPU cannot be cancelled."""
 
     def __init__(self, number, name, later):
         self.text = f"not ok {number} - {name}: does not come back within {PATIENCE} s"
@@ -80,7 +79,7 @@ class Watch:
 
 
 def outcome(function, check):
-    """"" if it went well on this rank, "SKIP ..." or what was wrong."""
+    """Returns "" if it passed on this rank, "SKIP ..." or the error."""
     try:
         function(check)
     except Left as reason:
@@ -91,14 +90,15 @@ def outcome(function, check):
 
 
 def outcomes(name, mine):
-    """Of all ranks, through the store: a function that went wrong has left collective calls undone."""
+    """Exchanges the ranks' results through the store, because a failed function may have left collective calls undone.
+    """
     store = c10d._get_default_store()
     store.set(f"pairs/{name}/{Here.rank}", mine)
     return [store.get(f"pairs/{name}/{rank}").decode() for rank in range(Here.size)]
 
 
 def run(number, name, later):
-    """Whether it went well on all ranks; None where it was not compared."""
+    """Returns whether it passed on all ranks; None if it was not compared."""
     check = Check(name)
     with Watch(number, name, later):
         told = outcomes(name, outcome(PAIRS[name], check))

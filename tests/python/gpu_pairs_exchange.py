@@ -10,7 +10,7 @@ from gpu_pairs_frame import Here, alone, pair, poisoned, random, refused, scenes
 
 @scenes("stream_write_value32_", "memset32_", "handle_stream_write_value32", "handle_memset32")
 def words(check, name):
-    """First of all: they need neither a group nor symmetric memory, and none has been used yet."""
+    """Must run first: the operators need neither a group nor symmetric memory, and none has been used yet."""
     memset = "memset32" in name
     for offset, value, count in ((0, 1, 1), (3, 0xFFFFFFFF, 2), (7, 0, 1), (2, 1 << 31, 4)):
         def call(m):
@@ -117,7 +117,7 @@ def all_to_all_vdev_2d(check):
 
 @pair
 def all_to_all_vdev_2d_offset(check):
-    """What went out comes back as it was."""
+    """The reverse exchange restores the rows."""
     for experts, align in ((1, None), (3, 8)):
         x = random(9 * Here.size * experts, 5)
 

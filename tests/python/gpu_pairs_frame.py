@@ -42,11 +42,11 @@ def scenes(*names):
 
 
 class Left(Exception):
-    """A function that cannot be compared here, and why."""
+    """A function that cannot be compared here, with the reason."""
 
 
 class Wrong(Exception):
-    """What was got and what was expected."""
+    """Returns the values of all members: (members, *shape)."""
 
 
 # --- Data --------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def poisoned(*shape, dtype=torch.float32):
 
 
 def whole(tensor, group, size):
-    """(members, *shape): everybody's, as it is."""
+    """Returns the values of all members, as they are: (members, *shape)."""
     flat = tensor.detach().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
     parts = [torch.empty_like(flat) for _ in range(size)]
     if flat.numel():
@@ -85,11 +85,11 @@ class Members:
         self.right, self.left = (self.rank + 1) % self.size, (self.rank - 1) % self.size
 
     def bits(self, tensor):
-        """Everybody's, stacked."""
+        """Returns the values of all members, stacked."""
         return whole(tensor, self.process_group, self.size)
 
     def gathered(self, tensor):
-        """The same in float64."""
+        """Returns the values of all members, stacked, in float64."""
         return self.bits(tensor).double()
 
     def joined(self, tensor, dim):
@@ -100,7 +100,7 @@ class Members:
 
 
 class Side(Members):
-    """Members with the functions of one of the two."""
+    """Returns the members with the functions of one side."""
 
     def __init__(self, functions, group):
         super().__init__(group)
@@ -129,7 +129,7 @@ class Side(Members):
 # --- Comparing ---------------------------------------------------------------------------------------
 
 def flat(results):
-    """Nothing but tensors and what is no list."""
+    """Returns whether all are tensors."""
     if isinstance(results, dict):
         return [item for name in sorted(results) for item in flat(results[name])]
     if isinstance(results, (list, tuple)) and not isinstance(results, torch.Size):
@@ -296,10 +296,10 @@ def meet_in(side):
 
 
 def alone(check, call, reference=None):
-    """In the world, without PyTorch's own."""
+    """Compares in the world, without PyTorch's own."""
     check.same(call, reference, theirs=False, groups=False)
 
 
 def refused(check, kind, call):
-    """By Weft's; PyTorch's own is not asked."""
+    """Compares Weft's side only."""
     check.wrong(kind, call, theirs=False)

@@ -24,7 +24,7 @@ def of_handle(check, of, reference, values=None):
 
 
 def at(address, count):
-    """What an array of addresses says."""
+    """Returns the addresses in an array."""
     if not Here.gpu:
         return list((ctypes.c_uint64 * count).from_address(address))
     words = type("", (), {"__cuda_array_interface__": {"shape": (count,), "typestr": "<i8", "version": 3,
@@ -113,7 +113,7 @@ def handle_get_signal_pad(check):
 
 @pair
 def handle_barrier(check):
-    """What a peer wrote before is there behind."""
+    """Writes of a peer before the barrier are visible after it."""
     def turns(m, tensor, handle):
         seen = []
         for turn in range(4):
@@ -153,7 +153,7 @@ def handle_signals(check, name):
 
 @scenes("_rendezvous", "_barrier", "handle_boxed")
 def boxed(check, name):
-    """What the operators for tests take and give."""
+    """Returns the arguments and results of the operators for tests."""
     if not (Here.gpu or Here.registry):
         made = Here.ours.handle(random(4))[1]
         check.wrong(NotImplementedError, lambda m: made.boxed(), theirs=False)
@@ -187,7 +187,7 @@ def handle_empty_strided_p2p(check):
     held = []
 
     def twice(m):
-        """While the first is alive."""
+        """Called while the first tensor is alive."""
         for _ in range(2):
             held.append(m.handle_empty_strided_p2p((8,), (1,), torch.float32, Here.device, m.group,
                                                    5000 + (m is Here.ours)))

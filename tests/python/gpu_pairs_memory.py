@@ -53,7 +53,7 @@ def rendezvous(check):
 
 @pair
 def is_symm_mem_tensor(check):
-    """Of PyTorch after 2.11."""
+    """A function that PyTorch has only after 2.11."""
     tensor = Here.ours.symmetric(random(8, 4))
     for got, wanted in ((tensor, True), (tensor[3:], True), (tensor.t(), True), (tensor.clone(), False)):
         check.is_true(Here.ours.is_symm_mem_tensor(got) is wanted, f"not {wanted} of {tuple(got.shape)}")
@@ -120,7 +120,7 @@ def pad_size(check, name):
 
 @pair
 def handle_signal_pad_size(check):
-    """Static, as PyTorch's: an attribute of the class."""
+    """Static as in PyTorch: an attribute of the class."""
     before = Here.ours.get_signal_pad_size()
 
     def call(m):

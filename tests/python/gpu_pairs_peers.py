@@ -109,7 +109,7 @@ def nvshmem_all_to_all(check):
 
 @scenes("put", "get")
 def puts_and_gets(check, name):
-    """Of PyTorch after 2.11."""
+    """A function that PyTorch has only after 2.11."""
     for dtype in MOVED:
         x = random(4, 8, dtype=dtype)
         whole = random(60, dtype=dtype)

@@ -10,7 +10,7 @@ REFUSED = (RuntimeError, ValueError)  # PyTorch's product of 8-bit floats has bo
 
 
 def moved(x, dim):
-    """The same values, so that no copy is made of them."""
+    """Returns the same values in the layout that avoids a copy."""
     return x.movedim(dim, 0).contiguous().movedim(0, dim)
 
 
@@ -66,7 +66,7 @@ def fused_matmul_reduce_scatter(check):
 
 
 def product(m, x, b):
-    """Everybody's, in float64."""
+    """Returns the matrices of all members, in float64."""
     return torch.stack([left @ right for left, right in zip(m.gathered(x), m.gathered(b))])
 
 
@@ -82,7 +82,7 @@ def left_out():
 
 
 def scales(rows, columns, by_row):
-    """Of a and of b. One number is the same on all ranks."""
+    """Returns the scales of a and b. A single number is the same on all ranks."""
     a = torch.rand((*rows, 1) if by_row else (), device=Here.device) + .5
     if not by_row:
         dist.broadcast(a, 0)

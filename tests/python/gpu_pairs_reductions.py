@@ -12,7 +12,7 @@ ASSERTED = "an assertion of PyTorch's, which CUDA tensors meet here, too"
 # --- Of tensors in any memory -------------------------------------------------------------------------
 
 def layouts(x):
-    """The same values, contiguous and not."""
+    """Yields the same values, contiguous and not."""
     wide = x.new_zeros((*x.shape[:-1], 2 * x.shape[-1]))
     wide[..., ::2] = x
     return [x, wide[..., ::2]]
@@ -117,7 +117,7 @@ def alike_on_all(check, call):
 
 
 def returned(check, name, x):
-    """The tensor that it writes to is what it returns."""
+    """The result is the tensor that the call writes to."""
     if name.endswith("_out"):
         out = poisoned(16)
         check.is_true(into(Here.ours, name, x, out) is out, "it does not return what it was to write to")

@@ -89,7 +89,7 @@ CHECKERS = {name: getattr(torch_symm_mem, f"_{name}") for name in STAND_INS if n
 
 
 def of_pytorch(name):
-    """Of its module or its operators."""
+    """Returns a function of the module or one of the operators."""
     if name in MADE_BY_WEFT:
         return None
     if name.startswith("handle_"):
@@ -102,8 +102,8 @@ def of_pytorch(name):
 
 
 class Functions:
-    """A context, within which the functions that find() gives may be called. name: whose they are; none:
-    why there may be none."""
+    """A context in which the functions of find() may be called. name: the side's; none: the reason why a function may
+    be missing."""
     handle = _SymmetricMemory
     none = f"PyTorch {torch.__version__} has no such function here: against what is stated"
 

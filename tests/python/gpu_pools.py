@@ -9,7 +9,7 @@ from gpu_frame import Here, empty, gathered, gpu_scene, near, poisoned, raises, 
 
 @gpu_scene
 def pool():
-    """Only what is symmetric comes from it: ranks must get the same memory for the same tensor."""
+    """Allocates only symmetric tensors from the pool, because ranks must get the same memory for the same tensor."""
     for _ in range(4):
         with torch.cuda.use_mem_pool(symm_mem.get_mem_pool(Here.device)):
             tensor = torch.randn(100000, device=Here.device)

@@ -27,7 +27,7 @@ TIMEOUT_MS, LEAVES_S, GOES_ON_S, NOT_RAISED = 1000, 0.2, 1.0, 3
 
 
 def waits(call, handle, device):
-    """Whether it raised RuntimeError, on a GPU where the stream is waited for at the latest."""
+    """Returns whether the call raised RuntimeError; on a GPU at the latest when the stream is synchronised."""
     try:
         CALLS[call](handle, TIMEOUT_MS)
         if device.type == "cuda":
@@ -60,7 +60,7 @@ def rank_main(rank, size, path, args, call, leave):
 
 
 def case(number, args, call, leave):
-    """One job; the statuses of its processes are all 0."""
+    """Runs one job; all its processes must exit with 0."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         ranks = [context.Process(target=rank_main, args=(rank, args.ranks, f"file://{folder}/store", args, call, leave))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch on CUDA tensors: what the torch_*.py tests ask of CPU tensors.
+"""weft.torch on CUDA tensors: the checks that the torch_*.py tests make on CPU tensors.
 
     python -m torch.distributed.run --nproc-per-node 4 tests/python/gpu_torch.py
 
-References are gathered by torch.distributed and made in float64; inputs are new in every run, outputs are poisoned
-before, and every check is made on every rank. Prints one line a check, and fails on the first wrong.
+References are gathered by torch.distributed and computed in float64; inputs are new in every run, outputs are poisoned
+before, and every check is made on every rank. Prints one line for each check, and stops at the first failure.
 """
 import itertools
 import os
@@ -53,7 +53,7 @@ def joined(tensor, dim):
 
 
 def check(text, got, expected, dtype=None, terms=1):
-    """expected is float64 or, to the bit, of got's type."""
+    """expected is float64, or has got's dtype for a bitwise comparison."""
     assert got.shape == expected.shape, (text, got.shape, expected.shape)
     if dtype is None:
         assert torch.equal(got, expected), text
@@ -221,7 +221,7 @@ def symmetric_tensors():
 
 
 def by_kernels():
-    """What is small goes by Weft's kernels, what is larger by PyTorch's: all around the limits."""
+    """Sizes on both sides of the limits below which Weft's kernels run instead of PyTorch's."""
     from weft.torch import _groups, _kernels
     symm_mem.all_reduce(random(4), "sum", WORLD)
     limits = _groups.group_of(NAME).kernels or {}

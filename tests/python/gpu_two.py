@@ -88,7 +88,7 @@ def symmetric(values):
 
 
 def check(what, got, wanted, device, dtype=None, terms=1):
-    """To the bit; or, of a dtype, within what its rounding of so many terms allows."""
+    """Compares bitwise; or, if given a dtype, within the rounding errors of that many terms."""
     assert got.device == device, f"{what}: on {got.device}, expected {device}"
     got = got.detach().cpu()
     assert got.shape == wanted.shape, f"{what}: {tuple(got.shape)}, expected {tuple(wanted.shape)}"
@@ -114,7 +114,7 @@ def raises(kind, words, call, *args, **named):
 
 @gpu_case
 def a_tensor_lies_on_its_gpu():
-    """By what each GPU has left, where nobody else makes use of them."""
+    """Checks the free memory of each GPU, if no other process uses them."""
     bytes = 64 << 20
     kept = [symm_mem.empty(1, device=device) for device in GPUS]  # each is open from here on
     for device in GPUS if N == 1 else []:
@@ -174,7 +174,7 @@ def streams_of_both_meet_in_turns():
 
 @case
 def threads_that_are_new():
-    """They have no context yet, and PyTorch takes GPU 0 for their current one."""
+    """The threads have no context yet, and PyTorch takes GPU 0 for their current device."""
     handles = [symm_mem.rendezvous(symm_mem.empty(64, device=device), WORLD) for device in GPUS]
     failed = []
 

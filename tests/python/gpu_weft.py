@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scenes of gpu_backend.py that need Weft: what PyTorch has for NVSHMEM alone, and Weft's own."""
+"""Scenes of gpu_backend.py that need Weft: operators that PyTorch has for NVSHMEM only, and Weft's own."""
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
@@ -91,7 +91,7 @@ def weft_all_to_all_vdev():
 
 @scene
 def weft_all_to_all_vdev_2d():
-    """Dispatch to experts, and back again: every row comes home."""
+    """Dispatches rows to experts and back: every row returns."""
     for experts, align in ((1, 1), (8, 1), (8, 16), (5, 8)):
         chunks, most, width = experts * Here.size, 10, 6
         splits = _splits(chunks, most)

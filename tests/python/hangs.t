@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines about hangs name the call of Python, and its file and line, of the program's own code, and do without where
-another thread has the GIL. A barrier of signal pads names the PE that it waits for.
+"""Hang reports name the Python call and the program's own file and line, but not if another thread holds the GIL. The
+report of a signal-pad barrier names the PE that it waits for.
 """
 import os
 import pathlib

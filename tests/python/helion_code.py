@@ -35,7 +35,7 @@ H200 = GPUTarget("cuda", 90, 32)
 
 
 def load(code):
-    """The module that Helion's code for Triton is: Triton reads sources from files."""
+    """Imports Helion's Triton code as a module, because Triton reads sources from files."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kernel.py")
         with open(path, "w") as file:
@@ -47,7 +47,7 @@ def load(code):
 
 
 def ptx(kernel, arguments, types, constants):
-    """Its PTX, which has been assembled, too. Arguments that `types` does not name point to bfloat16."""
+    """Returns the PTX, which has been assembled, too. Arguments that `types` does not name point to bfloat16."""
     config = kernel.configs[0]
     device = getattr(load(kernel.bind(arguments).to_triton_code(config)), f"_helion_{kernel.name}")
     libraries = getattr(device, "extern_libs", {})  # of a kernel that calls NVSHMEM's functions
@@ -77,7 +77,7 @@ def matmul(_):
 
 
 def remote_copies(group):
-    """The names that Helion calls are Weft's, and nothing is left open."""
+    """The names that Helion calls are Weft's, and no symbol is unresolved."""
     nvshmem.nvshmem_triton.NvshmemLibFinder.found_device_lib_path = nvshmem.bitcode_path(90)
     arguments = (*ring.arguments(group.rank(), group.size(), device="cpu"), group.group_name)
     types = {"local_values": "*fp32", "gathered": "*fp32", "peers": "*i32", "slots": "*i32", "remote_copy_scratch": "*fp32",

@@ -47,7 +47,7 @@ def ring_all_gather(
 
 
 def arguments(rank, world_size, rows=8, width=128, device="cuda", empty=torch.empty):
-    """What a rank calls the kernel with."""
+    """Returns the arguments of a rank's kernel call."""
     local_values = torch.full((1, rows, width), float(rank + 1), device=device)
     gathered = empty(world_size, 1, rows, width, dtype=torch.float32, device=device)
     peers = torch.tensor([[(rank + 1) % world_size, (rank - 1) % world_size]], dtype=torch.int32, device=device)

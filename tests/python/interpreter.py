@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which Python the tests of the package run with: WEFT_PYTHON, or the first one with pytest; and how many
-ranks the tests of weft.torch have: WEFT_TEST_RANKS="2 3", or each of 1 to 4."""
+"""Selects the Python for the package's tests: WEFT_PYTHON, or the first one with pytest; and the numbers of ranks for
+tests of weft.torch: WEFT_TEST_RANKS="2 3", or each of 1 to 4.
+"""
 import os
 import pathlib
 import subprocess
@@ -17,12 +18,12 @@ def has(python, *modules):
 
 
 def find(*modules):
-    """The first that has these modules, or None."""
+    """Returns the first Python that has these modules, or None."""
     return next((python for python in CANDIDATES if has(python, *modules)), None)
 
 
 def run(problems, *command, timeout_s=300, **more):
-    """What a program of PyTorch's prints, on one thread a rank; its end is a problem where it fails."""
+    """Returns the output of a program that uses PyTorch, with one thread per rank; its failure is a problem."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s,
                           env=environment(OMP_NUM_THREADS="1", **more))
     if done.returncode:
@@ -32,7 +33,8 @@ def run(problems, *command, timeout_s=300, **more):
 
 
 def tell(where, lines):
-    """What is of interest in what pytest says: how many there were, by area, and why some were not run."""
+    """Prints the parts of pytest's output that matter: the numbers of tests by area, and the reasons of skipped tests.
+    """
     for line in lines:
         if line.startswith("area "):
             print(f"# {line}")
@@ -41,7 +43,7 @@ def tell(where, lines):
 
 
 def environment(build=BUILD, **more):
-    """For the package in place, and nothing of another launcher's."""
+    """Returns the environment for the package in place, without another launcher's variables."""
     drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WEFT_LAUNCHER",
             "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if name not in drop}

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 
 def place():
-    """(rank, size) as the launcher says; (0, 1) without one."""
+    """Returns (rank, size) from the launcher; (0, 1) without one."""
     for rank, size in (("WEFT_PE", "WEFT_NPES"), ("RANK", "WORLD_SIZE")):
         if rank in os.environ:
             return int(os.environ[rank]), int(os.environ[size])
@@ -16,13 +16,13 @@ def place():
 
 
 def kind_for(device):
-    """NCCL takes one rank a GPU."""
+    """Returns the backend: NCCL supports only one rank per GPU."""
     alone = device.type == "cuda" and place()[1] <= torch.cuda.device_count()
     return "nccl" if alone else "gloo"
 
 
 def start(kind, seconds_max=120):
-    """The world, of gloo or nccl. A program that hangs ends after seconds_max, and shows where."""
+    """Returns the world, over gloo or nccl. A program that hangs is ended after seconds_max, with its stack."""
     if seconds_max:
         faulthandler.dump_traceback_later(seconds_max, exit=True)
     rank, size = place()
@@ -36,7 +36,8 @@ def start(kind, seconds_max=120):
 
 
 def end():
-    """All ranks part here. Who keeps a group keeps gloo's threads, which abort a process whose Python has ended."""
+    """Ends the job on all ranks. A rank that kept a group would keep gloo's threads, which abort a process whose Python
+    has ended."""
     dist.barrier()
     dist.destroy_process_group()
     faulthandler.cancel_dump_traceback_later()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How jobs of Python processes begin and end: under each launcher, by exceptions, exits and deaths, in
-children, twice. Each scene is a program; none may hang, and what it says has to be there.
+"""How jobs of Python processes begin and end: under each launcher, by exceptions, exits and deaths, in children, twice.
+Each scene is a program; none may hang, and its output must contain the expected lines.
 """
 import pathlib
 import re
@@ -98,7 +98,7 @@ def interrupt(problems):
 
 
 def daemon_threads(problems):
-    """A thread that serves signals has not to be told that the program ends."""
+    """A thread that serves signals need not be told that the program ends."""
     Run("""
         import threading
         word = weft.zeros(1, "uint64")
@@ -120,7 +120,7 @@ def thread_in_a_collective(problems):
 
 
 def global_exit(problems):
-    """Ends all from one, with its status, also 0; what Python has not written yet is."""
+    """Ends all PEs from one, with its status, also 0; Python's buffered output is written."""
     for status in (0, 7):
         Run(f"""
             if me == 0:
@@ -137,7 +137,8 @@ def global_exit(problems):
 
 
 def one_finalizes_another_returns(problems):
-    """With symmetric memory and without; who finalizes waits for who computes, whatever that one does then."""
+    """With and without symmetric memory; a PE that finalizes waits for a PE that computes, whatever that PE does next.
+    """
     for memory in ("None", "weft.zeros(4)"):
         for first in (0, 1):
             Run(f"""
@@ -153,7 +154,7 @@ def one_finalizes_another_returns(problems):
 
 
 def one_keeps_a_view_another_returns(problems):
-    """Who returns is not waited for by those who keep their memory, and begin again among themselves."""
+    """PEs that keep their memory do not wait for PEs that return, and start again among themselves."""
     Run("""
         buffer = weft.zeros(4, "int32")
         view = memoryview(buffer.peer(1)) if me == 0 else None
@@ -176,7 +177,7 @@ def one_keeps_a_view_another_returns(problems):
 
 
 def who_returned_is_missed(problems):
-    """In a collective, with its name, and not for ever."""
+    """A thread in a collective is reported with its name, and does not block forever."""
     for call in ("weft.barrier()", "weft.zeros(4)", "weft.all_reduce(buffer)"):
         Run(f"""
             buffer = weft.zeros(4)
@@ -200,7 +201,7 @@ def init_without_who_returned(problems):
 
 
 def finalize_beside_a_call(problems):
-    """The library stays under a thread that is in it, also where there is no symmetric memory."""
+    """The library stays loaded under a thread that is in a call, even without symmetric memory."""
     for memory in ("None", "weft.zeros(4)"):
         Run(f"""
             import threading
@@ -249,7 +250,7 @@ def again(problems):
 
 
 def views_after_finalize(problems):
-    """On one PE alone: all keep their memory then, also those who see it from elsewhere."""
+    """Views on one PE only: all PEs keep their memory then, also that which other PEs see."""
     Run("""
         buffer = weft.zeros(4, "int32")
         view = memoryview(buffer.peer((me + 1) % n)) if me == 0 else None
@@ -388,7 +389,7 @@ def under(launcher, *arguments):
 
 
 def allgather(problems):
-    """Any means of gathering will do: here files. What the function raises is what init raises."""
+    """Any function may gather, here through files. Its exception is raised by init."""
     with tempfile.TemporaryDirectory() as folder:
         allgather_in(folder, problems)
 
@@ -436,7 +437,7 @@ def wrong_init(problems):
 
 
 def in_torch(problems):
-    """The ranks of torch.distributed, its store, and its order of processes: the reverse of oshrun's."""
+    """The ranks of torch.distributed, through its store, in its order of processes: the reverse of oshrun's."""
     python = interpreter.find("torch")
     if python is None:
         raise tap.Skip("torch is not installed")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""pip install of a clean checkout into a fresh environment: what is there then, and that it runs far
-from the checkout. The library is the one that is built already; with WEFT_TEST_LONG=1 pip has it built
-from nothing, and once more from a source distribution.
+"""pip install of a clean checkout into a fresh environment: the installed files, and runs far from the checkout. The
+library is the one already built; with WEFT_TEST_LONG=1 pip builds it from scratch, and once more from a source
+distribution.
 """
 import atexit
 import os
@@ -21,13 +21,13 @@ LONG = os.environ.get("WEFT_TEST_LONG")
 
 
 def outside(python):
-    """What an environment of this Python is made from: packages of an environment are not handed on."""
+    """Returns the Python from which the environment is made, because packages of an environment are not inherited."""
     asked = subprocess.run([python, "-c", "import sys; print(sys._base_executable)"], capture_output=True, text=True)
     return asked.stdout.strip() or python
 
 
 def builds(python):
-    """Whether it has what it takes to build the package without the network."""
+    """Returns whether the package can be built without network access."""
     headers = "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"
     return interpreter.has(python, "setuptools", "wheel", "ensurepip", "pip") and subprocess.run(
         [python, "-c", headers], capture_output=True).returncode == 0
@@ -64,7 +64,7 @@ def run(problems, *command, build=None, **options):
 
 
 def checkout():
-    """What git knows of, with its times, so that make finds what it has built up to date."""
+    """Copies the files known to git with their times, so that make finds its outputs up to date."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=interpreter.ROOT, capture_output=True,
                            text=True).stdout.split("\n")
     for name in filter(None, names):
@@ -94,7 +94,7 @@ def runs(problems):
 
 
 def commands_beside_a_build(problems):
-    """The package that PYTHONPATH names is the one whose commands run; one without them says so."""
+    """The package named by PYTHONPATH is the one whose commands run; a package without commands gives an error."""
     path = {**environment(None), "PYTHONPATH": str(interpreter.BUILD / "python")}
     done = subprocess.run([SCRIPTS / "oshrun", "-n", "2", SCRIPTS / "python", "-c", PROGRAM], cwd=WORK, env=path,
                           capture_output=True, text=True, timeout=60)
@@ -109,7 +109,7 @@ def commands_beside_a_build(problems):
 
 
 def has_device_library(problems):
-    """Functions of kernels, where clang has made them."""
+    """Libraries of kernel functions, if clang has built them."""
     if not (interpreter.BUILD / "lib/libweft_device_sm90.ptx").exists():
         raise tap.Skip("this build has no libweft_device: there was no clang for GPUs")
     ask = "import weft; print(weft.get_device_library(80), '.target sm_90' in open(weft.get_device_library(90, 'ptx')).read())"
@@ -119,7 +119,7 @@ def has_device_library(problems):
 
 
 def compiles(problems):
-    """Headers and library serve who compiles against them."""
+    """Headers and library can be used to compile code."""
     (WORK / "program.c").write_text("#include <weft.h>\nint main(void) { shmem_init(); return shmem_n_pes() != 2; }\n")
     ask = "import weft; print(weft.get_include(), weft.get_library())"
     include, library = run(problems, SCRIPTS / "python", "-c", ask, cwd=WORK).split()
@@ -129,7 +129,7 @@ def compiles(problems):
 
 
 def wrappers(problems):
-    """All four commands are the environment's, and C and C++ need nothing else."""
+    """All four commands belong to the environment, and C and C++ programs need nothing else."""
     static = "#include <shmem.h>\nstatic long hers;\nint main(void) { shmem_init(); " \
              "shmem_long_p(&hers, 1, (shmem_my_pe() + 1) % 2); shmem_barrier_all(); return hers != 1; }\n"
     for wrapper, name in ("oshcc", "static.c"), ("oshc++", "static.cc"):

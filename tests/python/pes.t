@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package's tests under pytest, on 1 to 4 PEs, where PEs are far, and those of calls in checked mode.
-What pytest leaves out it says, and why.
+"""The package's tests under pytest, on 1 to 4 PEs, with far PEs, and the tests of calls in checked mode. Tests that
+pytest skips are listed with their reasons.
 
-    tests/python/pes.t [test_rma [2]]       one file alone, on 2 PEs alone
+    tests/python/pes.t [test_rma [2]]       one file, on 2 PEs
 """
 import pathlib
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One PE of a run of pytest: the PEs go through the same tests together. PE 0 shows how; of another
-PE one hears when a test fails there, which ends the job: its peers would wait for it.
+"""One PE of a run of pytest: the PEs go through the same tests together. PE 0 prints the results. Another PE prints
+only if a test fails there, which ends the job, because its peers would wait for it.
 
     oshrun -n 2 python tests/python/run.py [pytest's arguments]
 """

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where Python has neither PyTorch nor pytest, each case of the tests that need them is a SKIP with the
-reason, and no plain ok: nobody takes for tested what has not run."""
+"""Without PyTorch or pytest, each case of the tests that need them is a SKIP with the reason, not a plain ok, so that a
+test that has not run is not mistaken for a passed one.
+"""
 import os
 import pathlib
 import re

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Buffer is an array: elements by keys, views by slices, assignment, lists, text, numpy. All of it on
-memory of the host; test_device.py has memory of GPUs."""
+"""A Buffer works like an array: elements by keys, views by slices, assignment, lists, text, numpy. On memory of the
+host; test_device.py tests memory of GPUs.
+"""
 import array
 import contextlib
 import math
@@ -73,7 +74,8 @@ def test_float16_is_that_of_struct():
 
 
 def test_narrow_floats_come_back():
-    """Every pattern of bits is the number that it was written from; between two, the even one is taken."""
+    """Every bit pattern reads as the number that it was written from; a number halfway between two is rounded to the
+    even one."""
     for dtype, bits in ("bfloat16", "uint16"), ("float8_e4m3fn", "uint8"), ("float8_e5m2", "uint8"):
         patterns = weft.zeros(256 if bits == "uint8" else 2**16, bits)
         patterns[:] = range(patterns.size)
@@ -137,7 +139,7 @@ def test_keys_are_those_of_numpy(key):
 
 
 def random_key(draw, ndim):
-    """Mostly right ones: numbers, slices, an Ellipsis, None."""
+    """Generates keys, most of them valid: integers, slices, an Ellipsis, None."""
     choices = [lambda: draw.randint(-5, 5), lambda: None, lambda: ...] + 3 * [lambda: slice(
         draw.choice([None, *range(-6, 7)]), draw.choice([None, *range(-6, 7)]), draw.choice([None, 1, 2, -1, -2, 3]))]
     return tuple(draw.choice(choices)() for _ in range(draw.randint(0, ndim + 1)))
@@ -145,7 +147,7 @@ def random_key(draw, ndim):
 
 @pytest.mark.skipif(numpy is None, reason="numpy is not installed")
 def test_random_keys_and_values():
-    """Parts of parts, read and written, against numpy; values are spread as numpy spreads them."""
+    """Reads and writes parts of parts, compared with numpy; values are broadcast as in numpy."""
     draw, compared = random.Random(7), 0
     for shape in [(5,), (4, 3), (2, 3, 4), (3, 1, 2, 2), (0, 3)] * 40:
         buffer, expected = counting(shape, "int32"), numpy.arange(math.prod(shape), dtype="int32").reshape(shape)
@@ -266,7 +268,7 @@ def test_overlapping_parts():
 
 
 def test_large_parts():
-    """Beyond what is copied with the GIL."""
+    """Sizes that are copied without the GIL."""
     buffer = weft.empty((1000, 1000), "int32")
     buffer.fill(-3)
     buffer[1::2] = 9
@@ -376,7 +378,7 @@ def test_too_many_elements():
 
 
 class Freeing:
-    """Frees a Buffer when it is asked for its number, and makes another where that was."""
+    """Frees a Buffer while its number is read, and makes another one at its address."""
 
     def __init__(self, buffer):
         self.buffer = buffer

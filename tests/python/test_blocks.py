@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of one PE that others come to share, teams of any list, and signal pads."""
+"""Memory of one PE that other PEs share later, teams of any list, and signal pads."""
 import array
 import gc
 import threading
@@ -89,7 +89,7 @@ def test_share(me, n, mapped):
 
 
 def test_shares_of_some(me, n, mapped):
-    """Two groups at once, and blocks of other sizes; nobody else has a part in it."""
+    """Two groups at once, with blocks of different sizes; other PEs do not take part."""
     group = [pe for pe in range(n) if pe % 2 == me % 2]
     block = weft.Block("host", 64 * (1 + me % 2))
     share = block.share(group)

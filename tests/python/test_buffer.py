@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Buffers: what they say of themselves, what they show to others, and when their memory comes back."""
+"""Buffers: their attributes, their interfaces to other libraries, and when their memory is freed."""
 import gc
 import threading
 import weakref
@@ -165,7 +165,7 @@ def test_too_much_is_a_memory_error():
 # --- When memory comes back -------------------------------------------------------------------------
 
 def drain():
-    """Takes back what all PEs have let go of."""
+    """Frees the memory that all PEs have let go of."""
     gc.collect()
     weft.empty(1).free()
 
@@ -267,7 +267,7 @@ def test_views_go_in_any_thread():
 
 
 def test_types_that_are_not_there_name_those_that_are(me):
-    """numpy's short names, say: all names are in the message."""
+    """For example numpy's short names: the message lists all names."""
     names = ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "uint8", "int8", "uint16",
              "int16", "uint32", "int32", "uint64", "int64", "bool", "complex64", "complex128"]
     for wrong in ("f4", "<f4", "float128", ""):
@@ -276,7 +276,7 @@ def test_types_that_are_not_there_name_those_that_are(me):
 
 
 def test_no_gpu(me, n):
-    """As device() says it, on every PE; and where one alone asks for it, the others hear."""
+    """Same as device() on every PE; if only one PE asks for device memory, the other PEs get an error."""
     try:
         weft.device()
     except RuntimeError as missing:

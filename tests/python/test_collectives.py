@@ -14,7 +14,7 @@ OPS = {"sum": np.sum, "avg": np.mean, "max": np.max, "min": np.min, "prod": np.p
 
 
 def of_pe(pe, shape, dtype="float32"):
-    """What PE pe brings: small whole numbers, so that every order of adding gives the same."""
+    """Returns PE pe's input: small integers, so that every order of addition gives the same result."""
     return np.random.default_rng(1000 + pe).integers(-4, 5, shape).astype(dtype)
 
 
@@ -324,7 +324,7 @@ def test_integers_add_up(me, n):
 
 
 def test_an_op_is_wrong(me, n):
-    """The error names all that the call takes."""
+    """The error lists the values that the call accepts."""
     five = "'sum', 'avg', 'max', 'min', 'prod'"
     for op in ("mean", 3):
         with pytest.raises(ValueError, match=f"argument op is {op!r}: pass {five}, 'and', 'or', 'xor'$"):
@@ -342,7 +342,7 @@ def test_all_to_all_is_wrong(me, n):
 
 
 def counts(n):
-    """counts[r][s]: what r sends to s."""
+    """counts[r][s]: the number of elements that r sends to s."""
     return np.array([[(3 * r + 5 * s) % 4 for s in range(n)] for r in range(n)])
 
 
@@ -356,7 +356,7 @@ def test_all_to_allv(me, n):
 
 
 def test_all_to_allv_with_offsets_and_parts(me, n):
-    """Two parts a pair; those of dest lie in reverse order."""
+    """Two parts for each pair; those of dest are in reverse order."""
     sizes = np.tile([1, 2], n)
     source = np.arange(3 * n, dtype="float64") + 1000 * me
     dest = np.zeros(3 * n, "float64")
@@ -386,7 +386,7 @@ def test_all_to_allv_is_wrong(me, n):
 # --- Arguments that are missing, unknown or too many ------------------------------------------------
 
 def right_calls(n):
-    """The arguments with which each call goes well; scaled products are too many words for it."""
+    """Yields valid arguments for each call; scaled products would need too many."""
     ones, square = [1] * n, lambda: np.ones((n, n), "f")
     return {"all_reduce": lambda: (np.ones(n, "f"),), "all_gather": lambda: (np.ones(n, "f"), np.ones(1, "f")),
             "reduce_scatter": lambda: (np.ones(1, "f"), np.ones(n, "f")), "broadcast": lambda: (np.ones(n, "f"),),
@@ -398,8 +398,7 @@ def right_calls(n):
 
 
 def test_unsorted_arguments_are_refused_by_all(me, n):
-    """One member leaves an argument out, or names one that is not there: an exception on all, and all
-    are in step behind it."""
+    """One member leaves an argument out, or passes an unknown one: all members raise an exception, and stay in step."""
     wrong = 1 % n
     for name, right in right_calls(n).items():
         call = getattr(weft, name)
@@ -418,7 +417,7 @@ def test_unsorted_arguments_are_refused_by_all(me, n):
 
 
 def test_unsorted_arguments_in_a_team(me, n):
-    """Where the team is known by its name, its members alone hear of it."""
+    """If the team was passed by name, only its members raise."""
     wrong = n - 1
     team = weft.team([me])
     both = weft.world.split(0, 1, n)
@@ -455,7 +454,7 @@ def test_unsorted_arguments_elsewhere(me, n):
 
 
 def test_who_is_wrong_has_the_reason(me, n):
-    """Others are told which PE that is, not what the library was told."""
+    """The other members are told the PE, not the text that the library saw."""
     for name, arguments in [("all_reduce", {"op": "foo"}), ("matmul_all_reduce", {"op": "foo"})]:
         call, right = getattr(weft, name), right_calls(n)[name]()
         with pytest.raises(ValueError, match="argument op is 'foo'" if me == 0 else

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contexts, of all PEs and of teams; locks; teams as grids; what memory is in reach."""
+"""Contexts of all PEs and of teams; locks; teams as grids; queries of accessible memory."""
 import array
 import gc
 import os
@@ -188,7 +188,7 @@ def test_locks_refused(me):
 
 
 def test_a_lock_freed_while_held(me):
-    """The next lock may lie where it lay, and nobody holds that."""
+    """The next lock may be at the same address, and must not be held."""
     places = set()
     for _ in range(20):
         lock = weft.Lock()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of GPUs from Python: what a Buffer of it shows, calls of the host, and calls on streams. On
-the machine's GPUs, or on the pretended one of tests/gpu/driver (device.t).
+"""Memory of GPUs from Python: a Buffer's interfaces, calls by the host, and calls on streams. On the machine's GPUs, or
+on the pretended one of tests/gpu/driver (device.t).
 """
 import array
 import ctypes
@@ -34,14 +34,14 @@ def raw(buffer):
 
 
 def catch_up():
-    """Waits for the stream: streams hold no memory, so a test may not leave work behind."""
+    """Waits for the stream: streams do not hold memory, so a test must not leave work behind."""
     word = weft.zeros(1, "uint64")
     weft.signal(word, 1, weft.my_pe(), stream=DEFAULT)
     weft.wait(word, 1)
 
 
 class Dlpack:
-    """A tensor of a library that knows DLPack alone; it keeps the stream that it was asked with."""
+    """A tensor of a library that supports DLPack only; records the stream that it was asked with."""
 
     def __init__(self, buffer):
         self.buffer, self.streams = buffer, []
@@ -55,7 +55,7 @@ class Dlpack:
 
 
 class Cuda:
-    """An array of a library that knows __cuda_array_interface__ alone."""
+    """An array of a library that supports __cuda_array_interface__ only."""
 
     def __init__(self, buffer, **changes):
         self.__cuda_array_interface__ = {**buffer.__cuda_array_interface__, **changes}
@@ -95,7 +95,7 @@ def test_peers(me, n):
 
 
 def test_elements(me, n):
-    """Numbers come and go by the library's own copies; a slice is a view."""
+    """The library's own copies read and write numbers; a slice is a view."""
     buffer = weft.zeros((4, 6), "int32", "device")
     buffer[:] = [[10 * i + j for j in range(6)] for i in range(4)]
     assert buffer[2, 3] == 23 and buffer[-1, -1] == 35 and buffer[1].tolist() == list(range(10, 16))
@@ -168,7 +168,7 @@ def test_overlapping_elements(me, n):
 
 
 def test_reversed_and_empty_views():
-    """Reversed dimensions are not shown: torch takes them without a look. Of no elements the address is 0."""
+    """Reversed dimensions are not exported, because torch does not check. The address of an empty array is 0."""
     buffer = weft.zeros((3, 4), space="device")
     for reversed_view, dim in ((buffer[::-1], 0), (buffer[:, ::-2], 1)):
         with pytest.raises(AttributeError, match=f"dimension {dim} of this Buffer is reversed"):
@@ -181,7 +181,8 @@ def test_reversed_and_empty_views():
 
 
 def test_polling_words(me, n):
-    """A flag goes round the PEs in memory of GPUs, looked at by atomics and by g: no loop keeps others from it."""
+    """A flag goes round the PEs in memory of GPUs, polled by atomics and by g: no such loop keeps other threads from
+    running."""
     words, rounds = weft.zeros(2, "int64", "device"), 20
     weft.barrier()
     for turn in range(1, rounds + 1):
@@ -293,7 +294,7 @@ def test_collectives_on_a_stream(dtype, code, me, n):
 
 
 def test_reductions_of_every_type_on_a_stream(me, n):
-    """Beside the calling thread's, which test_collectives.py compares with numpy."""
+    """Compared with the results of the calling thread, which test_collectives.py compares with numpy."""
     kinds = {"float16": "avg", "bfloat16": "sum", "float32": "avg", "float64": "prod", "bool": "max", "uint16": "sum",
              "complex64": "avg", "complex128": "prod"}
     for dtype, op in kinds.items():
@@ -383,7 +384,7 @@ def test_blocks(me, n):
 
 
 def test_blocks_on_another_gpu(me, n):
-    """C makes them on any GPU; what Python shows of one says on which it lies."""
+    """C code makes them on any GPU; a Buffer of one names its GPU."""
     library, block = ctypes.CDLL(str(weft.get_library())), ctypes.c_void_p()
     library.shmemx_block_ptr.restype = ctypes.c_void_p
     other = 1 - weft.device() % 2
@@ -417,7 +418,7 @@ def test_pads_on_a_stream(me, n):
 
 
 def test_engines_are_switched(me, n):
-    """Each copies; the call tells what it was before."""
+    """Selects what copies; the call returns the previous choice."""
     assert weft.set_engine("copy") == "auto"
     for engine, before in (("sm", "copy"), ("auto", "sm")):
         dest, source = weft.zeros(1000, space="device"), on_device([me + 1] * 1000)
@@ -514,7 +515,7 @@ def test_arrays_are_held_until_their_context_is_quiet(me):
 
 
 def test_arrays_are_let_go_with_their_team(me, n):
-    """A team takes its contexts with it: nobody could wait for what was begun on them."""
+    """A team's end destroys its contexts, whose calls could not be completed afterwards."""
     dest, values = on_device([0] * 4), array.array("f", [3] * 4)
     team = weft.world.split(0, 1, n)
     ctx = weft.Ctx(team)
@@ -547,7 +548,7 @@ FIELDS = "=IIiiiIqQQQQQqIIQQIIIIII"  # of weft_device_team
 
 
 def in_gpu_memory(address, nbytes):
-    """What lies there, by way of symmetric memory."""
+    """Returns the content, copied through symmetric memory."""
     class At:
         __cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DLPack in and out: producers and consumers of every age, layouts, types, and who keeps the memory;
-with torch where it is installed.
+"""DLPack in and out: producers and consumers of every version, layouts, types, and lifetimes; with torch if it is
+installed.
 """
 import array
 import ctypes
@@ -19,7 +19,7 @@ needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 
 
 class Old:
-    """A tensor of before version 1 of DLPack, which knows no max_version."""
+    """A tensor of DLPack before version 1, without max_version."""
 
     def __init__(self, buffer):
         self.buffer = buffer
@@ -88,7 +88,7 @@ def test_wrong_arguments_of_dlpack():
 
 
 class Layout(ctypes.Structure):
-    """DLManagedTensorVersioned, to show what no library shows."""
+    """DLManagedTensorVersioned, for tensors that no library produces."""
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
                 ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("data", ctypes.c_void_p),
                 ("device", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
@@ -190,7 +190,7 @@ def test_torch_layouts(me, n):
 
 @needs_torch
 def test_torch_keeps_the_memory(me):
-    """Tensors go in any thread, also behind the Buffer, also when it was freed."""
+    """Tensors are freed by any thread, also after the Buffer was collected or freed."""
     gc.collect()
     weft.empty(1).free()
     buffer = weft.zeros(1000)
@@ -261,7 +261,7 @@ def test_torch_on_a_gpu(me, n):
 
 @needs_torch
 def test_lazy_tensors(me):
-    """What lies in memory is not what such a tensor shows: refused, read or written."""
+    """The memory differs from the tensor's values, so reading and writing are refused."""
     tensor = torch.tensor([1 + 2j, 3 + 4j])
     buffer = weft.zeros(2, "complex64")
     for lazy, text in [(tensor.conj(), "resolve_conj"), (torch._neg_view(tensor), "resolve_neg"),
@@ -284,7 +284,7 @@ def test_lazy_tensors(me):
 
 @needs_torch
 def test_tensors_that_require_grad(me):
-    """They are read, and not written: autograd would not know."""
+    """Such tensors may be read, but not written, because autograd would not notice."""
     parameter, buffer = torch.nn.Parameter(torch.ones(2)), weft.zeros(2)
     for tensor in (parameter, torch.ones(2, requires_grad=True), parameter * 1):
         weft.put(buffer, tensor, me)
@@ -302,7 +302,7 @@ def test_tensors_that_require_grad(me):
 @needs_torch
 @pytest.mark.filterwarnings("ignore:Accessing the data pointer")
 def test_tensors_without_memory(me):
-    """Elements and no memory: of a storage that was emptied, and of tensors that stand for others."""
+    """Tensors with elements but without memory: with an emptied storage, and stand-ins for others."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     emptied = torch.ones(2)
     emptied.untyped_storage().resize_(0)

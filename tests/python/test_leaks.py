@@ -10,7 +10,7 @@ import weft
 
 
 class Dlpack:
-    """A library's tensor that fails now and then."""
+    """A library's array that fails sometimes."""
 
     def __init__(self, buffer, fails=False):
         self.buffer, self.fails = buffer, fails

@@ -37,7 +37,8 @@ def test_scans_of_teams(me, n):
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "float64", "complex64", "complex128"])
 def test_short_scans_have_the_bits_of_long_ones(dtype, me, n):
-    """Sources that come along when members agree are added up as C adds them: sums round, and wrap, alike."""
+    """Short sources, which travel with the members' agreement, are added in C's order: sums round and wrap in the same
+    way."""
     rng = np.random.default_rng(me)
     kind = np.dtype(dtype).kind
     value = rng.integers(100, 127, 1).astype(dtype) << (8 * np.dtype(dtype).itemsize - 8) if kind == "i" \
@@ -62,7 +63,7 @@ def test_bits(dtype, me, n):
 
 
 def test_bits_on_a_stream_meet_the_others(me, n):
-    """A member whose array is wrong does not wait for one that has named a stream."""
+    """A member with a wrong array does not wait for a member that passes a stream."""
     dest, source = weft.zeros(4, "int32"), weft.zeros(4, "int32")
     if n == 1:
         return
@@ -96,7 +97,8 @@ def test_collect(dtype, me, n):
 
 @pytest.mark.parametrize("longest", [1, 12, 13, 200])
 def test_collect_of_short_and_long_sources(longest, me, n):
-    """What comes along when the sizes go round, and what does not; and nothing is written behind it."""
+    """Sizes at which elements travel with the sizes, and sizes at which they do not; nothing is written past the end.
+    """
     counts = [longest if pe == n - 1 else pe % 3 for pe in range(n)]
     dest = np.full(sum(counts) + 2, -1, "float32")
     assert weft.collect(dest[:-2], np.full(counts[me], me, "float32")) == tuple(counts)

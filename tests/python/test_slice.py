@@ -48,7 +48,7 @@ class Vector:
 
 
 def settle(space):
-    """All that the PEs have begun is done: a stream tells its host so by a word of the host."""
+    """Completes everything that the PEs have begun: the stream sets a word of the host at the end."""
     if space == "device":
         told = weft.zeros(1, "int32")
         weft.barrier(stream=0)
@@ -58,7 +58,7 @@ def settle(space):
 
 
 def numbers(space, *values):
-    """The same numbers in every way in which they can be given."""
+    """Yields the same numbers in every accepted form."""
     yield values
     yield [weft_number(value, "int64", space) for value in values]
     yield [weft_number(value, "int32", space) for value in values]
@@ -173,7 +173,7 @@ def test_numbers_on_a_gpu_want_a_stream(me):
 
 
 def test_numbers_are_read_by_the_gpu(me, n):
-    """Not when the call is made: what the stream writes before it counts."""
+    """Values are read when the stream gets there, not when the call is made."""
     if "device" not in PLACES:
         pytest.skip("there is no GPU")
     gate, words = Vector([0], "int32", "device"), Vector([0], "int32", "device")

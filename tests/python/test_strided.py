@@ -103,7 +103,7 @@ def test_non_blocking(nelems, me, n):
 
 
 def strided_parts(n, me, source_of, dst, sst, nelems, size):
-    """What dest has behind all_to_alls."""
+    """Returns dest's expected content after all_to_alls."""
     dest = [0] * size
     for rank in range(n):
         for i in range(nelems):
@@ -157,7 +157,7 @@ def test_one_member_is_wrong_in_all_to_alls(case, me, n):
 
 
 def test_different_calls_do_not_meet(me, n):
-    """Calls whose members first show each other their arguments tell each other apart."""
+    """Calls in which members first compare their arguments detect different calls."""
     dest, source = weft.zeros(4 * n, "int32"), weft.zeros(4 * n, "int32")
     calls = [lambda: weft.all_to_alls(dest, source), lambda: weft.inscan(dest, source), lambda: weft.collect(dest, source[:4])]
     for i in range(3 if n > 1 else 0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the package offers: every name is documented, and its signature is that of the type stubs."""
+"""The package's interface: every name is documented, and its signature is that of the type stubs."""
 import ast
 import inspect
 import pathlib
@@ -12,7 +12,7 @@ STUBS = ast.parse(pathlib.Path(weft.__file__).with_name("_core.pyi").read_text()
 
 
 def parameters(function):
-    """Names, those that need to be named, and defaults, of a stub."""
+    """Returns the parameter names, the keyword-only ones, and the defaults of a stub."""
     several = [function.args.vararg] if function.args.vararg else []
     given = [a.arg for a in function.args.posonlyargs + function.args.args + several]
     return [name for name in given if name not in ("self", "cls")], [a.arg for a in function.args.kwonlyargs], \

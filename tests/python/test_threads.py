@@ -21,7 +21,7 @@ BLOCKING = {
 
 @pytest.mark.parametrize("call", BLOCKING)
 def test_a_waiting_call_lets_others_run(call, me, n):
-    """PE 0 is in the call, in a thread, before it tells the others to come: so it has to be able to."""
+    """PE 0 is in the call, in a thread, before it sends the others there, so the call must release the GIL."""
     word = weft.zeros(1, "uint64")
     weft.barrier()
     if me == 0:
@@ -37,7 +37,7 @@ def test_a_waiting_call_lets_others_run(call, me, n):
 
 
 def test_many_threads(me, n):
-    """Each thread plays ping-pong with its like on the next PE, in words and buffers of its own."""
+    """Each thread plays ping-pong with its counterpart on the next PE, with words and buffers of its own."""
     count, rounds, right = 4, 200, (me + 1) % n
     words, data = weft.zeros((count, 1), "uint64"), weft.zeros((count, 16), "int32")
     errors = []

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch on CPU tensors, under pytest and hypothesis, on 1 to 4 PEs, and once more through PyTorch's
-registry; its functions beside PyTorch's own of the same names; its type stubs; its example, which has to
-learn the same under every launcher."""
+"""weft.torch on CPU tensors, under pytest and hypothesis, on 1 to 4 PEs, and once more through PyTorch's registry; its
+functions compared with PyTorch's own of the same names; its type stubs; its example, which must learn the same under
+every launcher.
+"""
 import pathlib
 import shutil
 import subprocess
@@ -52,7 +53,7 @@ def example(problems):
 
 
 def stubs(problems):
-    """mypy finds nothing wrong: in a program that uses them, and in them beside what they describe."""
+    """mypy finds no error: in a program that uses the stubs, and between the stubs and the package."""
     if not interpreter.has(PYTHON, "mypy"):
         raise tap.Skip(f"{PYTHON} has no mypy")
     with tempfile.TemporaryDirectory() as name:
@@ -70,7 +71,7 @@ def stubs(problems):
 
 
 def untested(problems):
-    """A PyTorch that nobody has tried, and that lacks a name, is named before the import fails."""
+    """For an untested PyTorch that lacks a name, the warning precedes the import error."""
     done = subprocess.run([PYTHON, "-c", "import torch, torch.distributed._symmetric_memory as theirs\n"
                            "torch.__version__ = '9.0.0'\ndel theirs.enable_symm_mem_for_group\nimport weft.torch"],
                           capture_output=True, text=True, timeout=120, env=interpreter.environment())
@@ -79,7 +80,7 @@ def untested(problems):
 
 
 def pairs(problems):
-    """The lines that are wrong, with what is told about them, are all that is of interest."""
+    """Returns the wrong lines, with mypy's explanation."""
     lines = run(problems, BUILD / "bin/oshrun", "-n", "2", PYTHON, "-W", "ignore", HERE / "gpu_pairs.py", "--cpu",
                 timeout_s=400)
     found = [line for line in lines if line.startswith(("not ok", "#"))]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weft as PyTorch's symmetric-memory backend, on CPU tensors: the tests of torch_backend_*.py on 1 to 4
-PEs, and how processes of each kind come to have it. GPUs: gpu_backend.py.
+"""Weft as PyTorch's symmetric-memory backend, on CPU tensors: the tests of torch_backend_*.py on 1 to 4 PEs, and the
+ways in which processes install it. For GPUs: gpu_backend.py.
 """
 import pathlib
 import re
@@ -88,7 +88,7 @@ def torchrun(problems):
 
 
 def two_threads(problems):
-    """weft.init() while install()'s thread does the same; another of the two is slower on each rank."""
+    """weft.init() while install()'s thread does the same; on each rank a different one of the two is slower."""
     launch = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     with_file(problems, launch, """
         import threading, time
@@ -130,7 +130,7 @@ SPAWN = """
 
 
 def spawned(problems):
-    """Without any launcher: what torch.distributed knows has to do."""
+    """Without any launcher: torch.distributed's information must be enough."""
     for first, second in (("pass", "weft.torch.install()"), ("weft.torch.install()", "pass")):
         with_file(problems, [PYTHON], SPAWN.format(first=first, second=second), said=[r"peers \[0.0, 1.0, 2.0\] PE 2", "all back"])
 
@@ -144,7 +144,7 @@ def alone(problems):
 
 
 def some_of_the_ranks(problems):
-    """The first rendezvous of all, while others are in a collective call and come to none before."""
+    """The first rendezvous ever, while other ranks are in a collective call and have had none."""
     run(problems, oshrun(3, """
         weft.torch.install()
         job.start("gloo", 60)
@@ -192,7 +192,7 @@ def timeouts(problems):
 
 
 def thread_at_the_end(problems):
-    """Its call ends when Python has, and gives no thread its lock any more."""
+    """A call returns after Python has ended, and must not take the GIL."""
     said = run(problems, oshrun(2, """
         import threading
         weft.torch.install()
@@ -206,7 +206,8 @@ def thread_at_the_end(problems):
 
 
 def groups_at_the_end(problems):
-    """Behind destroy_process_group() they are nobody's, for gloo's threads, which a group has, must end before Python does."""
+    """After destroy_process_group() nothing holds the groups, because gloo's threads, which a group owns, must end
+    before Python does."""
     run(problems, oshrun(2, """
         import weakref
         job.start("gloo", 60)
@@ -225,7 +226,7 @@ def groups_at_the_end(problems):
 # --- The registry -------------------------------------------------------------------------------------
 
 def names(problems):
-    """NVSHMEM is Weft only if it is asked for."""
+    """Weft is registered as NVSHMEM only on request."""
     text = """
         weft.torch.install()
         _SymmetricMemory.set_backend("NVSHMEM")
@@ -278,7 +279,7 @@ def no_room(problems):
 
 
 def by_itself(problems):
-    """What `import torch` calls: only if asked, and it never compiles."""
+    """The function called by `import torch` acts only on request, and never compiles."""
     text = f"""
         sys.path.append({str(interpreter.ROOT / "python")!r})
         import weft_autoload

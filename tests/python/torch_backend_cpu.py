@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weft in PyTorch's registry, on CPU tensors: the same code as for GPUs, which differ in who waits.
+"""Weft in PyTorch's registry, on CPU tensors: the same code as for GPUs, except for what waits.
 
 Run by torch_backend.t, on 1 to 4 PEs that go through it together (run.py).
 """
@@ -32,7 +32,7 @@ def group():
 
 @pytest.fixture(autouse=True)
 def with_group(group):
-    """Also where a test does not name it."""
+    """Applied to every test."""
 
 
 rank, size = job.place()
@@ -86,7 +86,7 @@ def test_new_memory_is_zero_and_aligned(shape, dtype):
 
 
 def test_empty_is_local(group):
-    """As many as a rank likes, and the rendezvous of others is none of theirs."""
+    """A rank may make any number of tensors, and the rendezvous of others do not involve it."""
     mine = [empty(100 + i) for i in range(3 * rank + 1)]
     tensor = empty(50).fill_(rank)
     mine += [empty(7) for _ in range(size - rank)]
@@ -191,7 +191,7 @@ def test_rendezvous_again_is_local(group):
 
 
 def test_foreign_memory_is_none(group):
-    """Asked by one rank alone."""
+    """Called by one rank only."""
     if rank == 0:
         other = torch.zeros(1000)
         assert symm_mem.rendezvous(other, group) is None
@@ -330,7 +330,7 @@ def test_handles_outlive_tensors(group):
 
 
 def test_peers_outlive_members(group):
-    """A rank lets go of everything while others still read what was its."""
+    """A rank releases everything while others still read its memory."""
     tensor = empty(5000).fill_(rank)
     handle = meet(tensor, group)
     handle.barrier()
@@ -379,7 +379,7 @@ def test_threads_make_and_free(group):
 
 
 def test_subgroup_alone(group):
-    """Its members meet while all others wait in a collective call."""
+    """The members meet while all other ranks wait in a collective call."""
     members = list(range(max(size // 2, 1)))
     inner = dist.new_group(members)
     if rank in members:
@@ -429,7 +429,7 @@ def test_names_come_to_mean_other_groups(group):
 
 
 def test_groups_at_once_in_threads(group):
-    """No thread of a rank keeps the others from theirs, whichever comes first."""
+    """No thread of a rank blocks the rank's other threads, in any order."""
     groups = [dist.new_group(list(range(size))) for _ in range(4)]
     tensors = [empty(100).fill_(i) for i in range(4)]
     failed = []
@@ -468,5 +468,5 @@ def test_one_tensor_in_two_groups_by_two_threads(group):
 
 
 def test_leave_something_for_the_end(group):
-    """What is alive when the interpreter ends."""
+    """Objects that are alive when the interpreter exits."""
     globals()["_left"] = [empty(100), meet(empty(100), group)]

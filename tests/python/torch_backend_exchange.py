@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What PyTorch has for its NVSHMEM backend alone, as Weft does it: here on CPU tensors, with Triton's
-kernels interpreted. Run by torch_backend.t, with TRITON_INTERPRET=1, on PEs that go through it together.
+"""Weft's versions of the operators that PyTorch has for its NVSHMEM backend only: on CPU tensors, with Triton's kernels
+interpreted. Run by torch_backend.t, with TRITON_INTERPRET=1, on PEs that go through it together.
 """
 import pytest
 import torch

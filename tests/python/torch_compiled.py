@@ -64,7 +64,7 @@ def tensor_parallel(world):
 
 
 def others(world):
-    """A buffer of an accelerator's, which PyTorch makes of an input where it may, is none of a CPU's."""
+    """PyTorch turns an input into a symmetric buffer on accelerators only, not on the CPU."""
     assert not dist.is_nccl_available()
     assert not symm_mem.is_symm_mem_enabled_for_group("nobody")
     assert symm_mem.is_symm_mem_enabled_for_group(world.group_name)

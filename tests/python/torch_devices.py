@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's default device is the program's: CPU tensors and their operators work the same while it is another
-one, and every tensor that the package makes for itself names its device."""
+"""PyTorch's default device belongs to the program: CPU tensors and their operators work while it is another one,
+because every tensor that the package makes names its device.
+"""
 import ast
 import contextlib
 import pathlib
@@ -28,7 +29,7 @@ def by_setting(device):
 
 
 def answers(group):
-    """What the calls of each family return, as lists and numbers."""
+    """Returns the results of the calls of each family, as lists and numbers."""
     rank, n = group.rank(), group.size()
     peer = (rank + 1) % n
     t = symm_mem.empty(8, device="cpu").fill_(rank + 1.)

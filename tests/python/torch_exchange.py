@@ -19,7 +19,7 @@ TYPES = [torch.float32, torch.bfloat16, torch.int64, torch.uint8]
 
 
 def rows_of_all(group, splits, rest, dtype, seed):
-    """Every member's input, as its rows; this one's has room to spare."""
+    """Returns every member's input, as rows; this member's tensor has room to spare."""
     room = sum(map(sum, splits)) + 3
     mine = drawn((room, *rest), dtype, seeded(seed, group))
     return mine, of_all(mine, group)
@@ -78,7 +78,7 @@ def test_vdev_complains_on_all(group):
     call = symm_mem.all_to_all_vdev
     raises(RuntimeError, "on rank 0, expected at most the 2 of its input", call,
            x[:2] if me == 0 else x, out, splits, books, group)
-    raises(RuntimeError, "negative", call, x, out, splits if me else splits - 5, books, group)
+    raises(RuntimeError, "at least 0", call, x, out, splits if me else splits - 5, books, group)
     raises(RuntimeError, "got out of 3 rows on rank 0", call, x, out[:3] if me == 0 else out, splits,
            books, group)
     raises(RuntimeError, "expected .* torch.int64", call, x, out, splits.int(), books, group)

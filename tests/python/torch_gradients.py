@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.ops.weft.*: gradients against plain PyTorch in one process, and what torch.library asks of
-an operator (opcheck): schema, autograd, fake tensors, compilation with sizes that vary."""
+"""torch.ops.weft.*: gradients compared with plain PyTorch in one process, and PyTorch's checks of an operator
+(opcheck): schema, autograd, fake tensors, compilation with varying sizes.
+"""
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -18,7 +19,7 @@ seeds = st.integers(0, 999)
 
 
 def members_leaves(tensor, group):
-    """The members' tensors as leaves of one graph in this process."""
+    """Returns the members' tensors as leaves of one graph in this process."""
     return [each.clone().requires_grad_() for each in of_all(tensor, group)]
 
 
@@ -238,7 +239,7 @@ def test_compiled(group):
 
 @on_world
 def test_operators_in_graphs(group):
-    """What docs/torch.md says of torch.compile(fullgraph=True), of both ways to name a group."""
+    """The statements of docs/torch.md about torch.compile(fullgraph=True), with both ways to name a group."""
     n, x = group.size(), torch.ones(4 * group.size(), 4)
     t, rows, out = (symm_mem.empty(*shape, device="cpu").fill_(1) for shape in ((4, 4), (2 * n, 3), (2 * n, 3)))
     for each in (t, rows, out):

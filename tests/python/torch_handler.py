@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of weft.torch.hyperparallel share: data that every rank can tell of every other,
-new in each run (HANDLER_SEED repeats one), and symmetric tensors between guard words."""
+"""The common part of the tests of weft.torch.hyperparallel: data that every rank can compute for every other rank, new
+in each run (HANDLER_SEED repeats one), and symmetric tensors between guard words.
+"""
 import os
 import random
 import time

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch.hyperparallel on CPU tensors: all of it on 1 to 4 ranks, a part on 17, and its first call
-under each launcher, with torch.distributed and without."""
+"""weft.torch.hyperparallel on CPU tensors: all of it on 1 to 4 ranks, a part on 17, and its first call under each
+launcher, with torch.distributed and without.
+"""
 import pathlib
 import sys
 

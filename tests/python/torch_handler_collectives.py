@@ -95,7 +95,7 @@ def test_all_gather_refuses(me, n):
 # --- shmem_alltoall ------------------------------------------------------------------------------
 
 def counts_of(turn, n):
-    """counts[s][d]: what rank s has for rank d; many are 0."""
+    """counts[s][d]: the elements from rank s to rank d; many are 0."""
     draw = random.Random(f"{SEED} {turn}")
     return [[draw.choice([0, 0, 1, 2, 17, draw.randrange(300)]) for _ in range(n)] for _ in range(n)]
 
@@ -120,7 +120,7 @@ def test_all_to_all(dtype, me, n):
 
 
 def test_all_to_all_of_shapes(me, n):
-    """Shapes do not matter, nor whether what is sent is contiguous."""
+    """Shapes do not matter, and inputs need not be contiguous."""
     receive = symm.empty((n, 6), torch.float32)
     sends = [data((me, d), (3, 2), torch.float32).T for d in range(n)]
     symm.shmem_alltoall(sends, receive, [6] * n)

@@ -59,7 +59,7 @@ class Lane:
         return False
 
     def drain(self):
-        """Only this lane: what goes on beside it has to have been joined."""
+        """Returns the position in this lane only: work beside it must have been joined."""
         self.mark().wait(60)
         assert not self.failed and not (self.side and self.side.failed), (self.failed, self.side and self.side.failed)
         assert self.side is None or self.side.work.empty()
@@ -138,8 +138,8 @@ def current(monkeypatch):
 # --- Calls and what comes of them ----------------------------------------------------------------
 
 class Scene:
-    """A call on the same tensors again and again. Its inputs are written in the lane before it, and
-    overwritten in the lane behind it."""
+    """Repeats a call on the same tensors. Its inputs are written in the lane before the call, and overwritten in the
+    lane after it."""
 
     def __init__(self, n):
         self.n = n
@@ -202,7 +202,7 @@ class AllToAll(Scene):
 
 
 class Product(Scene):
-    """hidden: with what is put behind it, however small; else one behind the other."""
+    """hidden: puts overlap the products, however small; otherwise one follows the other."""
 
     def __init__(self, n, hidden):
         super().__init__(n)
@@ -302,7 +302,7 @@ def test_calls_of_all_kinds_in_a_row(current, me, n):
 
 @pytest.mark.parametrize("name", SCENES)
 def test_calls_in_several_lanes(name, current, me, n):
-    """One behind the other, whichever lane is the current one; each lane has tensors of its own."""
+    """Calls follow each other, whichever lane is the current one; each lane has tensors of its own."""
     current += [Lane("second"), Lane("third")]
     scenes = [SCENES[name](n, me) for _ in current]
     symm.barrier()

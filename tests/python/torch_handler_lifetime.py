@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch.hyperparallel: how symmetric tensors begin and end, and owners. What HyperParallel's own
-tests of lifetimes expect, on tensors that are not mocked."""
+"""weft.torch.hyperparallel: lifetimes of symmetric tensors, and owners. The expectations of HyperParallel's own
+lifetime tests, on tensors that are not mocked.
+"""
 import gc
 import threading
 
@@ -53,7 +54,7 @@ def test_memory_comes_back_when_all_views_are_gone(n):
 
 
 def test_ranks_let_go_at_different_times(me, n):
-    """Memory that one rank still has is nobody's."""
+    """Memory that one rank still holds is not reused."""
     kept = [symm.empty(1000, torch.int64).fill_(i) for i in range(6)]
     mine = kept[me % 6]
     del kept[:]

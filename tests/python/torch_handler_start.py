@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch.hyperparallel from its first call on, whichever that is, under any launcher; with
-torch.distributed initialised before it if GLOO is in the environment.
+"""weft.torch.hyperparallel from its first call on, whichever it is, under any launcher; with torch.distributed
+initialised before if GLOO is in the environment.
 
     torch_handler_start.py [first call]
 """

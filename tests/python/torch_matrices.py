@@ -99,7 +99,7 @@ def test_every_group_is_enabled(group):
 
 @on_world
 def test_functions_of_the_module(group):
-    """Those that know the backends by name work on Weft's memory, where it is installed."""
+    """Functions that know the backends by name work on Weft's memory, if it is installed."""
     if not symm_mem.installed():
         pytest.skip("PyTorch's registry is not Weft's in this run")
     x = torch_symm_mem.empty(4, device="cpu").fill_(group.rank())

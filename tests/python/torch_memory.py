@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Symmetric tensors and handles on the CPU: what PyTorch's functions of the same names promise."""
+"""Symmetric tensors and handles on the CPU: the promises of PyTorch's functions of the same names."""
 import ctypes
 import gc
 import re
@@ -167,7 +167,7 @@ def test_signals_go_around(group):
 
 @on_groups
 def test_members_have_the_same_sizes(group):
-    """Also where what lies around the tensors makes their blocks equally large: all of them refuse."""
+    """Also if padding makes the blocks of different tensors equally large: all members refuse."""
     rank, pad = group.rank(), symm_mem.get_signal_pad_size()
     for more in (1, 10, 16, 100, 10000) if group.size() > 1 else ():
         t = symm_mem.empty(100 + more * (rank == 1), device="cpu")
@@ -270,7 +270,7 @@ def test_a_handle_keeps_the_memory(group):
 
 @on_groups
 def test_ranks_allocate_and_free_as_they_like(group):
-    """Each rank makes and frees as it likes; what they share is right all the same."""
+    """Ranks allocate and free independently; shared memory stays correct."""
     rank, kept = group.rank(), []
     noise = torch.Generator().manual_seed(20 + rank)
     for turn in range(12):
@@ -303,7 +303,7 @@ def test_memory_goes_with_its_last_user(group):
 @pytest.mark.parametrize("other", [ranks for ranks in GROUPS if len(ranks) < max(3, weft.n_pes())],
                          ids=str)
 def test_overlapping_groups(other):
-    """One tensor in two groups, and calls of both in turns."""
+    """One tensor in two groups, and alternating calls of both."""
     world, part, me = group_of_ranks(list(range(weft.n_pes()))), group_of_ranks(other), weft.my_pe()
     t = symm_mem.empty(4, device="cpu").fill_(me)
     whole = symm_mem.rendezvous(t, world)
@@ -324,7 +324,7 @@ def test_overlapping_groups(other):
 
 
 def test_groups_of_the_same_ranks_at_once():
-    """A thread for each; calls of one group are never taken for those of the other."""
+    """A thread for each group; calls of one group are never mistaken for those of the other."""
     ranks, wrong = list(range(weft.n_pes())), []
     groups = [group_of_ranks(ranks), named_group("twin", ranks)]
 

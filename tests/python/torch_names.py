@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch has PyTorch's names: of functions, of their parameters, and of the members of handles, each
-with PyTorch's defaults and in its order; what is ours besides comes behind them and has defaults."""
+"""weft.torch has PyTorch's names of functions, parameters and members of handles, with PyTorch's defaults and in its
+order; Weft's additional parameters come last and have defaults.
+"""
 import inspect
 import re
 
@@ -41,7 +42,7 @@ def test_functions(name):
 
 
 def test_no_operator_is_missing():
-    """But those of multicast, of NCCL, of NVSHMEM and of one kind of GPU."""
+    """Except those of multicast, of NCCL, of NVSHMEM and of one kind of GPU."""
     others = re.compile("_?(multimem|nccl|nvshmem|tile|multi_root_tile)_|memcpy_to_multicast_|.*_ce_multicast|_async_input_mm")
     names = {schema.name.partition("::")[2] for schema in torch._C._jit_get_all_schemas()
              if schema.name.startswith("symm_mem::") and not hasattr(symm_mem, schema.name.partition("::")[2].lstrip("_"))}
@@ -76,7 +77,7 @@ def test_operators_take_either_name_of_a_group(schema):
 
 
 def of_text(function):
-    """The first line of what pybind11 has to say: name(arg: type = default, ...) -> type."""
+    """The first line of pybind11's docstring: name(arg: type = default, ...) -> type."""
     line = function.__doc__.split("\n")[0].replace("= []", "= ()")
     given = re.sub(r"\[[^\[\]]*\]", "", line).partition("(")[2].rpartition(") ->")[0]
     words = [each for each in re.split(", ?", given) if each and not each.startswith("self")]
@@ -135,8 +136,8 @@ def test_arguments_of_other_types(group):
         raises(TypeError, f"{call.__name__}: got {name} of type NoneType", call, None, handle, 0)
         raises(TypeError, f"{call.__name__}: got hdl of type NoneType", call, t, None, 0)
     raises(TypeError, "wait_signal: got hdl of type Tensor", symm_mem.wait_signal, t, 0)
-    raises(TypeError, "no member", symm_mem.rendezvous, t, dist.GroupMember.NON_GROUP_MEMBER)
-    raises(TypeError, "no member", symm_mem.all_reduce, t, "sum", dist.GroupMember.NON_GROUP_MEMBER)
+    raises(TypeError, "not a member", symm_mem.rendezvous, t, dist.GroupMember.NON_GROUP_MEMBER)
+    raises(TypeError, "not a member", symm_mem.all_reduce, t, "sum", dist.GroupMember.NON_GROUP_MEMBER)
     symm_mem.put(src=torch.ones(2), hdl=handle, peer=group.rank(), offset=1)
     symm_mem.get(dst=t[2:], hdl=handle, peer=group.rank())
     handle.barrier()

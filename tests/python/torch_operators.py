@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators on CPU tensors, each against the same in float64 from gloo's gathers, and against what
-PyTorch's own fallbacks give: values, sizes, strides, types. Any dimension, group, layout and type.
+"""Operators on CPU tensors, each compared with the same computation in float64 on gloo's gathers, and with PyTorch's
+own fallbacks: values, sizes, strides, types. Any dimension, group, layout and type.
 """
 import pytest
 
@@ -28,7 +28,7 @@ seeds = st.integers(0, 999)
 
 
 def laid_out(tensor, layout, dim):
-    """The same values in another layout."""
+    """Returns the same values in another layout."""
     if layout == "moved":
         return symm_mem.restride_A_shard_for_fused_all_gather_matmul(tensor, dim)
     if layout == "sliced":
@@ -155,7 +155,7 @@ def test_collectives_refuse_before_anything_is_sent(group):
 
 
 def against_fallback(group, call, *args, **kwargs):
-    """What the operator gives, laid out like what PyTorch's fallback does."""
+    """Compares the operator's result and layout with those of PyTorch's fallback."""
     got = call(*args, **kwargs)
     with symm_mem._test_mode():
         check_alike(group, got, call(*args, **kwargs))

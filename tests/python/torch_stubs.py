@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The type stubs of weft.torch: every public name has one, with the names and defaults of parameters that
-the function has. mypy's view of them: torch.t."""
+"""The type stubs of weft.torch: every public name has one, with the function's parameter names and defaults. mypy
+checks them in torch.t.
+"""
 import ast
 import inspect
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PEs that are also ranks of torch.distributed, by gloo, which references come from; and groups.
+"""PEs that are also ranks of torch.distributed over gloo, which computes references; and groups.
 
     @on_groups                              one run for each of GROUPS, in the members only, which
     def test_it(group): ...                 get the process group
@@ -10,10 +10,10 @@
     def test_it(group, size): ...           cases of hypothesis, the same on all PEs: 40 with
                                             WEFT_TEST_LONG=1, else a third
 
-WEFT_TEST_BACKEND=1: CPU tensors go through PyTorch's registry, as after weft.torch.install().
+With WEFT_TEST_BACKEND=1, CPU tensors use PyTorch's registry, as after weft.torch.install().
 
-All PEs go through the same tests together (run.py). A property that does not hold ends its PE at
-once, and so the job: hypothesis would try again, alone.
+All PEs go through the same tests together (run.py). A property that does not hold ends its PE immediately, and so the
+job: hypothesis would try again, on that PE alone.
 """
 import functools
 import os
@@ -126,7 +126,7 @@ def same(got, expected):
 
 
 def seeded(seed, group, each=True):
-    """A generator: of each rank its own, or one and the same on all."""
+    """Returns a random generator: different on each rank, or the same on all."""
     return torch.Generator().manual_seed(1000 * seed + (group.rank() if each else 500))
 
 

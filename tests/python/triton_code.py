@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that call weft.triton, compiled by Triton for GPUs that need not be there: nothing is left to be resolved, the
-instructions are those of the functions, and loads stay behind the waits for what they load."""
+"""Kernels that call weft.triton, compiled by Triton for GPUs that need not be present: no symbol is unresolved, the
+instructions are those of the functions, and loads stay after the waits for their data.
+"""
 import importlib.util
 import pathlib
 import re
@@ -175,7 +176,7 @@ def flags_sent(team, flags, sig):
 
 
 def check_bools(problems):
-    """12345 of them are as many bytes."""
+    """12345 elements have the right number of bytes."""
     ttir = compiled(flags_sent, {"team": "i64", "flags": "*i1", "sig": "*u64"}, {})["ttir"]
     numbers = set(re.findall(r"(%\w+) = arith\.constant 12345 : i64", ttir))
     calls = [line for line in ttir.splitlines() if re.search(r"weft_(put|get|put_signal)_b", line)]
@@ -253,7 +254,7 @@ KINDS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "
 
 
 def collectives(nvshmem, operation):
-    """All that PyTorch's helpers have, of one type."""
+    """All functions of PyTorch's helpers, for one type."""
     lines = f"""
         @triton.jit
         def kernel(dest, source, n):

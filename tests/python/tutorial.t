@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tutorial's programs, each with the command below it, print what is printed below that; lines of
-several ranks come in any order. On 1 to 4 PEs each comes to its end, and finds nothing wrong."""
+"""The tutorial's programs, each with its command, print the output shown below it; lines of several ranks may come in
+any order. On 1 to 4 PEs each program ends without an error.
+"""
 import json
 import pathlib
 import re

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comments and documents are written in plain words. A comment of C, or a sentence of a document, does not begin with
-a word that hides its subject, and no text has a phrase of a private vocabulary. FOLDERS grows to the whole tree."""
+"""Comments and documents are written in plain words. A comment of C, a docstring, or a sentence of a document, does not
+begin with a word that hides its subject, and no text has a phrase of a private vocabulary. FOLDERS
+grows to the whole tree."""
+import ast
 import pathlib
 import re
 import subprocess
@@ -11,12 +13,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
-FOLDERS = ["include", "examples", "tools", "docs"]
-EXCEPT = re.compile(r"docs/(python\.md|torch\.md|triton\.md)|\.svg$|examples/python/")
+FOLDERS = ["include", "examples", "tools", "docs", "python", "tests/python"]
+EXCEPT = re.compile(r"\.svg$|tests/python/helion_")  # the latter have Helion's own comments
 OPENERS = re.compile(r"(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
 COMMENTS_SHARE_MAX = 0.01
 PHRASES = [
-    r"go(es)? by (?!one)", r"so many", r"whoever", r"(?<!there )(is|are) none", r"of ours", r"its (kin|like)",
+    r"go(es)? by (?!one)", r"so many", r"whoever", r"(?<!there )(is|are) none", r"of ours", r"its (kin|like)\b",
     r"one behind the other", r"speaks? for", r"as ever", r"ha(s|ve) come", r"none of those", r"is nothing(?! (to|left))",
     r"(PEs|members|hosts) alike", r"knows? nothing", r"in front of one", r"by turns", r"rules?(?= it| them)", r"had of\b",
     # The field's words are messages, host proxies, members, the slow path, the listener and tasks.
@@ -32,10 +34,14 @@ def texts(pattern):
 
 
 def comments():
-    """Yields the name of the file and the text of every block comment."""
-    for name, text in texts(r"\.(c|h|cu|cuh|cc)$"):
+    """Yields the name of the file and the text of every block comment of C and every docstring of Python."""
+    for name, text in texts(r"\.(c|h|cu|cuh|cc|cpp)$"):
         for comment in re.findall(r"/\*(.*?)\*/", text, re.S):
             yield name, " ".join(re.sub(r"^\s*\*", " ", comment, flags=re.M).split())
+    for name, text in texts(r"\.(py|t)$"):
+        for node in ast.walk(ast.parse(text)) if "python" in text.split("\n")[0] or name.endswith(".py") else ():
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (docstring := ast.get_docstring(node)):
+                yield name, " ".join(docstring.split())
 
 
 def sentences():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An all-gather that feeds a product, in one Triton kernel: each PE has rows of a matrix A and all of B, and wants
-all of A @ B. Every program first puts its share of the tiles of rows to the peers, each with a signal of its own,
-and then multiplies tiles: own rows first, others' as they arrive.
+"""An all-gather combined with a product, in one Triton kernel: each PE has some rows of a matrix A and all of B, and
+computes all of A @ B. Every program first puts its share of the tiles of rows to the peers, each with its own signal,
+and then multiplies tiles: this PE's rows first, the others' as they arrive.
 
     oshrun -n 2 python examples/python/triton/all_gather_matmul.py
 """
@@ -14,7 +14,7 @@ import weft.triton as wt
 
 @wt.jit
 def put_tiles(team, gathered, a, arrived, call, me, n, tiles_m, K, BLOCK_M: tl.constexpr):
-    """PE q multiplies the rows of q + 1 first, then those of q + 2: so they are put, to me - 1 first."""
+    """PE q multiplies the rows of q + 1 first, then those of q + 2, so this PE puts to me - 1 first."""
     tile_bytes_apart = BLOCK_M * K
     for unit in range(tl.program_id(0), (n - 1) * tiles_m, tl.num_programs(0)):
         tile, peer = unit % tiles_m, (me - 1 - unit // tiles_m + n) % n
@@ -24,7 +24,7 @@ def put_tiles(team, gathered, a, arrived, call, me, n, tiles_m, K, BLOCK_M: tl.c
 
 @wt.jit
 def multiply(a, b, c, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    """A tile of C from BLOCK_M rows of A and BLOCK_N columns of B."""
+    """Computes a tile of C from BLOCK_M rows of A and BLOCK_N columns of B."""
     rows, columns, depth = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_K)
     a += rows[:, None] * K + depth[None, :]
     b += depth[:, None] * N + columns[None, :]
@@ -39,12 +39,12 @@ def multiply(a, b, c, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_
 @wt.jit(do_not_specialize=["call"])
 def all_gather_matmul(team, gathered, a, b, c, arrived, call, rows, N, K,
                       BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    """a: rows x K, multiples of the blocks; b: K x N; gathered and arrived are symmetric: n * rows x K, and a word
-    for each tile of rows. The grid is resident; program i meets the others' on channel i.
+    """a: rows x K, multiples of the blocks; b: K x N; gathered and arrived are symmetric: n * rows x K, and a word for
+    each tile of rows. The grid must be resident; program i synchronises with program i of the others on channel i.
     """
     me, n = wt.me(team), wt.n(team)
     tiles_m, tiles_n = rows // BLOCK_M, N // BLOCK_N
-    wt.sync(team, tl.program_id(0))  # what the last call has gathered is not read any more
+    wt.sync(team, tl.program_id(0))  # the result of the last call is not read any more
     put_tiles(team, gathered, a, arrived, call, me, n, tiles_m, K, BLOCK_M)
     for tile in range(tl.program_id(0), n * tiles_m * tiles_n, tl.num_programs(0)):
         source = (me + tile // (tiles_m * tiles_n)) % n

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An all-reduce in one Triton kernel: members meet, each loads everybody's vector and adds, in the order of ranks, so
-that all get the same bits; and they meet again before anybody may write to what others still load.
+"""An all-reduce in one Triton kernel: after a barrier each member loads the vectors of all members and adds them in the
+order of ranks, so that all get the same bits. After a second barrier the sources may be overwritten.
 
     oshrun -n 2 python examples/python/triton/all_reduce.py
 """
@@ -13,7 +13,8 @@ import weft.triton as wt
 
 @wt.jit
 def all_reduce(team, dest, source, nelems, BLOCK: tl.constexpr):
-    """source is symmetric, dest is any memory of this GPU. Program i meets the others' program i, on channel i."""
+    """source is symmetric, dest is any memory of this GPU. Program i synchronises with program i of the others on
+    channel i."""
     i = tl.program_id(0)
     range_of_i = i * BLOCK + tl.arange(0, BLOCK)
     inside = range_of_i < nelems

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A ring inside a Triton kernel: every PE puts the block that it has got last to its right, with a signal behind it,
-until all have all blocks.
+"""A ring all-gather inside a Triton kernel: every PE puts the block that it received last to its right neighbour,
+followed by a signal, until all PEs have all blocks.
 
     oshrun -n 2 python examples/python/triton/ring.py
 """
@@ -13,9 +13,9 @@ import weft.triton as wt
 
 @wt.jit(do_not_specialize=["call"])
 def ring(team, blocks, arrived, nelems, call, SLICE: tl.constexpr):
-    """Program i moves the i-th slice of every block, and signals by a word of its own."""
+    """Program i moves the i-th slice of every block, and signals with its own word."""
     me, n, i = wt.me(team), wt.n(team), tl.program_id(0)
-    wt.sync(team, i)  # what the last call has left is not read any more
+    wt.sync(team, i)  # the result of the last call is not read any more
     count = tl.minimum(SLICE, nelems - i * SLICE)
     for step in range(n - 1):
         part = blocks + (me - step + n) % n * nelems + i * SLICE

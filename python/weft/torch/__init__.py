@@ -8,16 +8,24 @@
     handle.get_buffer(peer, t.shape, t.dtype)        # the peer's t, by loads and stores
     y = symm_mem.fused_all_gather_matmul(x, [w], 0, group)
 
-Names, arguments and results are PyTorch's; what PyTorch has and this page does not name is
-PyTorch's own. CUDA tensors lie in Weft's memory through its backend in PyTorch's registry
-(weft.torch.install()), and PyTorch's operators run over it. On CPU tensors the operators are
-Weft's. torch.ops.symm_mem.* run on both; torch.ops.weft.* have gradients besides.
+Names, arguments and results are PyTorch's; names that this module lacks are taken from PyTorch's module. CUDA tensors
+are in Weft's memory through its backend in PyTorch's registry (weft.torch.install()), and PyTorch's operators run on
+them. On CPU tensors Weft's operators run. torch.ops.symm_mem.* run on both; torch.ops.weft.* also have gradients.
+
+Modules import downwards only (tests/tree/python.t):
+
+    _library                                  registration of the operators
+    _collectives*, _exchange*, _fused, ...    the operators
+    _operators, _matrices, _peers, _kernels   functions on symmetric tensors
+    _memory, _handle, _groups                 allocation, rendezvous, process groups
+    _backend, _shim, _job                     PyTorch's registry, the C++ shim, joining the job
+    hyperparallel                             HyperParallel's interface, above all of them
 """
 from weft import _folder
 _folder.refuse_others()
 
 from weft.torch import _versions
-_versions.warn_if_untested()  # first: what breaks below, with another PyTorch, has been said so
+_versions.warn_if_untested()  # first, so that the warning precedes errors caused by an untested PyTorch
 
 import torch.distributed._symmetric_memory as _torch_symm_mem
 from torch.distributed._symmetric_memory import (  # noqa: F401
@@ -50,7 +58,7 @@ _backend.patches += (_nvshmem.install, _views.install, _module.install, _compile
 
 
 def __getattr__(name):
-    """What is not here is PyTorch's."""
+    """Returns PyTorch's attribute for names that this module lacks."""
     try:
         return getattr(_torch_symm_mem, name)
     except AttributeError:

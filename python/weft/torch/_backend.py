@@ -16,15 +16,15 @@ from weft.torch import _shim as _shim_build
 _NAME = "WEFT"
 _GPU = torch.device("cuda")
 
-fused_runs = {}   # on CPU tensors, by the operator's name
+fused_runs = {}   # counts runs on CPU tensors, by the operator's name
 _lock = threading.RLock()
 _shim = None      # the loaded library
-_members = None   # the function that it calls; kept alive for it
-patches = []      # functions that put Weft's in the place of PyTorch's: weft.torch fills the list
+_members = None   # a callback of the library, which must stay alive
+patches = []      # replace functions of PyTorch; weft.torch fills the list
 
 
 def _ranks_of(group_name):
-    """The PEs of a group, by rank: as ranks of the world."""
+    """Returns the PEs of a group in order of rank; they are ranks of the world."""
     _job.join()
     if group_name is None:
         return []
@@ -39,7 +39,7 @@ def _register():
     global _shim, _members
     library = _shim_build.load()
     _members = _shim_build.members_callback(_ranks_of)
-    extension = ctypes.CDLL(weft._core.__file__)  # in this process already: what it exports
+    extension = ctypes.CDLL(weft._core.__file__)  # loaded already; for its exported functions
     library.pyweft_torch_register(_members, extension.pyweft_session_guard, extension.pyweft_session_guard_limited,
                                   extension.pyweft_error_text, int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
@@ -56,7 +56,7 @@ def _select(force):
     except RuntimeError as error:
         raise RuntimeError(
             f"weft.torch.install: PyTorch's symmetric memory has been used already, with {_of_gpu()}: install "
-            "before its first use, or pass force=True; what has been made so far then remains what it is"
+            "before its first use, or pass force=True, which leaves existing tensors with their backend"
         ) from error
 
 
@@ -65,16 +65,16 @@ def _of_gpu():
 
 
 def install(force=False):
-    """Makes Weft the backend of torch.distributed._symmetric_memory in this process, for CUDA tensors
-    and for those of the CPU. Its empty, rendezvous and memory pools and torch.ops.symm_mem.* run on
-    Weft's memory from then on; get_backend() says WEFT. May be called again.
+    """Makes Weft the backend of torch.distributed._symmetric_memory in this process, for CUDA and CPU tensors.
+    PyTorch's empty, rendezvous, memory pools and torch.ops.symm_mem.* use Weft's memory from then on, and get_backend()
+    returns WEFT. Calling it again is allowed.
 
-    The backend is compiled when a PyTorch is met for the first time, which takes about 20 seconds
-    and needs a C++ compiler; it is kept in $XDG_CACHE_HOME/weft, or else ~/.cache/weft. All ranks
-    call it, but it waits for none of them.
+    The first call with a version of PyTorch compiles the backend, which takes about 20 seconds and needs a C++
+    compiler. The result is kept in $XDG_CACHE_HOME/weft, or ~/.cache/weft. All ranks must call it, but it waits for
+    none of them.
 
-    force: also if another backend has been used already.
-    RuntimeError if one has, where there is no compiler or it fails, and where nothing can be kept.
+    force: even if another backend has been used already. RuntimeError if one has been used, if there is no compiler or
+    it fails, and if the result cannot be stored.
     """
     with _lock:
         if _shim is None:
@@ -87,17 +87,17 @@ def install(force=False):
 
 
 def installed():
-    """Whether PyTorch's symmetric memory is Weft's in this process."""
+    """Returns whether Weft provides PyTorch's symmetric memory in this process."""
     device = _GPU if torch.version.cuda is not None else torch.device("cpu")
     return _shim is not None and _SymmetricMemory.get_backend(device) == _NAME
 
 
 def counters():
-    """What Weft has done in this process, by name: fused operators that ran on CPU tensors, each by its
-    own name, called as torch.ops.symm_mem.*, by a compiled graph or as weft.torch.*. After install()
-    also what the backend has done: allocations and releases of memory; rendezvous that were answered
-    together with the group's members (rendezvous), from what an earlier one left (rendezvous_kept),
-    and with None (rendezvous_none); barriers, put_signals and wait_signals of handles."""
+    """Returns a dict of counts of Weft's work in this process. Fused operators on CPU tensors are counted by name,
+    whether called as torch.ops.symm_mem.*, by a compiled graph or as weft.torch.*. After install() the backend is
+    counted, too: allocations and releases of memory; rendezvous answered together with the group's members
+    (rendezvous), from an earlier rendezvous (rendezvous_kept), and with None (rendezvous_none); barriers, put_signals
+    and wait_signals of handles."""
     counts, value = dict(fused_runs), ctypes.c_uint64()
     index = 0
     while _shim is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A call of hyperparallel.py: its lane, and what its arguments must be.
+"""A call of hyperparallel.py: its lane, and the checks of its arguments.
 
-A collective call keeps its first complaint until begin(): there, where hosts meet, all ranks hear
-of it. They meet in calls on CPU tensors, in shmem_alltoall, and in all calls if SHMEM_DEBUG is set;
-otherwise a complaint is this rank's alone.
+A collective call keeps its first error until begin(). If the ranks' hosts synchronise there, the error is raised on all
+ranks: in calls on CPU tensors, in shmem_alltoall, and in all calls if SHMEM_DEBUG is set. Otherwise it is raised on
+this rank only.
 """
 import functools
 import operator
@@ -27,8 +27,8 @@ _WORD = re.compile(r"\w+")
 # --- Arguments -----------------------------------------------------------------------------------
 
 def speaks_of(**names):
-    """A call that is made of one of weft's: complaints about an argument there are the call's own, about
-    what it calls this argument."""
+    """A decorator for a function made of one of weft's calls: errors about an argument are raised with the function's
+    own name, and its own names of the arguments."""
     def decorate(function):
         @functools.wraps(function)
         def call(*args, **kwargs):
@@ -45,7 +45,7 @@ def speaks_of(**names):
 
 
 def plain(call, **tensors):
-    """The tensors without what autograd has to say."""
+    """Returns the tensors detached from autograd."""
     for name, tensor in tensors.items():
         check_tensor(call, name, tensor)
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors.values()]
@@ -67,8 +67,7 @@ def sequence(call, name, values):
 # --- Calls of one rank ---------------------------------------------------------------------------
 
 def lane_for(call, **tensors):
-    """The lane of a call on these tensors, which all lie on one device; and them without what autograd
-    has to say."""
+    """Returns the lane of a call on these tensors, which must be on one device, and the tensors detached."""
     given = plain(call, **tensors)
     device = given[0].device
     for name, tensor in tensors.items():
@@ -96,7 +95,7 @@ def meaning(call, name, code, meanings):
 # --- Calls of all ranks --------------------------------------------------------------------------
 
 def _span(tensor):
-    """First and last address, and one more."""
+    """Returns the first address and the end of a tensor's memory."""
     if tensor.is_contiguous():
         return tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes
     reach = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
@@ -105,7 +104,7 @@ def _span(tensor):
 
 
 def whole(tensor):
-    """All there is from a tensor's begin on: more than the tensor itself may have."""
+    """Returns all of the storage from the tensor's first element on, which may be more than the tensor."""
     room = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
     return tensor.as_strided((max(room, 0),), (1,))
 
@@ -128,7 +127,7 @@ class Collective:
             self.complaint = complaint
 
     def alike(self, **tensors):
-        """Of the target's type, on its device."""
+        """Checks that the tensors have the target's type and device."""
         like = self.target
         for name, tensor in tensors.items():
             self.expect(tensor.dtype == like.dtype and tensor.device == like.device,
@@ -150,13 +149,13 @@ class Collective:
                     f"{name} shape mismatch: expected {list(shape)}, got {list(tensor.shape)}")
 
     def apart(self, **tensors):
-        """From the target, which others write to."""
+        """Checks that the tensors do not overlap the target, which other ranks write to."""
         for name, tensor in tensors.items():
             self.expect(not overlap(tensor, self.target),
                         f"got {name} in memory that the result is written to, expected it elsewhere")
 
     def own_part_or_apart(self, **tensors):
-        """Or this rank's part of the target."""
+        """Checks that each tensor is this rank's part of the target or does not overlap it."""
         part_bytes = self.target.numel() * self.target.element_size() // self.world.size
         own = self.target.data_ptr() + self.world.rank * part_bytes
         for name, tensor in tensors.items():
@@ -172,7 +171,7 @@ class Collective:
                     f"{self.target.device}")
 
     def blocks(self, rows, signal, block_rows):
-        """(begin, end) of blocks of so many rows; by default as many as there are signals for."""
+        """Returns (begin, end) of blocks of that many rows. By default there are as many blocks as signals."""
         ranks = self.world.size
         most = max(1, signal.numel() // ranks)
         if block_rows is None:
@@ -185,7 +184,7 @@ class Collective:
         return blocks
 
     def counts(self, numbers):
-        """Whole numbers, one for each rank."""
+        """Returns one whole number for each rank."""
         if isinstance(numbers, torch.Tensor):
             captured = numbers.is_cuda and torch.cuda.is_current_stream_capturing()
             self.expect(not captured, "got receive_list on a GPU while a graph is captured, expected "
@@ -198,7 +197,7 @@ class Collective:
         return numbers if right else [0] * self.world.size
 
     def exchange(self, sends, counts):
-        """Where what this rank sends goes in the ranks' targets. An error of one is one of all."""
+        """Returns where this rank's parts belong in the ranks' targets. An error of one rank is raised on all."""
         rows = [(n, sum(counts[:rank])) for rank, n in enumerate(counts)]
         if self.complaint is not None:
             rows = [(_UNKNOWN, 0)] * self.world.size
@@ -210,13 +209,13 @@ class Collective:
             self.expect(tensor.numel() == n, f"got {tensor.numel()} elements in send_tensor_list[{rank}]"
                                              f", expected {n}, as rank {rank} has in receive_list")
             self.expect(n == 0 or begin + n <= room, f"got receive_tensor with room for {room} elements "
-                                                     f"behind its begin, expected {begin + n}, as on "
+                                                     f"after its beginning, expected {begin + n}, as on "
                                                      f"rank {rank}")
         return [begin for _, begin in wanted]
 
     def begin(self, *facts, places=(), able=False, meet=False):
-        """facts, and where the places lie, have to be the same on all ranks. Whether all are able;
-        ValueError if there is a complaint."""
+        """Checks that the facts and the places are the same on all ranks. Returns whether all ranks are able.
+        ValueError if there is an error."""
         places = self.target, *places
         able = able and self.lane.at_once
         if meet or CHECKED or self.lane.at_once:

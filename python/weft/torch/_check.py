@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What arguments must be. Every complaint names the call, what it got and what it expected; it
-comes before anything is sent, so that members with the same mistake all hear of it."""
+"""Checks of arguments. Every error names the call, the value and the expected value. Checks precede all communication,
+so members with the same mistake all raise the error.
+"""
 import torch
 from torch._C._distributed_c10d import _SymmetricMemory
 
@@ -23,7 +24,7 @@ def check_handle(call, name, value):
 
 
 def check_dim(call, name, dim, tensor):
-    """The dimension as a number from 0 on; negative ones count from the end."""
+    """Returns the dimension as a number from 0 on; negative ones count from the end."""
     if not -tensor.dim() <= dim < tensor.dim():
         raise ValueError(f"{call}: got {name} {dim}, expected one of {tensor.dim()} dimensions of "
                          f"{list(tensor.shape)}")
@@ -31,7 +32,7 @@ def check_dim(call, name, dim, tensor):
 
 
 def check_divisible(call, tensor, dim, parts, kind=ValueError):
-    """kind: of the error, as PyTorch's operator of this name has it."""
+    """kind: the exception that PyTorch's operator of this name raises."""
     if tensor.shape[dim] % parts:
         raise kind(f"{call}: got {tensor.shape[dim]} in dimension {dim} of "
                    f"{list(tensor.shape)}, expected a multiple of the group's {parts} members")
@@ -61,7 +62,7 @@ def check_same(call, name, tensor, like):
 
 
 def check_symmetric(call, name, tensor, group_name):
-    """The tensor's handle."""
+    """Returns the tensor's handle."""
     handle = _memory.rendezvous(tensor, group_name)
     if handle is None:
         raise RuntimeError(f"{call}: got {name} in private memory, expected it to be allocated by "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives on CPU tensors by Weft's operators: gathers, scatters, reductions.
 
-A dimension is moved to the front where Weft counts members, and back in the result; what is laid
-out so already is not copied. Arguments are checked before anything is sent.
+Weft's operators divide the first dimension among the members, so the dimension in question is moved to the front, and
+back in the result. A tensor with this layout is not copied. Arguments are checked before anything is sent.
 """
 import torch
 
@@ -15,12 +15,12 @@ REDUCED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def plain(tensor):
-    """The tensor's memory for Weft: contiguous, and nothing of autograd's."""
+    """Returns the tensor for Weft: contiguous, and detached from autograd."""
     return tensor.detach().contiguous()
 
 
 def fold(tensor, dim, parts):
-    """tensor with `dim` cut into parts of equal length, the parts in front: (parts, *sizes)."""
+    """Returns the tensor with `dim` divided into equal parts, the parts in front: (parts, *sizes)."""
     return tensor.unflatten(dim, (parts, tensor.shape[dim] // parts)).movedim(dim, 0)
 
 
@@ -57,7 +57,7 @@ def all_reduce(input, reduce_op, group_name):
 
 
 def _sum(call, input, reduce_op, group_name, output):
-    """output = the sum over the members of input."""
+    """Writes the sum of the members' inputs to output."""
     if reduce_op != "sum":
         raise RuntimeError(f"{call}: got reduce_op {reduce_op!r}, expected 'sum'")
     check_contiguous(call, "input", input)
@@ -83,7 +83,7 @@ def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group_name):
 
 
 def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group_name, out):
-    """local_input goes through symm_buffer, which may be larger."""
+    """Copies local_input into symm_buffer, which may be larger, and reduces that."""
     call = "one_shot_all_reduce_copy"
     check_symmetric(call, "symm_buffer", symm_buffer, group_name)
     if local_input.numel() > symm_buffer.numel():
@@ -106,7 +106,7 @@ def two_shot_all_reduce_out(input, reduce_op, group_name, output):
 
 
 def reduce_scatter_out(input, group_name, split_last_dim, output):
-    """Sums parts of the whole (1-D tensors), or of each row of the last dimension."""
+    """Sums parts of a 1-D tensor, or of each row along the last dimension."""
     call, group = "reduce_scatter_out", group_of(group_name)
     check_symmetric(call, "input", input, group_name)
     check_contiguous(call, "input", input)

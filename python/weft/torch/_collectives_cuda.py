@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.ops.weft.* on CUDA tensors: by Weft's kernels where they are small (_kernels.py), else by PyTorch's
-own operators over Weft's memory, and by copies from the peers where it has none."""
+"""torch.ops.weft.* on CUDA tensors: small ones by Weft's kernels (_kernels.py), others by PyTorch's operators on Weft's
+memory, or by copies from the peers where PyTorch has no operator.
+"""
 import torch
 
 from weft.torch import _kernels, _memory
@@ -27,7 +28,7 @@ def _wait(tensor):
 
 
 def gather_rows(rows, group_name):
-    """(members, *rows.shape)"""
+    """Returns the members' rows: (members, *rows.shape)."""
     _memory.registered(CUDA)
     group, rows = group_of(group_name), rows.contiguous()
     if rows.numel() == 0:
@@ -65,7 +66,7 @@ def _scatter_parts(parts, reduce_op, group):
 
 
 def all_reduce(input, reduce_op, group_name):
-    """By one shot where it is small; the same bits on every member, as all ways add in one order."""
+    """Small tensors take one shot. All algorithms add in one order, so every member gets the same bits."""
     check_reduce_op("all_reduce", reduce_op)
     group, source = group_of(group_name), input.detach().contiguous()
     _memory.registered(CUDA)
@@ -93,7 +94,7 @@ def all_to_all(input, output_splits, input_splits, group_name):
 
 
 def forward(name):
-    """PyTorch's operator of that name."""
+    """Returns PyTorch's operator of that name."""
     def call(*args, **kwargs):
         _memory.registered(CUDA)
         return getattr(torch.ops.symm_mem, name)(*args, **kwargs)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What PyTorch's compiler asks before it uses symmetric memory; install() answers for Weft's groups.
+"""Answers the questions that PyTorch's compiler asks before it uses symmetric memory.
 
 Inductor's asynchronous tensor parallelism (torch._inductor.config._micro_pipeline_tp) replaces a gather and the
-products after it, or a product and the reduction after it, by torch.ops.symm_mem's fused operators. It does so where
-the group has symmetric memory, which PyTorch only finds on accelerators (or, before 2.15, for groups that were
-enabled by name), and where PyTorch was built with NCCL, which builds for CPUs alone are not. Weft's operators
-need neither. Compiled graphs are cached on disk, and their keys do not say what was answered: the tag in the keys
-keeps graphs compiled after install() apart from others.
+products after it, or a product and the reduction after it, by torch.ops.symm_mem's fused operators. It requires that
+the group has symmetric memory, which PyTorch detects only on accelerators (or, before 2.15, for groups that were
+enabled by name), and that PyTorch was built with NCCL, which CPU builds are not. Weft's operators need neither, so
+install() replaces both checks. Compiled graphs are cached on disk under keys that do not include the answers, so a tag
+in the keys separates graphs compiled after install() from others.
 """
 import functools
 import sys
@@ -19,17 +19,17 @@ from torch._C._distributed_c10d import _SymmetricMemory
 
 _TAG = "weft"
 _PASS = "torch._inductor.fx_passes.micro_pipeline_tp"
-# These make an input a symmetric buffer, which they only can on an accelerator that has an index.
+# These passes make an input a symmetric buffer, which works only on an accelerator with an index.
 _FOR_ACCELERATORS = ("torch._inductor.comm_lowering", "torch._inductor.fx_passes.reinplace")
 
 
 def _caller():
-    """The name of the module that called the function that asks."""
+    """Returns the name of the module that called the function that asks."""
     return sys._getframe(2).f_globals.get("__name__")
 
 
 def _is_served(group_name):
-    """Whether there is a group of this name, for a kind of device whose symmetric memory is Weft's."""
+    """Returns whether the group exists and Weft provides the symmetric memory of one of its devices."""
     try:
         group = c10d._resolve_process_group(group_name)
     except (RuntimeError, ValueError):
@@ -62,7 +62,7 @@ def _put_before(module, name, ours):
 
 
 def install():
-    """Once is enough, as in _module.py."""
+    """Takes effect once, as in _module.py."""
     _put_before(torch_symm_mem, "is_symm_mem_enabled_for_group", _before_enabled)
     if not dist.is_nccl_available():
         _put_before(dist, "is_nccl_available", _before_nccl)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors that PyTorch's C++ has as RuntimeError, whatever they are, and Weft by what they are: both.
-What a program catches with PyTorch's handles it catches with these, too."""
+"""Exceptions of two kinds at once. PyTorch's C++ raises RuntimeError for every error, Weft a specific exception;
+handlers for either of them must work.
+"""
 
 
 class TimedOutError(RuntimeError, TimeoutError):
-    """A wait for a signal was longer than timeout_ms."""
+    """A wait for a signal took longer than timeout_ms."""
 
 
 class ArgumentError(RuntimeError, ValueError):
-    """An argument cannot be. Some versions of PyTorch raise the one, some the other."""
+    """An argument is invalid. Some versions of PyTorch raise RuntimeError, others ValueError."""
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
-    """The machine does not have the memory of a symmetric tensor."""
+    """The machine lacks the memory for a symmetric tensor."""

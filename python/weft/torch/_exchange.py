@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows from every member to every other, on CPU tensors, as many as its splits say.
+"""Exchanges of rows between all members, on CPU tensors, with any number of rows for each.
 
-    all_to_all           sizes are numbers of the caller's
-    all_to_all_vdev      splits are a tensor; receivers learn theirs
+    all_to_all           the caller passes the sizes as numbers
+    all_to_all_vdev      the splits are a tensor; receivers learn theirs
     .._2d                ne splits for each member, to be sorted by expert: (rank, expert) becomes
                          (expert, rank), experts begin at multiples of major_align
-    .._2d_offset         the way back; the input may have gaps, the output has none
+    .._2d_offset         the reverse; the input may have gaps, the output has none
 
-Before rows are sent, members exchange all splits with the rows that their tensors have, so that
-all of them come to the same verdict.
+Before rows are sent, the members exchange all splits and the numbers of rows in their tensors, so that an error is
+raised on all of them.
 """
 import torch
 
@@ -18,7 +18,7 @@ from weft.torch._groups import group_of
 
 
 def all_to_all(input, output_splits, input_splits, group_name):
-    """torch.distributed.all_to_all_single(), returning its output."""
+    """Same as torch.distributed.all_to_all_single(), but returns the output."""
     group = group_of(group_name)
     source = input.detach().contiguous()
     sent, taken = split_sizes(input, output_splits, input_splits, group.size)
@@ -28,7 +28,7 @@ def all_to_all(input, output_splits, input_splits, group_name):
 
 
 def split_sizes(input, output_splits, input_splits, members):
-    """(sent, taken): rows to and from each member; without splits all are equal."""
+    """Returns (sent, taken): the rows to and from each member, all equal without splits."""
     call = "all_to_all"
     if input.dim() == 0:
         raise ValueError(f"{call}: got a scalar, expected rows")
@@ -50,7 +50,7 @@ def split_sizes(input, output_splits, input_splits, members):
 
 
 def _send(group, dest, taken, taken_at, source, sent, sent_at, parts):
-    """Counts and beginnings in rows, in the order (member, part); None: one behind the other."""
+    """Counts and offsets are in rows, in the order (member, part). Without offsets the parts follow each other."""
     row = source.shape[1:].numel()
     elements = [rows and [row * each for each in rows] for rows in (taken, sent, taken_at, sent_at)]
     weft.all_to_allv(dest.detach(), source.detach(), elements[0], elements[1],
@@ -108,13 +108,13 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
 
 
 def _before(counts):
-    """What lies before each: the exclusive prefix sum along the last dimension."""
+    """Returns the exclusive prefix sum along the last dimension."""
     return counts.cumsum(-1) - counts
 
 
 def _bins(counts, align):
-    """Where the parts of (expert, sender) begin, each expert's at a multiple of align. A bin takes
-    room also if it is empty: matmuls over groups of rows know no empty group."""
+    """Returns where the parts of (expert, sender) begin, each expert at a multiple of align. An empty expert takes
+    room, too, because grouped matrix products do not accept empty groups."""
     lengths = ((counts.sum(1) + align - 1) // align * align).clamp(min=align)
     return _before(lengths)[:, None] + _before(counts)
 
@@ -143,8 +143,8 @@ def _experts(call, name, splits, sizes, group):
 
 
 def _exchange_splits(call, group, splits, needed, input, out):
-    """The splits of all members, (member, *), and how many rows the out of each has; after a look
-    whether everyone has the rows that it sends."""
+    """Returns the splits of all members, (member, *), and the number of rows in each member's out, after checking that
+    every member has the rows that it sends."""
     rows = torch.tensor([needed, input.shape[0], out.shape[0]], device=splits.device)
     own = torch.cat([splits.flatten(), rows])
     table = own.new_empty((group.size, own.numel()))
@@ -153,7 +153,7 @@ def _exchange_splits(call, group, splits, needed, input, out):
     for member, (rows, has) in enumerate(table[:, -3:-1].tolist()):
         if splits[member].min() < 0:
             raise RuntimeError(f"{call}: got a split of {int(splits[member].min())} rows on rank "
-                               f"{member}, expected none to be negative")
+                               f"{member}, expected at least 0")
         if rows > has:
             raise RuntimeError(f"{call}: got splits of {rows} rows on rank {member}, expected at "
                                f"most the {has} of its input")
@@ -161,7 +161,7 @@ def _exchange_splits(call, group, splits, needed, input, out):
 
 
 def _check_room(call, needed, room):
-    """needed[r]: rows that rank r's out must have, of its room[r]."""
+    """Checks that each out has room. needed[r]: rows that rank r receives; room[r]: rows of its out."""
     for member, (rows, has) in enumerate(zip(needed.tolist(), room.tolist())):
         if rows > has:
             raise RuntimeError(f"{call}: got out of {has} rows on rank {member}, expected at least "

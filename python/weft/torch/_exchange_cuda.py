@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""all_to_all by copies out of the peers' workspaces, on any device: what weft.all_to_allv does on
-the CPU in one call.
+"""all_to_all by copies from the peers' workspaces, on any device; on the CPU weft.all_to_allv does the same in one
+call.
 
-The sizes go through the host, which waits for the stream; a CUDA graph cannot capture that.
+The sizes pass through the host, which waits for the stream, so a CUDA graph cannot capture the call.
 """
 import itertools
 
@@ -12,14 +12,14 @@ from weft.torch._workspace import get_symm_mem_workspace
 
 
 def exchange_sizes(gather, sent, taken, device):
-    """What all members send and take: [(sent, taken), ...]. gather(t): (members, *t.shape)."""
+    """Returns the sizes that all members send and receive: [(sent, taken), ...]. gather(t): (members, *t.shape)."""
     table = gather(torch.tensor([sent, taken], device=device)).tolist()
     _check(table)
     return table
 
 
 def exchange(table, group, dest, taken, source, sent):
-    """sent[r] rows of source go to rank r, taken[r] come from it."""
+    """Sends sent[r] rows of source to rank r, and receives taken[r] rows from it."""
     rows_max = max(sum(rows) for rows, _ in table)
     row_bytes = source.shape[1:].numel() * source.element_size()
     handle = get_symm_mem_workspace(group.name, max(rows_max * row_bytes, 1), source.device)
@@ -41,7 +41,7 @@ def _begins(counts):
 
 
 def _check(table):
-    """All members see all sizes, and so complain together."""
+    """All members check all sizes, so an error is raised on all of them."""
     for sender, (sent, _) in enumerate(table):
         for receiver, (_, taken) in enumerate(table):
             if sent[receiver] != taken[sender]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of exchanges whose sizes only the GPU knows, in Triton, which comes with PyTorch.
+"""Triton kernels for exchanges whose sizes only the GPU knows. Triton comes with PyTorch.
 
-Chunk j of the output comes from one rank. Books are (2, chunks) of int64 in symmetric memory:
+Chunk j of the output comes from one rank. The table is (2, chunks) of int64 in symmetric memory:
 
-    tell    each rank writes, into row 0 of a peer's books, how many rows the peer gets for a chunk,
-            and into row 1 where they begin in its own input
-    place   a rank moves row 1 aside, and puts where chunks begin in its own output in its place
-    pull    it copies the chunks, as words, from where they lie in its peers' inputs
+    tell    each rank writes into a peer's table, for each chunk: into row 0 how many rows the peer gets,
+            into row 1 where they begin in this rank's input
+    place   a rank saves row 1, and replaces it by the offsets of the chunks in its own output
+    pull    copies the chunks, as words, from the peers' inputs
 """
 import math
 
@@ -14,8 +14,8 @@ import torch
 import triton
 import triton.language as tl
 
-_PROGRAMS = 128     # of all chunks together, at least
-_WORDS = 4096       # a program copies at a time
+_PROGRAMS = 128     # over all chunks, at least
+_WORDS = 4096       # copied by a program at a time
 
 
 @triton.jit
@@ -82,7 +82,7 @@ def _wait_until_equal(word, value):
 
 
 def tell(splits, offsets, books, experts, by_rank):
-    """books: where the peers' are, and mine."""
+    """books: the tables of this rank and its peers."""
     handle = books.handle
     _tell[(1,)](splits, splits if offsets is None else offsets, handle.buffer_ptrs_dev, books.at, handle.rank,
                 handle.world_size, experts, BY_RANK=by_rank, GIVEN=offsets is not None,
@@ -90,8 +90,8 @@ def tell(splits, offsets, books, experts, by_rank):
 
 
 def pull(source, out, books, experts, by_rank, align):
-    """The output's chunks are by expert where the input's are by rank (by_rank); the room of an expert is a
-    multiple of align then, and not empty."""
+    """by_rank: the input's chunks are ordered by rank and the output's by expert; then an expert's room is a multiple
+    of align, and not empty. Otherwise the reverse."""
     ranks, chunks = source.handle.world_size, books.tensor.shape[1]
     majors, minors = (experts, ranks) if by_rank else (1, chunks)
     sources = torch.empty(chunks, dtype=torch.int64, device=out.device)
@@ -112,5 +112,5 @@ def _word_bytes(*multiples):
 
 
 def wait_until_equal(word, value):
-    """The stream goes on when the int64 at word is value."""
+    """Makes the stream wait until the int64 at `word` equals value."""
     _wait_until_equal[(1,)](word, value)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of CPU tensors with a gather before or a reduction behind, by Weft's fused operators.
+"""Products of CPU tensors after a gather or before a reduction, by Weft's fused operators.
 
-The operators know matrices and rows. Any other dimension becomes that of the rows here:
+The operators work on the rows of matrices. Another dimension is mapped to rows here:
 
     gather dim d, not the last:   rows are (d, all others); the result is a view of (d, ..., N)
     gather the last:              A is gathered along K, and multiplied once
     scatter dim d, not the last:  rows are (member, all of its part)
-    scatter the last:             the product is made transposed, so that its rows are columns
+    scatter the last:             the product is computed transposed, so that its rows are columns
 
-Results have the sizes and strides of PyTorch's own.
+Results have the sizes and strides of PyTorch's operators.
 """
 import torch
 
@@ -20,7 +20,8 @@ from weft.torch._groups import group_of
 
 
 def check_product(call, a, bs, dim, name, inner):
-    """a has a dimension `dim`, and its last times `inner` fits the matrices bs."""
+    """Checks that a has the dimension `dim`, and that the matrices bs have `inner` times as many rows as a's last
+    dimension."""
     if a.dim() < 2:
         raise ValueError(f"{call}: A_shard must be a matrix, got {list(a.shape)}")
     if not 0 <= dim < a.dim():
@@ -36,7 +37,7 @@ def check_product(call, a, bs, dim, name, inner):
 
 
 def unrow(matrix, a, dim, parts):
-    """Rows (dim, others) of `parts` times a's `dim`, as a tensor in the order of a."""
+    """Returns rows (dim, others) of `parts` times a's `dim` as a tensor with a's order of dimensions."""
     outer = [size for at, size in enumerate(a.shape[:-1]) if at != dim]
     return matrix.view(a.shape[dim] * parts, *outer, matrix.shape[-1]).movedim(0, dim)
 
@@ -58,7 +59,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
 
 
 def multiply_gathered(group, shard, bs, products, whole):
-    """products[i] = all shards x bs[i]; whole receives the shards, unless it is None."""
+    """Computes products[i] = all shards x bs[i], and the gathered shards in `whole` unless it is None."""
     if shard.dtype in MULTIPLIED and bs:
         weft.all_gather_matmul(products, shard, bs, whole, team=group.team)
         return
@@ -84,7 +85,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
 
 
 def multiply_scattered(group, a, b, reduce_op):
-    """This member's rows of a x b, reduced over all members."""
+    """Returns this member's rows of a x b, reduced over all members."""
     rows = a.shape[0] // group.size
     if a.dtype in MULTIPLIED:
         product = a.new_empty((rows, b.shape[1]))

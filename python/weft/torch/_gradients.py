@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradients of the operators, by the operators.
+"""Gradients of the operators, computed by the operators.
 
     all_gather                 reduce_scatter(sum)
     reduce_scatter(sum, avg)   all_gather, divided for avg
@@ -8,8 +8,8 @@
     C = gather(A) x B          dA: fused_matmul_reduce_scatter of dC x B^T;  dB = gather(A)^T x dC
     C = scatter(A x B)         dA: fused_all_gather_matmul of dC and B^T;  dB = A^T x gather(dC)
 
-All members go through backward as they went forward: a gradient that one of them asks for, all
-must. A sum over members is a sum of what every member's loss makes of it, as in PyTorch.
+Backward is collective like forward: if one member needs a gradient, all must compute it. A sum over members adds the
+contributions of every member's loss, as in PyTorch.
 """
 import torch
 import torch.distributed.distributed_c10d as c10d
@@ -75,7 +75,7 @@ def gather_matmul_setup(ctx, inputs, keyword_only_inputs, output):
 
 
 def gather_matmul_backward(ctx, grad_whole, grads):
-    """What was gathered is gathered again, rather than kept from forward to backward."""
+    """Gathers A again instead of keeping it from forward to backward."""
     A, *Bs = ctx.saved_tensors
     needs_a, needs_bs = ctx.needs_input_grad[:2]
     pairs = [(grad, b) for grad, b in zip(grads, Bs) if grad is not None]
@@ -87,7 +87,7 @@ def gather_matmul_backward(ctx, grad_whole, grads):
 
 
 def _gathered_grad(ctx, grad_whole, pairs):
-    """One product for all Bs: their columns side by side."""
+    """Computes one product for all Bs, with their columns side by side."""
     parts = []
     if pairs:
         grad = torch.cat([grad for grad, _ in pairs], -1)
@@ -99,7 +99,7 @@ def _gathered_grad(ctx, grad_whole, pairs):
 
 
 def _product_of_rows(left, right):
-    """left^T x right over all their rows."""
+    """Returns left^T x right over all their rows."""
     return left.flatten(0, -2).t() @ right.flatten(0, -2)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Process groups as Weft sees them: members are PEs, in the group's order, and have a team.
+"""Process groups for Weft: the members are PEs, in the group's order, and have a team.
 
-A group is known by its name, and by the process group that has the name now: names are given again
-after destroy_process_group(). Nothing here keeps a process group, whose threads end with it: gloo's
-abort a process that ends while they go on. Teams are kept for the life of the process, by members and
-name, so that a group made again takes its old team and nobody has to say goodbye.
+A group is identified by its name and by the process group that has the name at the moment, because names are reused
+after destroy_process_group(). Process groups are referenced weakly: their threads end with them, and gloo's threads
+abort a process that exits before them. Teams are kept until the process exits, by members and name. So a group that is
+made again gets its old team, and destroying a group needs no collective call.
 """
 import functools
 import os
@@ -24,8 +24,8 @@ _resolve = c10d._resolve_process_group
 
 
 class Group:
-    """rank and size as in the process group; pes[i] is the PE of its rank i; tag is the same on all
-    members and tells its calls from those of other groups of the same PEs."""
+    """rank and size as in the process group; pes[i] is the PE of rank i. The tag is the same on all members, and
+    distinguishes groups of the same PEs."""
 
     def __init__(self, name, process_group):
         self.name = name
@@ -34,12 +34,12 @@ class Group:
         self.size = process_group.size()
         self.pes = tuple(_global_ranks(process_group))
         self.tag = zlib.crc32(name.encode())
-        self.kernels = None  # _kernels.py: up to which size, by operation, once it has asked
+        self.kernels = None  # the size limits of _kernels.py, by operation, once they are known
         self._team = None
 
     @property
     def team(self):
-        """Made at its first use, which is collective over the group."""
+        """The group's team. Made at the first use, which is collective over the group."""
         if self._team is None:
             self._team = _team(self.pes, self.tag)
         return self._team
@@ -51,7 +51,7 @@ _teams = {}
 
 
 def group_of(group):
-    """The Group of a name or a ProcessGroup; this process is one of its members."""
+    """Returns the Group of a name or a ProcessGroup, of which this process must be a member."""
     name = group_name(group)
     process_group = _resolve(name)
     known = _groups.get(name)
@@ -70,8 +70,8 @@ def group_name(group):
     if isinstance(group, DeviceMesh):
         return _name_of_mesh(group)
     if group == dist.GroupMember.NON_GROUP_MEMBER:
-        raise TypeError(f"unsupported group type: {type(group)}: got what torch.distributed gives to who is "
-                        "no member of the group: this rank is none, and makes no calls of it")
+        raise TypeError(f"unsupported group type: {type(group)}: got the value that torch.distributed returns "
+                        "on ranks outside of the group: this rank is not a member, and must not call")
     raise TypeError(f"unsupported group type: {type(group)}; expected a name, a "
                     "torch.distributed.ProcessGroup or a DeviceMesh of one dimension")
 
@@ -97,8 +97,8 @@ def _refuse_dtensors(call, given):
 
 
 def by_either_name(function):
-    """What functions call `group`, PyTorch's operators call `group_name`: both are taken. Tensors are the ranks' own:
-    TypeError for a DTensor."""
+    """Accepts the argument `group` also as group_name, which is its name in PyTorch's operators. Raises TypeError for a
+    DTensor: tensors must be the ranks' own."""
     @functools.wraps(function)
     def call(*args, **named):
         _refuse_dtensors(function.__name__, args)
@@ -112,11 +112,10 @@ def by_either_name(function):
 
 
 def init_process_group(backend=None, **options):
-    """torch.distributed.init_process_group() under any launcher; returns the group of all. What
-    torchrun has started meets as torchrun says. PEs of oshrun, mpirun or srun, and a process that
-    nobody launched, get the rank of their PE, and meet through Weft, also over hosts. backend: nccl where
-    there is a GPU, else gloo; with nccl this rank's GPU becomes the current device. Other options are passed on.
-    Collective over the job."""
+    """Same as torch.distributed.init_process_group(), under any launcher; returns the group of all ranks. Under
+    torchrun the ranks meet as usual. PEs of oshrun, mpirun or srun, and a process without a launcher, get their PE's
+    number as the rank, and meet through Weft, also over several hosts. backend: by default nccl if there is a GPU, else
+    gloo; with nccl this rank's GPU becomes the current device. Other options are passed on. Collective over the job."""
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if not ("RANK" in os.environ and "MASTER_PORT" in os.environ):
         weft.init()
@@ -130,7 +129,7 @@ def init_process_group(backend=None, **options):
 
 
 def _check_ranks():
-    """A PE is the rank of the same number, also where Weft was started before torch.distributed."""
+    """Checks that PE and rank are the same number, even if Weft was started before torch.distributed."""
     if not dist.is_initialized():
         return
     got, expected = (weft.my_pe(), weft.n_pes()), (dist.get_rank(), dist.get_world_size())

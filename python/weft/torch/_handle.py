@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The handle of a rendezvous on CPU tensors, where PyTorch's registry has no allocator for them.
+"""The handle of a rendezvous on CPU tensors if PyTorch's registry has no allocator for them.
 
-Same members as torch._C._distributed_c10d._SymmetricMemory. A block of memory is
+It has the members of torch._C._distributed_c10d._SymmetricMemory. A block of memory is
 
-    | buffer: as many bytes as the tensor asked for | zeros up to 64 | signal pad | zeros | facts |
+    | buffer: the bytes of the tensor | zeros up to 64 | signal pad | zeros | facts |
 
-Facts are the bytes of the buffer and those of the pad, which members have to agree on: the last 16.
-A handle holds the members' shares of it, never the allocation itself: it keeps the memory alive,
-and the allocation, which remembers its handles, can go.
+The facts are the sizes of the buffer and of the pad, which must be the same on all members: the last 16 bytes. A handle
+holds the members' shares of the block, not the allocation. So a handle keeps the memory alive, but the allocation,
+which refers to its handles, can be collected.
 """
 import ctypes
 import math
@@ -30,12 +30,12 @@ def block_bytes(buffer_bytes, pad_bytes):
 
 
 def facts_at(block, nbytes):
-    """Those of the block at this address, to read and to write."""
+    """Returns the facts of the block at this address, for reading and writing."""
     return _Facts.from_address(block + nbytes - ctypes.sizeof(_Facts))
 
 
 def bytes_at(address, nbytes, owner):
-    """A uint8 tensor of that memory, which keeps `owner` alive."""
+    """Returns a uint8 tensor of the memory, which keeps `owner` alive."""
     if nbytes == 0:
         return torch.empty(0, dtype=torch.uint8, device="cpu")
     memory = (ctypes.c_char * nbytes).from_address(address)
@@ -44,7 +44,7 @@ def bytes_at(address, nbytes, owner):
 
 
 def tensor_in(storage, sizes, stride, dtype, offset=0):
-    """A tensor, not a view of one, in this storage; offset in elements."""
+    """Returns a tensor, not a view of another tensor, in the storage; offset in elements."""
     return torch.empty(0, dtype=dtype, device="cpu").set_(storage, offset, sizes, stride)
 
 
@@ -62,7 +62,7 @@ def check_type(call, dtype):
 
 
 def check_view(call, handle, rank, limit, sizes, dtype, offset):
-    """Elements from `offset` on lie within `limit` bytes of a member's."""
+    """Checks that the elements from `offset` on are within `limit` bytes of a member's memory."""
     if not 0 <= rank < handle.world_size:
         raise RuntimeError(f"SymmetricMemory::{call}: Invalid peer rank: rank must be in [0, "
                            f"{handle.world_size}) (got {rank})")
@@ -79,7 +79,7 @@ def refuse_cft(call):
 
 
 class Handle:
-    """What the members of a group have of each other's allocations; see weft.torch.rendezvous."""
+    """The members' access to each other's allocations; see weft.torch.rendezvous."""
 
     def __init__(self, group, share, buffer_bytes, pad_bytes):
         self.rank = group.rank
@@ -101,16 +101,16 @@ class Handle:
 
     @property
     def buffer_ptrs_dev(self):
-        """The address of an array of buffer_ptrs, for kernels."""
+        """Address of an array of buffer_ptrs, for kernels."""
         return self._buffer_array.data_ptr()
 
     @property
     def signal_pad_ptrs_dev(self):
-        """The address of an array of signal_pad_ptrs, for kernels."""
+        """Address of an array of signal_pad_ptrs, for kernels."""
         return self._pad_array.data_ptr()
 
     def get_buffer(self, rank, sizes, dtype, storage_offset=0):
-        """Rank's memory from its beginning on, storage_offset in elements of dtype; contiguous."""
+        """Returns a contiguous tensor in rank's memory, storage_offset elements of dtype after its beginning."""
         check_view("get_buffer", self, rank, self.buffer_size, sizes, dtype, storage_offset)
         if self._buffers[rank] is None:
             base = bytes_at(self.buffer_ptrs[rank], self.buffer_size, self._share)
@@ -118,12 +118,12 @@ class Handle:
         return _view(self._buffers[rank], sizes, dtype, storage_offset)
 
     def get_remote_tensor(self, peer, sizes, dtype):
-        """Peer's tensor of these sizes, where this rank's tensor begins in its allocation."""
+        """Returns the peer's tensor of these sizes, at the offset of this rank's tensor in its allocation."""
         check_type("get_remote_tensor", dtype)
         return self.get_buffer(peer, sizes, dtype, self.offset // dtype.itemsize)
 
     def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
-        """Rank's pad, of uint32 unless told; all of it where no sizes are given."""
+        """Returns rank's signal pad as a tensor of uint32 by default; without sizes, the whole pad."""
         dtype = dtype or torch.uint32
         check_type("get_signal_pad", dtype)
         sizes = tuple(sizes) or (self.signal_pad_size // dtype.itemsize,)
@@ -134,19 +134,19 @@ class Handle:
         return _view(self._pads[rank], sizes, dtype, storage_offset)
 
     def barrier(self, channel=0, timeout_ms=0):
-        """Returns when all members have come; sees what they wrote before."""
+        """Blocks until all members have called it; everything they wrote before is visible then."""
         self._check_channel(channel)
         self._on_pads(weft.pad_barrier, channel, timeout_ms=timeout_ms)
 
     def put_signal(self, dst_rank, channel=0, timeout_ms=0):
-        """Sets my word in the pad of dst_rank, as soon as it has taken the one before."""
+        """Waits until this rank's word in the pad of dst_rank is free, and sets it."""
         self._check_rank("dst_rank", dst_rank)
         self._check_channel(channel)
         self._on_pads(weft.pad_put, dst_rank, channel, timeout_ms=timeout_ms)
 
     def wait_signal(self, src_rank, channel=0, timeout_ms=0):
-        """Waits for the word of src_rank in my pad and takes it. For timeout_ms, if it is not 0: what
-        is raised then is a RuntimeError, and a TimeoutError."""
+        """Waits for the word of src_rank in this rank's pad, and clears it. After timeout_ms (0: never) raises an
+        exception that is both RuntimeError and TimeoutError."""
         self._check_rank("src_rank", src_rank)
         self._check_channel(channel)
         self._on_pads(weft.pad_wait, src_rank, channel, timeout_ms=timeout_ms)
@@ -158,15 +158,15 @@ class Handle:
             raise TimedOutError(str(error)) from None
 
     def get_peer_cft_handle(self, peer):
-        """Raises RuntimeError: these are coordinates of NCCL's."""
+        """Raises RuntimeError: CFT handles exist for NCCL only."""
         refuse_cft("get_peer_cft_handle")
 
     def get_multimem_cft_handle(self):
-        """Raises RuntimeError: these are coordinates of NCCL's."""
+        """Raises RuntimeError: CFT handles exist for NCCL only."""
         refuse_cft("get_multimem_cft_handle")
 
     def boxed(self):
-        """The handle for torch.ops: of PyTorch's class alone, which handles are after install()."""
+        """Raises NotImplementedError: torch.ops takes handles of PyTorch's class, which install() provides."""
         raise NotImplementedError("boxed(): this handle is Python's own; call weft.torch.install() "
                                   "before the first rendezvous for handles of PyTorch's class")
 

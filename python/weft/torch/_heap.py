@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Symmetric tensors that all ranks make together, with a signal pad behind each:
+"""Symmetric tensors that all ranks allocate together, each followed by a signal pad:
 
     | the tensor's bytes | zeros up to 64 | signal pad |
 
-Memory comes back when all ranks have let go of it: their tensors are gone, with all views. What a
-rank has enqueued on CUDA streams until then may still use it, so there it is kept until those
-streams have come to their end.
+Memory is freed when the tensors and their views are gone on all ranks. Work that a rank enqueued on CUDA streams before
+may still use the memory, so that rank keeps it until those streams have passed that point.
 """
 import itertools
 import math
@@ -17,16 +16,16 @@ import weft
 from weft.torch._handle import contiguous_strides, pad_begin
 from weft.torch._lanes import lane_of
 
-devices = set()  # that have had tensors of this page: the same on all ranks
+devices = set()  # of tensors made here: the same on all ranks
 _numbers = itertools.count()
-_regions = weakref.WeakValueDictionary()  # by the address of the storage
-_streams = {}    # lanes that have been given work on symmetric memory, by their stream
-_gone = []       # buffers without a storage
-_kept = []       # (marks, buffers): until the marks have been passed
+_regions = weakref.WeakValueDictionary()  # by the storage's address
+_streams = {}    # lanes with work on symmetric memory, by stream
+_gone = []       # buffers whose storage is gone
+_kept = []       # (marks, buffers): kept until the marks have been passed
 
 
 class Region:
-    """The memory of one tensor. Collective: all ranks make the same."""
+    """The memory of one tensor. Made collectively: all ranks make the same."""
 
     def __init__(self, sizes, dtype, pad_bytes, device, alignment=1):
         self.sizes, self.dtype, self.device = tuple(sizes), dtype, device
@@ -40,7 +39,7 @@ class Region:
         devices.add(device)
 
     def tensor(self):
-        """Its storage keeps the region, as all its views do."""
+        """Makes the tensor. Its storage keeps the region alive, and so do all its views."""
         storage = torch.from_dlpack(self.buffer).untyped_storage()
         made = torch.empty(0, dtype=self.dtype, device=self.device)
         made.set_(storage, self.begin // self.dtype.itemsize, self.sizes,
@@ -56,28 +55,28 @@ class Region:
             made.set_()
 
     def ptr(self, rank):
-        """Where this rank, or its GPU, finds that of another."""
+        """Returns the address of another rank's memory for this rank or its GPU."""
         return self.buffer.peer(rank).ptr + self.begin
 
     def bytes(self, rank):
-        """Another rank's, as a tensor."""
+        """Returns another rank's memory as a tensor."""
         return torch.from_dlpack(self.buffer.peer(rank))[self.begin:]
 
 
 def region_of(tensor):
-    """None for memory that is not of this page."""
+    """Returns the tensor's region, or None for other memory."""
     return _regions.get(tensor.untyped_storage().data_ptr())
 
 
 def place_of(tensor):
-    """What is the same on all ranks for the same place."""
+    """Returns a text that is the same on all ranks for the same place."""
     region = region_of(tensor)
     begin = tensor.storage_offset() * tensor.element_size() - (region.begin if region else 0)
     return f"byte {begin} of " + (f"tensor {region.number}" if region else "other memory")
 
 
 def _drop(region):
-    """The storage is gone. May be called by any thread, at any time: no call of CUDA's here."""
+    """Called when the storage is gone, by any thread, at any time, so it must not call CUDA."""
     if region.device.type != "cpu":
         _gone.append(region.buffer)
 
@@ -85,18 +84,18 @@ def _drop(region):
 # --- Streams -------------------------------------------------------------------------------------
 
 def note(lane):
-    """The lane is given work on symmetric memory."""
+    """Records that the lane has work on symmetric memory."""
     if lane.stream is not None:
         _streams[lane.stream.device_index, lane.stream.cuda_stream] = lane
 
 
 def noted(lane):
-    """What the lane has to follow before others may know that all of it is done."""
+    """Returns the lanes that this lane must follow before it can say that all work is done."""
     return [] if lane.stream is None else list(_streams.values())
 
 
 def _collect():
-    """Lets go of what no stream can be using any more."""
+    """Frees buffers that no stream can be using any more."""
     _kept[:] = [(marks, buffers) for marks, buffers in _kept if not all(m.query() for m in marks)]
     gone = [_gone.pop() for _ in range(len(_gone))]
     if gone:
@@ -105,8 +104,8 @@ def _collect():
 
 
 def _allocate(nbytes, device):
-    """Where there is no memory left, what was kept is waited for: on all ranks, because all of them
-    fail together."""
+    """Allocates memory. If there is none left, waits for the kept memory and tries again, on all ranks, because the
+    allocation fails on all of them."""
     if device.type == "cpu":
         return weft.zeros(nbytes, "uint8", space="host")
     if torch.cuda.is_current_stream_capturing():

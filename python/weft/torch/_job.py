@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How this process becomes a PE of Weft's job, which all processes join together.
 
-begin_joining() starts that in a thread of its own, so that some ranks can have a rendezvous before the others have
-reached theirs; join() waits for the thread.
+begin_joining() joins in a thread of its own, so that some ranks can have a rendezvous before the others have reached
+theirs; join() waits for the thread.
 """
 import os
 import threading
@@ -16,7 +16,7 @@ _joining = None  # the thread that joins
 
 
 class _Joining(threading.Thread):
-    """weft.init(), which waits for all PEs."""
+    """A thread for weft.init(), which waits for all PEs."""
 
     def __init__(self):
         super().__init__(name="weft-join", daemon=True)
@@ -25,12 +25,12 @@ class _Joining(threading.Thread):
     def run(self):
         try:
             weft.init()
-        except BaseException as error:  # raised where it is waited for
+        except BaseException as error:  # raised by join()
             self.error = error
 
 
 def _knows_its_job():
-    """Whether it is said already which PE this process is, of how many."""
+    """Returns whether the process can know which PE it is, and of how many."""
     torchrun = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     return dist.is_initialized() or torchrun or any(name in os.environ for name in _LAUNCHERS)
 
@@ -43,7 +43,7 @@ def begin_joining():
 
 
 def join():
-    """This process is a PE when it returns, and its number that of its rank."""
+    """Blocks until this process is a PE, whose number is its rank."""
     global _joining
     thread = _joining
     if thread is not None:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives on CUDA tensors by Weft's own kernels: the small ones, where they are faster than PyTorch's.
+"""Collectives on CUDA tensors by Weft's own kernels, for the sizes at which they are faster than PyTorch's.
 
-A call goes by them on all members or on none: that depends on its size, its type and the group alone. None
-from a function here says that this one does not; PyTorch's operator is for it then.
+All members use the kernels for a call, or none does, because the decision depends only on size, type and group. The
+functions return None if the kernels do not apply; PyTorch's operator is used then.
 
-With two H200s an all-reduce of 1 KiB takes 2.2 us (PyTorch's one shot 6.9), of 128 KiB 3.5 (8.2); an
-all-gather of 1 KiB 2.2, of 256 KiB 4.6 (low contention 23 to 29); a reduce-scatter of 512 KiB 4.3 (5.8 to 9).
+With two H200s an all-reduce of 1 KiB takes 2.2 us (PyTorch's one shot 6.9), of 128 KiB 3.5 (8.2); an all-gather of 1
+KiB 2.2, of 256 KiB 4.6 (low contention 23 to 29); a reduce-scatter of 512 KiB 4.3 (5.8 to 9).
 """
 import collections
 
@@ -17,20 +17,20 @@ from weft.torch import _memory
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _KIB = 1024
 
-taken = collections.Counter()  # calls by these kernels, by operation
-_up = False                    # the job's GPUs are: what brings them up is a call of all ranks
+taken = collections.Counter()  # counts calls by these kernels, by operation
+_up = False                    # the job's GPUs are connected, which takes a call of all ranks
 
 
 def limit(operation, members):
-    """Bytes of the largest block: what kernels carry that write to no other member's tensors
-    (coll/stream_choice.c); an all-reduce of more than 1 MiB has not been measured beside PyTorch's."""
+    """Returns the bytes of the largest block: the limit of kernels that do not write to other members' tensors
+    (coll/stream_choice.c). An all-reduce of more than 1 MiB has not been measured against PyTorch's."""
     if operation == "all_reduce":
         return min(384 * _KIB * members, 1024 * _KIB)
     return (2048 if operation == "reduce_scatter" else 512) * _KIB // members
 
 
 def all_gather(source, group):
-    """(members, *source.shape); any dtype."""
+    """Returns (members, *source.shape), or None; any dtype."""
     if source.dtype.is_complex or not _takes("all_gather", source, source.numel(), group):
         return None
     dest = source.new_empty((group.size, *source.shape))
@@ -39,7 +39,7 @@ def all_gather(source, group):
 
 
 def all_to_all(source, group):
-    """Equal parts of dimension 0; any dtype."""
+    """Exchanges equal parts of dimension 0, or returns None; any dtype."""
     if source.dtype.is_complex or not _takes("all_to_all", source, source.numel() // group.size, group):
         return None
     dest = torch.empty_like(source)
@@ -48,7 +48,7 @@ def all_to_all(source, group):
 
 
 def all_reduce(source, reduce_op, group, dest=None):
-    """Of source's shape, into dest if it is given: contiguous, and of that shape and type."""
+    """Returns the sum in source's shape, in dest if given (contiguous, of the same shape and type), or None."""
     if not _reduces(source, reduce_op) or not _takes("all_reduce", source, source.numel(), group):
         return None
     dest = torch.empty_like(source) if dest is None else dest
@@ -57,7 +57,7 @@ def all_reduce(source, reduce_op, group, dest=None):
 
 
 def reduce_scatter(parts, reduce_op, group, dest=None):
-    """parts: (members, ...); of the shape of one, or into dest, which has as many elements."""
+    """parts: (members, ...). Returns this member's part, in dest if given (with as many elements), or None."""
     if not _reduces(parts, reduce_op) or not _takes("reduce_scatter", parts, parts.numel() // group.size, group):
         return None
     dest = parts.new_empty(parts.shape[1:]) if dest is None else dest
@@ -82,14 +82,14 @@ def _takes(operation, source, block_numel, group):
 
 
 def _ask(group, device):
-    """Up to which block the group's GPUs have kernels for each operation, 0 for none: the same answer on all
-    members, by calls. Collective over the group, once; not while a graph is captured, nor by some of the ranks
-    before all have met."""
+    """Finds, by trying, up to which block size the group's GPUs have kernels for each operation, 0 for none: the same
+    answer on all members. Collective over the group, once; not while a graph is captured, and not by a part of the
+    ranks before all have met."""
     global _up
     everybody = group.size == weft.n_pes()
     if torch.cuda.is_current_stream_capturing() or not (_up or everybody):
         return
-    # The first symmetric tensor's GPU is this PE's, unless that has been said already.
+    # The first symmetric tensor decides which GPU is this PE's.
     _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
     group.kernels = {operation: _most(operation, group) for operation in _SHAPES}
     _up = _up or (everybody and any(group.kernels.values()))
@@ -101,7 +101,7 @@ _SHAPES = {"all_gather": (True, False), "all_to_all": (True, True), "all_reduce"
 
 
 def _most(operation, group):
-    """Settings of Weft's may leave less than the limit (SHMEMX_SMS), or nothing (SHMEMX_ALGORITHM)."""
+    """Weft's settings may reduce the limit (SHMEMX_SMS), or leave nothing (SHMEMX_ALGORITHM)."""
     most = limit(operation, group.size)
     return next((most >> less for less in range(4) if _works(operation, group, most >> less)), 0)
 
@@ -134,8 +134,8 @@ def _enqueue(operation, dest, source, group, **options):
 
 
 def _run(operation, dest, source, group, **options):
-    """Kernels work on this PE's GPU: tensors on another one of this process's are copied there and back, and
-    through plain memory, because symmetric memory of one GPU is out of another's reach."""
+    """Kernels work on this PE's GPU. Tensors on another GPU of the process are copied there and back, through ordinary
+    memory, because other GPUs cannot access the symmetric memory of this one."""
     taken[operation] += 1
     own = _own_gpu()
     if source.device == own:

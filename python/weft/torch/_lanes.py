@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lanes: in each, work is done in order. The calling thread is one, a CUDA stream is one; who calls
-a lane gives it work to do:
+"""Lanes: sequences of work, each done in order. The calling thread is a lane, and so is a CUDA stream. Calling a lane
+gives it work:
 
     lane(torch.mm, a, b, out=c)
     lane(weft.put_slice, dest, source, n, pe, stream=lane.stream)
 
-A lane that goes on beside another is joined with it by marks, both ways:
+Marks join a lane with another one beside it, in both directions:
 
     side = lane.beside()
-    side.after(lane.mark())       # the side lane goes on from here
+    side.after(lane.mark())       # the side lane continues from here
     ...
-    lane.after(side.mark())       # and here the lane goes on when the side lane has come to its end
+    lane.after(side.mark())       # here the lane waits for the end of the side lane
 """
 import torch
 
 
 class Thread:
-    """The calling thread: work is done when the call returns."""
+    """The calling thread: work is complete when the call returns."""
 
     stream = None
     at_once = True
@@ -50,7 +50,7 @@ class Stream:
         self.stream = stream
 
     def __call__(self, work, *args, **kwargs):
-        # As torch.cuda.stream does, which takes five times as long.
+        # The same as torch.cuda.stream, which takes five times as long.
         device, before = torch.cuda.current_device(), torch.cuda.current_stream(self.stream.device)
         torch.cuda.set_stream(self.stream)
         try:
@@ -61,7 +61,7 @@ class Stream:
                 torch.cuda.set_device(device)
 
     def beside(self):
-        """One of its own for each stream. What goes on there is short and others wait for it."""
+        """Returns this stream's side stream. Its priority is high, because its work is short and others wait for it."""
         key = self.stream.device_index, self.stream.cuda_stream
         if key not in self._sides:
             self._sides[key] = Stream(torch.cuda.Stream(self.stream.device, priority=-1))
@@ -74,18 +74,17 @@ class Stream:
         self.stream.wait_event(mark)
 
     def follows(self, other):
-        """Goes on when the other stream has come to its end of now. A graph has no part in what is
-        outside of it."""
+        """Waits for the current end of the other stream, unless only one of the two is being captured into a graph."""
         if other.stream != self.stream and other.is_captured() == self.is_captured():
             self.after(other.mark())
 
     def is_captured(self):
-        # Also of what was current once, and is not any more.
+        # Makes the stream current, because it may have been current only at an earlier time.
         return Stream.__call__(self, torch.cuda.is_current_stream_capturing)
 
 
 class CurrentStream(Stream):
-    """PyTorch's current one, for the time of one call."""
+    """PyTorch's current stream, during one call."""
 
     def __call__(self, work, *args, **kwargs):
         return work(*args, **kwargs)
@@ -95,7 +94,7 @@ _thread = Thread()
 
 
 def lane_of(device):
-    """Where PyTorch's own operators on such tensors do their work at the moment."""
+    """Returns the lane on which PyTorch's own operators would work on such tensors now."""
     if device.type == "cpu":
         return _thread
     return CurrentStream(torch.cuda.current_stream(device))

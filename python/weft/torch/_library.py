@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registration with torch.library.
+"""Registration of the operators.
 
-torch.ops.weft.* are functions of tensors, with gradients, on both kinds of devices; they can be
-compiled. torch.ops.symm_mem.* are PyTorch's own names, whose kernels it has for CUDA alone: here
-they get their CPU kernels, so that the same program runs without a GPU.
+torch.ops.weft.* are functions of tensors with gradients, for CPU and CUDA; they can be compiled. torch.ops.symm_mem.*
+are PyTorch's operators, which have kernels for CUDA only: their CPU kernels are registered here, so that the same
+program runs without a GPU.
 """
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
@@ -17,7 +17,7 @@ _symm_mem = torch.library.Library("symm_mem", "FRAGMENT")
 
 
 def _define(schema, cpu, cuda, shape, setup=None, backward=None):
-    """One operator of torch.ops.weft."""
+    """Registers one operator of torch.ops.weft."""
     name = schema.partition("(")[0]
     _weft.define(schema, tags=[torch._C.Tag.needs_fixed_stride_order])
     _weft.impl(name, cpu, "CPU")
@@ -28,13 +28,13 @@ def _define(schema, cpu, cuda, shape, setup=None, backward=None):
 
 
 def _on_cpu(name, kernel):
-    """The CPU kernel of an operator of PyTorch's, if this version of it has the operator."""
+    """Registers the CPU kernel of a PyTorch operator, if this version has the operator."""
     if hasattr(torch.ops.symm_mem, name):
         _symm_mem.impl(name, kernel, "CPU")
 
 
 def _returns(name, argument):
-    """The shape function, where PyTorch has none, of an operator that returns its argument."""
+    """Registers the shape function of an operator that returns its argument, if PyTorch has none."""
     key = f"symm_mem::{name}"
     if hasattr(torch.ops.symm_mem, name) and not torch._C._dispatch_has_kernel_for_dispatch_key(
             key, "Meta"):
@@ -42,7 +42,8 @@ def _returns(name, argument):
 
 
 def _or_fallback(kernel):
-    """The kernel, whose runs are counted. Within _test_mode() PyTorch's fallback runs, over functional collectives."""
+    """Returns the kernel with its runs counted. Within _test_mode() PyTorch's fallback runs instead, on functional
+    collectives."""
     name = kernel.__name__
     fallback = getattr(torch_symm_mem, f"_{name}_fallback")
     fused_runs[name] = 0
@@ -59,13 +60,13 @@ def _or_fallback(kernel):
 def _no_multicast(name):
     def refuse(*args, **kwargs):
         raise NotImplementedError(f"{name} requires multicast support (NVSwitch / NVLS): got a device without it, or "
-                                  "memory of Weft's, which does not use it; one_shot_all_reduce and all_gather need "
-                                  "none")
+                                  "Weft's memory, which does not support it; use one_shot_all_reduce and "
+                                  "all_gather")
     return refuse
 
 
 def _of_newer(schema):
-    """An operator that some versions of PyTorch lack, for multicast: refused on every device then."""
+    """Registers a multicast operator that some versions of PyTorch lack, to be refused on every device."""
     name = schema.partition("(")[0]
     if not hasattr(torch.ops.symm_mem, name):
         _symm_mem.define(schema)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blocks of symmetric matrices, copied or summed where they lie, on any device: a rank reads what is its
-own out of its peers' matrices, between two barriers of their handle, in the order of the stream.
+"""Blocks of symmetric matrices, copied or summed in place, on any device. Each rank reads its blocks from its peers'
+matrices, between two barriers of their handle, in the order of the stream.
 
     all_to_all_nd           blocks of equal size, one for each rank, along either dimension
     reduce_scatter_offset   blocks of any size, each summed by the rank that gets it
@@ -33,7 +33,7 @@ def _check_rows(call, input):
 # --- Equal blocks ------------------------------------------------------------------------------------
 
 def _cut(call, input, dim, parts):
-    """The input with `dim` cut into so many parts, which it may be already."""
+    """Returns the input with `dim` divided into that many parts, unless it is divided already."""
     if input.dim() == 2:
         _check(input.shape[dim] % parts == 0, call,
                f"got {input.shape[dim]} in dimension {dim} of input, expected a multiple of the {parts} members")
@@ -47,12 +47,12 @@ def _cut(call, input, dim, parts):
 @by_either_name
 @without_gradient
 def all_to_all_nd(input, out, scatter_dim, gather_dim, *, group):
-    """Block r along scatter_dim of the ranks' symmetric inputs goes to rank r, which has them behind each
-    other along gather_dim of `out`. (scatter_dim, gather_dim) is (1, 0) or (0, 1).
+    """Sends block r along scatter_dim of the ranks' symmetric inputs to rank r, which concatenates the blocks along
+    gather_dim of `out`. (scatter_dim, gather_dim) is (1, 0) or (0, 1).
 
-    input: of two dimensions, or of three with the members as dimension scatter_dim; rows are contiguous.
-    out: contiguous, of three dimensions with the members as dimension gather_dim, or with that one and
-    the next as one. Any dtype. ValueError or RuntimeError (it is both) if not."""
+    input: of two dimensions, or of three with the members as dimension scatter_dim; rows are contiguous. out:
+    contiguous, of three dimensions with the members as dimension gather_dim, or with that dimension and the next one
+    flattened. Any dtype. Otherwise raises an exception that is both ValueError and RuntimeError."""
     call = "all_to_all_nd"
     _check((scatter_dim, gather_dim) in ((1, 0), (0, 1)), call,
            f"got scatter_dim {scatter_dim} and gather_dim {gather_dim}, expected 1 and 0, or 0 and 1")
@@ -78,7 +78,7 @@ def all_to_all_nd(input, out, scatter_dim, gather_dim, *, group):
 # --- Blocks that are summed --------------------------------------------------------------------------
 
 def _ends(call, input, dim, offsets, members):
-    """Where the blocks end along dim."""
+    """Returns where the blocks end along dim."""
     length = input.shape[dim]
     if offsets is None:
         _check(length % members == 0, call, f"got {length} in dimension {dim} of input and no offsets, expected a "
@@ -104,13 +104,13 @@ def _check_outs(call, input, dim, out, owned):
 @by_either_name
 @without_gradient
 def reduce_scatter_offset(input, out, group, *, dim, offsets=None, dst_ranks=None, red_op="sum"):
-    """Sums of blocks of the ranks' symmetric matrices, each of which one rank gets.
+    """Sums blocks of the ranks' symmetric matrices; each sum goes to one rank.
 
-    Block i goes from offsets[i - 1] (0 for the first) to offsets[i] along dim, 0 or 1, and its sum to rank
-    dst_ranks[i]. By default there is a block for each rank, all equal; and block i is for rank i % members.
-    out: a contiguous tensor for each block that this rank gets, in order. Rows of input are contiguous.
-    16-bit types are added in 32 and rounded once; ranks are added in order. ValueError or RuntimeError (it
-    is both) for arguments that cannot be."""
+    Block i reaches from offsets[i - 1] (0 for the first) to offsets[i] along dim, 0 or 1, and its sum goes to rank
+    dst_ranks[i]. By default there is one block for each rank, all equal, and block i goes to rank i % members. out: a
+    contiguous tensor for each block that this rank gets, in order. Rows of input are contiguous. 16-bit types are added
+    in 32 bits and rounded once, in order of rank. For invalid arguments raises an exception that is both ValueError and
+    RuntimeError."""
     call = "reduce_scatter_offset"
     _check(input.dim() == 2, call, f"got input of {list(input.shape)}, expected two dimensions")
     _check(dim in (0, 1), call, f"got dim {dim}, expected 0 or 1")

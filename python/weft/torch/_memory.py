@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Symmetric tensors: allocation, rendezvous, and who of the two does it.
+"""Symmetric tensors: allocation and rendezvous.
 
-Where PyTorch's registry has an allocator for a kind of device (after weft.torch.install(); CUDA
-tensors install it by themselves), PyTorch's own functions do everything over it. Elsewhere, which
-is on the CPU of a machine without a C++ compiler, the allocations are blocks of Weft's, known here
-by the address of their storage, and handles are SymmetricMemory.
+If PyTorch's registry has an allocator for a kind of device (after weft.torch.install(), which CUDA tensors call
+automatically), PyTorch's own functions are used. Otherwise, that is on the CPU of a machine without a C++ compiler, an
+allocation is a block of Weft, found by the address of its storage, and handles are SymmetricMemory.
 """
 import contextlib
 import math
@@ -24,7 +23,7 @@ from weft.torch._handle import Handle, block_bytes, bytes_at, check_type, facts_
 
 
 class _Allocation:
-    """A block with what its groups have made of it. Dies with the last tensor of its storage."""
+    """A block and its handles by group. Lives as long as a tensor of its storage."""
 
     def __init__(self, nbytes, group):
         self.nbytes = nbytes
@@ -35,28 +34,28 @@ class _Allocation:
         facts_at(self.block.ptr, self.block.nbytes)[:] = nbytes, self.pad_bytes
 
     def handle(self, group):
-        """The first call for a group is collective over it."""
+        """Returns the group's handle. The first call for a group is collective over it."""
         if group not in self.handles:
             share = self._attach(group)
             self.handles[group] = SymmetricMemory(group, share, self.nbytes, self.pad_bytes)
         return self.handles[group]
 
     def _attach(self, group):
-        """Blocks of one size may still be of different parts. All members compare all, and so all
-        refuse."""
+        """Shares the block with the group. Blocks of one size may have different parts: all members compare all facts,
+        so an error is raised on all of them."""
         where = f'rendezvous in group "{group.name}"'
         if CHECKED:
             _find_other_calls(where, group)
         try:
             share = self.block.share(list(group.pes), tag=group.tag)
-        except ValueError as error:  # RuntimeError, as PyTorch's registry has it
+        except ValueError as error:  # RuntimeError, as in PyTorch's registry
             raise RuntimeError(f"{where}: {error}") from None
         for rank in range(group.size):
             nbytes, pad_bytes = facts_at(share.ptr(rank), share.nbytes)
             if (nbytes, pad_bytes) != (self.nbytes, self.pad_bytes):
                 raise RuntimeError(
                     f"{where}: rank {rank} has {nbytes} bytes and a signal pad of {pad_bytes}, and rank "
-                    f"{group.rank} has {self.nbytes} and {self.pad_bytes}: give tensors of the same size")
+                    f"{group.rank} has {self.nbytes} and {self.pad_bytes}: use tensors of the same size")
         return share
 
 
@@ -65,14 +64,15 @@ _persistent = {}
 
 
 def registered(device):
-    """Whether PyTorch's registry allocates for this kind of device, through Weft."""
+    """Returns whether PyTorch's registry allocates for this kind of device, through Weft."""
     if device.type == "cuda" and not _backend.installed():
         _backend.install()
     return _SymmetricMemory.get_backend(device) is not None
 
 
 def _find_other_calls(where, group):
-    """Members that make another collective call on the group's team: a share has no team to find them by."""
+    """Detects members that make another collective call on the group's team. Sharing a block would not detect them,
+    because it uses no team."""
     try:
         weft.barrier(group.team)
     except RuntimeError as error:
@@ -80,15 +80,15 @@ def _find_other_calls(where, group):
 
 
 def _bytes_of(size, stride, dtype):
-    """What the elements take. PyTorch's empty_strided_p2p allocates as much, and leaves it to the
-    caller that strides do not reach further; sizes that overflow end the process there, because
-    at::TensorMaker computes them in a function that may not throw."""
+    """Returns the bytes of the elements, as PyTorch's empty_strided_p2p allocates them. PyTorch does not check that
+    strides stay within them, and sizes that overflow end the process, because at::TensorMaker computes them in a
+    noexcept function."""
     torch.empty_strided(size, stride, dtype=dtype, device="meta")
     elements = math.prod(size)
     reach = elements and 1 + sum((n - 1) * step for n, step in zip(size, stride))
     if reach > elements or any(step < 0 for step in stride):
-        raise RuntimeError(f"empty_strided_p2p: got strides {list(stride)}, expected such that the "
-                           f"{elements} elements of {list(size)} lie close together")
+        raise RuntimeError(f"empty_strided_p2p: got strides {list(stride)}, expected strides without "
+                           f"gaps between the {elements} elements of {list(size)}")
     return elements * dtype.itemsize
 
 
@@ -103,13 +103,13 @@ def _allocate(nbytes, group):
 
 
 def _storage(allocation):
-    """A storage that keeps the allocation alive; at the block's address also if it is empty."""
+    """Returns a storage that keeps the allocation alive; even an empty one has the block's address."""
     whole = bytes_at(allocation.block.ptr, max(allocation.nbytes, 1), allocation)
     return whole.untyped_storage()
 
 
 def _persistent_storage(nbytes, group, alloc_id):
-    """The memory of that id, which is never freed; one storage of it at a time."""
+    """Returns a storage of the memory with that id, which is never freed; there is one storage of it at a time."""
     if alloc_id not in _persistent:
         _persistent[alloc_id] = [_allocate(nbytes, group), None]
     allocation, last = _persistent[alloc_id]
@@ -125,14 +125,14 @@ def _persistent_storage(nbytes, group, alloc_id):
 
 
 class _Lease:
-    """Alive as long as a storage of a persistent allocation is."""
+    """Lives as long as a storage of a persistent allocation."""
 
     def __init__(self, allocation):
         self.allocation = allocation
 
 
 class _SignalPadSize(type):
-    """signal_pad_size is an attribute of the class that can be set, as it is of PyTorch's."""
+    """Makes signal_pad_size a settable attribute of the class, as in PyTorch."""
 
     @property
     def signal_pad_size(cls):
@@ -144,14 +144,13 @@ class _SignalPadSize(type):
 
 
 class SymmetricMemory(Handle, metaclass=_SignalPadSize):
-    """torch._C._distributed_c10d._SymmetricMemory for any device: its static functions, and the
-    class of handles where PyTorch's registry has no allocator for the device."""
+    """torch._C._distributed_c10d._SymmetricMemory for any device: its static functions, and the class of handles if
+    PyTorch's registry has no allocator for the device."""
 
     @staticmethod
     def empty_strided_p2p(size, stride, dtype, device, group_name=None, alloc_id=None):
-        """A symmetric tensor of these sizes and strides; local. group_name: what rendezvous() takes
-        where it is given none. alloc_id: the same memory each time for the same number, RuntimeError
-        while a tensor of it lives."""
+        """Makes a symmetric tensor of these sizes and strides. Local. group_name: the default for rendezvous().
+        alloc_id: the same id always returns the same memory; RuntimeError while a tensor of it lives."""
         device = torch.device(device)
         check_type("empty_strided_p2p", dtype)
         nbytes = _bytes_of(size, stride, dtype)
@@ -169,7 +168,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def rendezvous(tensor, group_name=None):
-        """weft.torch.rendezvous(); group_name: by default that of the allocation."""
+        """Same as weft.torch.rendezvous(); group_name: by default that of the allocation."""
         allocation = _allocations.get(tensor.untyped_storage().data_ptr())
         if allocation is None:
             return _SymmetricMemory.rendezvous(tensor, group_name) if registered(tensor.device) \
@@ -187,7 +186,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def has_multicast_support(device_type, device_idx):
-        """False: Weft does not use NVLink multicast."""
+        """Returns False: Weft does not use NVLink multicast."""
         return False
 
     @staticmethod
@@ -207,7 +206,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def set_group_info(group_name, rank, world_size, store):
-        """PyTorch's: who is in a group that torch.distributed has not made. Weft has no use for it."""
+        """Passed on to PyTorch: describes a group that torch.distributed has not made. Weft does not need it."""
         _SymmetricMemory.set_group_info(group_name, rank, world_size, store)
 
     @staticmethod
@@ -222,20 +221,20 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
 
 def _current(device):
-    """PyTorch makes the pool of a GPU, and enters it, on the GPU that is current."""
+    """PyTorch makes and enters a GPU's pool on the current device only."""
     return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
 
 
 def empty(*size, dtype=None, device=None):
-    """A symmetric tensor like torch.empty()'s: contiguous, its values not set. Local: peers may
-    make as many as they like. size: numbers, or one sequence of them; dtype and device default to
-    PyTorch's. Memory is freed when no tensor, no handle and no view of one uses it any more, on any
-    thread. RuntimeError for sizes that cannot be, and where the memory is not there."""
+    """Makes a symmetric tensor like torch.empty(): contiguous and uninitialised. Local: ranks may make different
+    numbers of tensors. size: numbers, or one sequence of them; dtype and device default to PyTorch's. The memory is
+    freed when no tensor, handle or view on any thread uses it any more. RuntimeError for invalid sizes, and if the
+    memory is not available."""
     size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
     size = tuple(operator.index(extent) for extent in size)
     dtype = torch.get_default_dtype() if dtype is None else dtype
     check_type("empty", dtype)
-    like = torch.empty(size, dtype=dtype, device="meta")  # complains of sizes that cannot be
+    like = torch.empty(size, dtype=dtype, device="meta")  # raises for invalid sizes
     device = torch.get_default_device() if device is None else torch.device(device)
     if registered(device):
         if device.type == "cuda" and device.index is None:
@@ -246,22 +245,22 @@ def empty(*size, dtype=None, device=None):
 
 
 def rendezvous(tensor, group):
-    """The handle by which the members of a group reach each other's `tensor`, all of one size.
-    Collective over the group, and returns when all have come; later calls with a tensor of the
-    same storage return the same handle at once. None for memory that is not symmetric, at once.
-    TypeError if group is no name, ProcessGroup or DeviceMesh of one dimension."""
+    """Returns the handle through which the members of a group access each other's `tensor`; all have the same size.
+    Collective over the group, and blocks until all have called; later calls with a tensor of the same storage return
+    the same handle immediately. Returns None immediately for memory that is not symmetric. TypeError if group is no
+    name, ProcessGroup or DeviceMesh of one dimension."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"rendezvous: got tensor of type {type(tensor).__name__}, expected a torch.Tensor")
     return SymmetricMemory.rendezvous(tensor, group_name(group))
 
 
 def is_symm_mem_tensor(tensor):
-    """Whether rendezvous() would take this tensor. Local."""
+    """Returns whether rendezvous() would accept this tensor. Local."""
     return weft.initialized() and weft.block_of(tensor.untyped_storage().data_ptr()) is not None
 
 
 def set_backend(name):
-    """Names the allocator of CUDA tensors; Weft's are called WEFT."""
+    """Selects the allocator of CUDA tensors by name; Weft's is called WEFT."""
     if not isinstance(name, str):
         raise TypeError(f"set_backend: got {name!r}, expected a name")
     if name != "WEFT":
@@ -272,7 +271,7 @@ def set_backend(name):
 
 
 def get_backend(device):
-    """"WEFT", or None for a kind of device that has no symmetric memory."""
+    """Returns "WEFT", or None for a kind of device without symmetric memory."""
     device = torch.device(device)
     if device.type == "cpu":
         return "WEFT"
@@ -280,19 +279,19 @@ def get_backend(device):
 
 
 def set_signal_pad_size(size):
-    """Bytes of the pads of allocations to come, on all ranks alike; 4 * members for each channel."""
-    if operator.index(size) < 0:  # where PyTorch's own takes no such argument
+    """Sets the signal pad size in bytes of later allocations, the same on all ranks: 4 * members for each channel."""
+    if operator.index(size) < 0:  # PyTorch's own setter does not accept it
         raise TypeError(f"set_signal_pad_size: expected a number of bytes, not negative, got {size!r}")
     _SymmetricMemory.signal_pad_size = size
 
 
 def get_signal_pad_size():
-    """Bytes of the pads of allocations to come."""
+    """Returns the signal pad size in bytes of later allocations."""
     return _SymmetricMemory.signal_pad_size
 
 
 def get_mempool_allocator(device):
-    """What torch.cuda.MemPool allocates symmetric memory with."""
+    """Returns the allocator with which torch.cuda.MemPool allocates symmetric memory."""
     device = torch.device(device)
     if device.type != "cuda":
         raise RuntimeError("get_mempool_allocator: PyTorch has memory pools for cuda only, got "
@@ -302,7 +301,7 @@ def get_mempool_allocator(device):
 
 
 def get_mem_pool(device):
-    """A torch.cuda.MemPool: what is allocated within torch.cuda.use_mem_pool(pool) is symmetric."""
+    """Returns a torch.cuda.MemPool: memory allocated within torch.cuda.use_mem_pool(pool) is symmetric."""
     get_mempool_allocator(device)
     with _current(torch.device(device)):
         return torch_symm_mem.get_mem_pool(torch.device(device))

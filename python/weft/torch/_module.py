@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of PyTorch's module that know the backends by name, and refuse any other, or know one GPU alone.
-install() puts Weft's of the same names before those that this version has; other backends get PyTorch's as
-ever."""
+"""Functions of PyTorch's module that accept only certain backends by name, or support one GPU only. install() wraps
+those that this version has, so that Weft's functions of the same names are called for Weft's memory; other backends
+still get PyTorch's.
+"""
 import functools
 
 import torch
@@ -16,7 +17,7 @@ _OURS = (_peers.get, _peers.put_signal, _peers.wait_signal, _matrices.all_to_all
 
 
 def _before(ours, theirs):
-    """It decides by the device of the first argument, a tensor or a handle; where that has none, by GPUs."""
+    """Selects by the device of the first argument, a tensor or a handle, or else by the backend for CUDA."""
     @functools.wraps(theirs)
     def call(*args, **named):
         first = args[0] if args else named.get("input", named.get("dst", named.get("src", named.get("hdl"))))
@@ -27,7 +28,7 @@ def _before(ours, theirs):
 
 
 def install():
-    """Once is enough: what stands before PyTorch's function stays there, whichever backend is chosen."""
+    """Takes effect once: the wrapper stays, whichever backend is selected later."""
     for ours in _OURS:
         theirs = getattr(torch_symm_mem, ours.__name__, None)
         if theirs is not None and not hasattr(theirs, "is_of_weft"):

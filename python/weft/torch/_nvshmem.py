@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators that PyTorch has for its NVSHMEM backend alone, on CUDA tensors in Weft's memory.
+"""The operators that PyTorch has for its NVSHMEM backend only, on CUDA tensors in Weft's memory.
 
-Each is put before PyTorch's own kernel, which is called as ever where the backend is not Weft.
-Nothing is waited for by the host, so all of them can be captured into a graph. Before PyTorch's
-kernels in Python, too, which take what belongs to the current device, that of their tensors is made it.
+Each is registered before PyTorch's own kernel, which is still called for other backends. The host waits for nothing, so
+all of them can be captured into a graph. PyTorch's kernels written in Python use the current device, so a wrapper makes
+the device of their tensors current.
 
-Peers are told nothing that they did not wait for: a call enters with a barrier and leaves with one,
-so that what it read may be overwritten behind it.
+A call begins and ends with a barrier, so that the memory it has read may be overwritten afterwards.
 """
 import warnings
 
@@ -16,12 +15,12 @@ import torch.distributed._symmetric_memory as symm_mem
 
 from weft.torch._peers import multi_root_tile_reduce, tile_reduce
 
-_registrations = None   # they end with it
+_registrations = None   # the registrations last as long as this object
 _CHANNEL = 0
 
 
 class _Part:
-    """A symmetric tensor, with its group's handle and its place in the allocation."""
+    """A symmetric tensor with its group's handle and its offset in the allocation."""
 
     def __init__(self, call, name, tensor, group_name):
         self.tensor = tensor
@@ -33,7 +32,7 @@ class _Part:
         self.at = tensor.data_ptr() - self.handle.buffer_ptrs[self.handle.rank]
 
     def of(self, peer):
-        """The same tensor of a peer."""
+        """Returns the same tensor of a peer."""
         begin, rest = divmod(self.at, self.tensor.element_size())
         assert rest == 0, "tensors are aligned to their elements"
         return self.handle.get_buffer(peer, self.tensor.shape, self.tensor.dtype, begin)
@@ -67,7 +66,7 @@ def nvshmem_get(tensor, peer):
 
 
 def _signal_word(call, sigpad, group_name):
-    """The first 8 bytes of sigpad, as PyTorch's kernels take it."""
+    """Returns the first 8 bytes of sigpad, the part that PyTorch's kernels use."""
     if sigpad.numel() * sigpad.element_size() < 8 or sigpad.data_ptr() % 8:
         raise RuntimeError(f"{call}: sigpad has {sigpad.numel()} elements of {sigpad.dtype}; expected at least 8 "
                            "bytes, aligned to 8")
@@ -77,7 +76,7 @@ def _signal_word(call, sigpad, group_name):
 def nvshmem_put_with_signal(tensor, sigpad, signal, peer):
     word = _signal_word("nvshmem_put_with_signal", sigpad, _world())
     nvshmem_put(tensor, peer)
-    word.of(peer).fill_(signal)  # a kernel behind the copy: who sees it sees the data
+    word.of(peer).fill_(signal)  # a kernel after the copy: a peer that sees the signal sees the data
 
 
 def nvshmem_wait_for_signal(sigpad, signal, peer):
@@ -136,7 +135,7 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
 
 
 def _check_splits(call, splits, out_splits_offsets, size, two_dims):
-    """How many chunks there are for each pair of ranks."""
+    """Returns how many chunks there are for each pair of ranks."""
     count = splits.numel()
     if splits.dtype != torch.int64 or not splits.is_contiguous() or count % size or (not two_dims and count != size):
         raise RuntimeError(f"{call}: the splits of the input are {tuple(splits.shape)} of {splits.dtype}; expected "
@@ -155,20 +154,20 @@ def _check_rows(call, input, out):
 
 def _exchange(call, input, out, in_splits, in_offsets, out_splits_offsets, group_name, by_rank, align=1,
               two_dims=False):
-    """by_rank: the input's chunks are by rank, and the output's by expert; otherwise the reverse."""
+    """by_rank: the input's chunks are ordered by rank and the output's by expert; otherwise the reverse."""
     from weft.torch import _exchange_kernels as kernels
     source = _Part(call, "input", input, group_name)
     books = _Part(call, "out_splits_offsets", out_splits_offsets, group_name)
     _check_rows(call, input, out)
     experts = _check_splits(call, in_splits, out_splits_offsets, source.handle.world_size, two_dims)
-    books.barrier()  # peers have done with what their books said before
+    books.barrier()  # peers have finished with the old contents of their tables
     kernels.tell(in_splits, in_offsets, books, experts, by_rank)
     books.barrier()
     kernels.pull(source, out, books, experts, by_rank, align)
     books.barrier()
 
 
-# --- In place of PyTorch's ----------------------------------------------------------------------------
+# --- Replacing PyTorch's operators --------------------------------------------------------------------
 
 _OPERATORS = (nvshmem_put, nvshmem_get, nvshmem_put_with_signal, nvshmem_wait_for_signal, nvshmem_broadcast,
               nvshmem_all_to_all, all_to_all_vdev, all_to_all_vdev_2d, all_to_all_vdev_2d_offset, tile_reduce,
@@ -178,14 +177,14 @@ _IN_PYTHON = ("fused_all_gather_matmul", "fused_matmul_reduce_scatter", "fused_a
 
 
 def _check_devices(call, device, given):
-    """A kernel runs on one GPU, in the order of its stream."""
+    """Checks that all tensors are on one GPU, in whose stream the kernel runs."""
     for each in given:
         if isinstance(each, torch.Tensor) and each.device != device:
             raise RuntimeError(f"{call}: got tensors on {device} and {each.device}; expected all on one GPU")
 
 
 def _kernel_of(name):
-    """PyTorch's own kernel; None in a build that has none."""
+    """Returns PyTorch's own kernel, or None in a build without it."""
     try:
         return torch.library.get_kernel(f"symm_mem::{name}", "CUDA")
     except RuntimeError:
@@ -193,7 +192,7 @@ def _kernel_of(name):
 
 
 def _before(operator, kernel):
-    """What is registered: it decides by the backend in use."""
+    """Returns the function to register, which selects by the backend in use."""
     def dispatch(keys, first, *args, **kwargs):
         device = (args[0] if isinstance(first, (list, tuple)) else first).device  # a list is followed by its result
         if symm_mem.get_backend(device) == "WEFT":
@@ -208,8 +207,8 @@ def _before(operator, kernel):
 
 
 def _on_its_gpu(kernel):
-    """What is registered before a kernel in Python. The stream beside the current is joined at once where the
-    caller, who waits for the result, has another device."""
+    """Returns the function to register before a kernel written in Python. If the caller's device is another one, the
+    backend's side stream is joined immediately, because the caller waits on its own device."""
     def dispatch(keys, first, *args, **kwargs):
         is_same = torch.cuda.current_device() == first.device.index
         with torch.cuda.device(first.device):
@@ -229,7 +228,7 @@ def install():
     if _registrations is not None or torch.version.cuda is None:
         return
     _registrations = torch.library.Library("symm_mem", "IMPL")
-    with warnings.catch_warnings():  # of just that
+    with warnings.catch_warnings():  # of this warning only
         warnings.filterwarnings("ignore", message=".*may also be overridden")
         for operator in _OPERATORS:
             if hasattr(torch.ops.symm_mem, operator.__name__):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators, as functions: what each takes and gives. All are collective over the group, which
-is a process group, its name, or a DeviceMesh of one dimension, and may be given as group_name, too; every
-member calls, in the same order. Tensors are the ranks' own: TypeError for a DTensor.
+"""The operators as functions. All are collective over the group, which is a process group, its name, or a DeviceMesh of
+one dimension, and may also be passed as group_name; all members call, in the same order. Tensors are the ranks' own:
+TypeError for a DTensor.
 
-On return (CPU), or when the stream gets there (CUDA), results are complete and inputs may be
-overwritten. Sizes and types are looked at before anything is sent: ValueError or RuntimeError with
-what was got and what was expected.
+On return (CPU), or when the stream gets there (CUDA), results are complete and inputs may be overwritten. Sizes and
+types are checked before anything is sent: ValueError or RuntimeError with the value and the expected value.
 """
 import functools
 
@@ -20,22 +19,22 @@ _symm_mem = torch.ops.symm_mem
 
 
 def without_gradient(operator):
-    """PyTorch's operators of these names have no gradient and do not say so: what came before them would
-    not learn."""
+    """Refuses tensors that require a gradient. PyTorch's operators of these names have no gradient and do not report
+    it, so the layers before them would not learn."""
     @functools.wraps(operator)
     def call(*args, **named):
         if torch.is_grad_enabled():
             for given in (*args, *named.values()):
                 if isinstance(given, torch.Tensor) and given.requires_grad:
                     raise RuntimeError(f"{operator.__name__}: got a tensor that requires a gradient, expected one "
-                                       "that does not, or torch.no_grad(): this operator has none; all_reduce, "
-                                       "all_gather, reduce_scatter and all_to_all have")
+                                       "that does not, or torch.no_grad(): this operator has no gradient; all_reduce, "
+                                       "all_gather, reduce_scatter and all_to_all have one")
         return operator(*args, **named)
     return call
 
 
 def on_its_gpu(operator):
-    """PyTorch's operators in C++ go by the current device's stream, whichever GPU the tensors are on."""
+    """Makes the tensors' device current: PyTorch's C++ operators use the current device's stream."""
     @functools.wraps(operator)
     def call(*args, **named):
         tensor = next((given for given in (*args, *named.values()) if isinstance(given, torch.Tensor)), None)
@@ -51,20 +50,20 @@ def on_its_gpu(operator):
 
 
 def _is_plain(*tensors):
-    """Tensors of a GPU's, contiguous and no stand-ins, outside of a compiler."""
+    """Returns whether these are ordinary contiguous tensors on one GPU, outside of compilation."""
     return not torch.compiler.is_compiling() and all(
         type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_cuda and tensor.is_contiguous()
         and tensor.device == tensors[0].device for tensor in tensors)
 
 
 def _are_summed(symmetric, reduce_op, *others):
-    """Whether PyTorch's operator takes these, as far as can be seen here."""
+    """Returns whether PyTorch's operator would accept these, as far as Python can check."""
     return (reduce_op == "sum" and _is_plain(symmetric, *others) and symmetric.dtype in (torch.float32, torch.bfloat16)
             and all(other.dtype == symmetric.dtype for other in others) and _memory.is_symm_mem_tensor(symmetric))
 
 
 def _all_reduce(symmetric, reduce_op, group, source, dest=None):
-    """source's sum, or None: PyTorch's operator is for it, or for what is wrong."""
+    """Returns source's sum, or None if PyTorch's operator must be called, which also reports errors."""
     result = source if dest is None else dest
     if (not _are_summed(symmetric, reduce_op, source, result) or result.shape != source.shape
             or source.numel() > symmetric.numel()):
@@ -92,48 +91,49 @@ def _reduce_rows(tensor, reduce_op, group):
 
 @by_either_name
 def all_gather(input, gather_dim, group):
-    """The members' inputs, all of one shape, behind each other along gather_dim in order of rank.
-    The result is laid out with gather_dim in front. Any dtype."""
+    """Concatenates the members' inputs, all of one shape, along gather_dim in order of rank. The result's layout has
+    gather_dim as the outermost dimension. Any dtype."""
     return _weft.all_gather(input, gather_dim, name_of(group))
 
 
 @by_either_name
 def reduce_scatter(input, reduce_op, scatter_dim, group):
-    """This rank's part along scatter_dim, whose size is a multiple of the members, of the sum over
-    all inputs; reduce_op: sum, avg, max, min or prod. Contiguous. 16-bit types are added in 32."""
+    """Returns this rank's part along scatter_dim, whose size is a multiple of the members, of the sum over all inputs;
+    reduce_op: sum, avg, max, min or prod. The result is contiguous. 16-bit types are added in 32 bits."""
     return _weft.reduce_scatter(input, reduce_op, scatter_dim, name_of(group))
 
 
 @by_either_name
 def all_reduce(input, reduce_op, group):
-    """The sum (avg, max, min, prod) over all inputs: the same bits on every rank. Contiguous."""
+    """Returns the sum (avg, max, min, prod) over all inputs, with the same bits on every rank. The result is
+    contiguous."""
     return _weft.all_reduce(input, reduce_op, name_of(group))
 
 
 @by_either_name
 def all_to_all(input, group, output_splits=None, input_splits=None):
-    """input_splits[r] rows of input go to rank r, output_splits[r] come from it, one behind the
-    other; without both, equal parts. The splits of a pair of ranks must agree: ValueError on all."""
+    """Sends input_splits[r] rows of input to rank r, and receives output_splits[r] rows from it, in order of rank;
+    without both, equal parts. The splits of each pair of ranks must agree: ValueError on all ranks."""
     return _weft.all_to_all(input, output_splits, input_splits, name_of(group))
 
 
 @by_either_name
 def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
-    """(A gathered along gather_dim, or None; [gathered A @ B for B in Bs]).
+    """Returns (A gathered along gather_dim, or None; [gathered A @ B for B in Bs]).
 
-    A: this rank's shard, (..., K), the same shape on all ranks; each B: (K, N) of any N, each rank
-    its own. 0 <= gather_dim < A.dim(). When the last dimension is gathered, B has K * members rows.
-    No copy of A is made where A.movedim(gather_dim, 0) is contiguous; the results are laid out like
-    that. float32, float64, bfloat16 and float16 are multiplied while they are gathered."""
+    A: this rank's shard, (..., K), the same shape on all ranks; each B: (K, N) of any N, each rank its own. 0 <=
+    gather_dim < A.dim(). When the last dimension is gathered, B has K * members rows. A is not copied if
+    A.movedim(gather_dim, 0) is contiguous; the results have that layout. float32, float64, bfloat16 and float16 are
+    multiplied while they are gathered."""
     return _weft.fused_all_gather_matmul(A, Bs, gather_dim, name_of(group), return_A=return_A)
 
 
 @by_either_name
 def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
-    """This rank's part along scatter_dim of the sum (reduce_op avg: mean) over the ranks' A @ B.
+    """Returns this rank's part along scatter_dim of the sum (reduce_op avg: mean) over the ranks' A @ B.
 
-    A: (..., K), B: (K, N); the size that is scattered is a multiple of the members. Contiguous. No
-    copy of A is made where A.movedim(scatter_dim, 0) is contiguous."""
+    A: (..., K), B: (K, N); the size of the scattered dimension is a multiple of the members. The result is contiguous.
+    A is not copied if A.movedim(scatter_dim, 0) is contiguous."""
     return _weft.fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, name_of(group))
 
 
@@ -144,11 +144,11 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
 @without_gradient
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases,
                                    result_scales, out_dtypes, use_fast_accum):
-    """(A gathered, [torch._scaled_mm(gathered A, B, ...) for B in Bs]).
+    """Returns (A gathered, [torch._scaled_mm(gathered A, B, ...) for B in Bs]).
 
-    A: (..., K) of 8-bit floats, gathered along any dimension but the last; B: (K, N). A_scale: one
-    number, or one for each row, of this rank's A ((..., 1): gathered with it) or of the whole. The
-    other lists are as long as Bs; ValueError if not, and for scales of any other shape."""
+    A: (..., K) of 8-bit floats, gathered along any dimension but the last; B: (K, N). A_scale: one number, or one for
+    each row, of this rank's A ((..., 1): gathered with it) or of the whole A. The other lists are as long as Bs;
+    ValueError if not, and for scales of any other shape."""
     return _weft.fused_all_gather_scaled_matmul(
         A, Bs, A_scale, B_scales, gather_dim, name_of(group), biases, result_scales, out_dtypes,
         use_fast_accum)
@@ -160,10 +160,10 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
                                        scatter_dim_after_maybe_reshape, group, output_shape,
                                        bias=None, result_scale=None, out_dtype=None,
                                        use_fast_accum=False):
-    """This rank's part of the sum (or mean) over the ranks' torch._scaled_mm(A, B, ...).
+    """Returns this rank's part of the sum (or mean) over the ranks' torch._scaled_mm(A, B, ...).
 
-    A: (..., K) of 8-bit floats, with its scatter dimension at scatter_dim_after_maybe_reshape.
-    output_shape: of the product before it is scattered, along orig_scatter_dim."""
+    A: (..., K) of 8-bit floats, with its scatter dimension at scatter_dim_after_maybe_reshape. output_shape: of the
+    product before it is scattered along orig_scatter_dim."""
     return _weft.fused_scaled_matmul_reduce_scatter(
         A, B, A_scale, B_scale, reduce_op, orig_scatter_dim, scatter_dim_after_maybe_reshape,
         name_of(group), output_shape, bias, result_scale, out_dtype, use_fast_accum)
@@ -176,7 +176,7 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 @without_gradient
 @on_its_gpu
 def one_shot_all_reduce(input, reduce_op, group):
-    """The sum over the ranks' symmetric inputs, the same bits on all. reduce_op: sum. float32 and
+    """Returns the sum over the ranks' symmetric inputs, with the same bits on all. reduce_op: sum. float32 and
     bfloat16; on the CPU also float64 and float16."""
     reduced = _all_reduce(input, reduce_op, group, input)
     return _symm_mem.one_shot_all_reduce(input, reduce_op, name_of(group)) if reduced is None else reduced
@@ -196,8 +196,7 @@ def one_shot_all_reduce_out(input, reduce_op, group, out):
 @without_gradient
 @on_its_gpu
 def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
-    """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which has
-    room for it."""
+    """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which must be large enough."""
     reduced = _all_reduce(symm_buffer, reduce_op, group, local_input)
     if reduced is not None:
         return reduced
@@ -219,7 +218,7 @@ def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out
 @without_gradient
 @on_its_gpu
 def two_shot_all_reduce_(input, reduce_op, group):
-    """input becomes the sum over the ranks' symmetric inputs."""
+    """Replaces input by the sum over the ranks' symmetric inputs."""
     if _all_reduce(input, reduce_op, group, input, input) is not None:
         return input
     return _symm_mem.two_shot_all_reduce_(input, reduce_op, name_of(group))
@@ -229,7 +228,7 @@ def two_shot_all_reduce_(input, reduce_op, group):
 @without_gradient
 @on_its_gpu
 def two_shot_all_reduce_out(input, reduce_op, group, output):
-    """two_shot_all_reduce_() into `output`; what is left in input is not defined."""
+    """two_shot_all_reduce_() into `output`; afterwards the content of input is undefined."""
     if _all_reduce(input, reduce_op, group, input, output) is not None:
         return output
     return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
@@ -239,8 +238,8 @@ def two_shot_all_reduce_out(input, reduce_op, group, output):
 @without_gradient
 @on_its_gpu
 def reduce_scatter_out(input, group, split_last_dim, output):
-    """output = this rank's part of the sum over the ranks' symmetric inputs: of the whole, which
-    has one dimension then, or of every row of the last."""
+    """Writes this rank's part of the sum over the ranks' symmetric inputs to output: a part of a 1-D tensor, or of each
+    row along the last dimension."""
     if not split_last_dim and _reduce_scatter(input, group, output) is not None:
         return output
     return _symm_mem.reduce_scatter_out(input, name_of(group), split_last_dim, output)
@@ -249,8 +248,8 @@ def reduce_scatter_out(input, group, split_last_dim, output):
 @by_either_name
 @without_gradient
 def low_contention_all_gather(tensor, group):
-    """all_gather() along dimension 0 that leaves the GPU's multiprocessors alone. The result is
-    there behind torch.ops._c10d_functional.wait_tensor()."""
+    """all_gather() along dimension 0 without the GPU's multiprocessors. The result is complete after
+    torch.ops._c10d_functional.wait_tensor()."""
     gathered = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         gathered = _kernels.all_gather(tensor, group_of(name_of(group)))
@@ -262,7 +261,7 @@ def low_contention_all_gather(tensor, group):
 @by_either_name
 @without_gradient
 def low_contention_reduce_scatter(tensor, reduce_op, group):
-    """reduce_scatter() along dimension 0, likewise; reduce_op: sum or avg."""
+    """reduce_scatter() along dimension 0 without the GPU's multiprocessors; reduce_op: sum or avg."""
     reduced = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         reduced = _reduce_rows(tensor, reduce_op, group_of(name_of(group)))
@@ -274,7 +273,7 @@ def low_contention_reduce_scatter(tensor, reduce_op, group):
 @by_either_name
 @without_gradient
 def get_remote_tensors(x, group):
-    """The ranks' copies of a symmetric tensor, in order of rank; ValueError if x is not one."""
+    """Returns the ranks' copies of a symmetric tensor, in order of rank; ValueError if x is not symmetric."""
     return _symm_mem.get_remote_tensors(x, name_of(group))
 
 
@@ -284,18 +283,18 @@ def get_remote_tensors(x, group):
 @by_either_name
 @without_gradient
 def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
-    """in_splits[r] rows of input go to rank r. out receives rows from all ranks, one behind the
-    other; out_splits_offsets[0][r] how many from rank r, [1][r] where they begin. int64.
-    RuntimeError on all ranks if one has not the rows that it sends, or no room."""
+    """Sends in_splits[r] rows of input to rank r. out receives the rows of all ranks in order of rank;
+    out_splits_offsets[0][r] is the number of rows from rank r, [1][r] their offset. int64. RuntimeError on all ranks if
+    one lacks the rows that it sends, or room for those that it receives."""
     return _symm_mem.all_to_all_vdev(input, out, in_splits, out_splits_offsets, name_of(group))
 
 
 @by_either_name
 @without_gradient
 def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_align=None):
-    """The rows of experts: in_splits[r * ne + e] for expert e of rank r. out holds them by expert,
-    then by sender, entry e * members + r of out_splits_offsets. Each expert begins at a multiple of
-    major_align rows (default 1), and takes as many at least."""
+    """Sends rows to experts: in_splits[r * ne + e] for expert e of rank r. out holds them by expert, then by sender,
+    entry e * members + r of out_splits_offsets. Each expert begins at a multiple of major_align rows (default 1), and
+    takes at least that many."""
     return _symm_mem.all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, name_of(group),
                                         major_align)
 
@@ -303,8 +302,8 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_a
 @by_either_name
 @without_gradient
 def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group):
-    """The way back: in_splits_offsets is what all_to_all_vdev_2d() gave, entry e * members + r;
-    out holds rows by rank, then by expert, without gaps."""
+    """The reverse of all_to_all_vdev_2d(), whose result is in_splits_offsets, entry e * members + r; out holds rows by
+    rank, then by expert, without gaps."""
     return _symm_mem.all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
                                                name_of(group))
 
@@ -314,11 +313,11 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
 
 @on_its_gpu
 def stream_write_value32_(input, offset, val):
-    """input[offset] = val in the order of the stream, behind all that is before. uint32, flat."""
+    """Sets input[offset] = val in the order of the stream. uint32, 1-D."""
     return _symm_mem.stream_write_value32_(input, offset, val)
 
 
 @on_its_gpu
 def memset32_(input, offset, val, count=1):
-    """input[offset:offset + count] = val; CUDA graphs can capture it. uint32, flat."""
+    """Sets input[offset:offset + count] = val; CUDA graphs can capture it. uint32, 1-D."""
     return _symm_mem.memset32_(input, offset, val, count)

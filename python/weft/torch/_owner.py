@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Owners of symmetric tensors: each part of a program may have its own, and close it."""
+"""Owners of symmetric tensors: each part of a program can have its own owner, and close it."""
 import math
 import os
 import weakref
@@ -22,7 +22,7 @@ _BYTES_MAX = 1 << 62
 
 
 class _Lifetime:
-    """From the first owner to the close of the last."""
+    """State from the first owner until the last one is closed."""
 
     owners = 0
     heap_bytes = None
@@ -80,8 +80,8 @@ def _check_shape(shape, dtype):
 
 
 class Owner:
-    """Makes and frees symmetric tensors; all ranks make the same calls. A tensor that nobody has
-    any more is freed by itself."""
+    """Allocates and frees symmetric tensors; all ranks make the same calls. A tensor that is garbage-collected is
+    freed."""
 
     def __init__(self, group=None):
         _check_group(group)
@@ -94,7 +94,7 @@ class Owner:
 
     @staticmethod
     def _reserve(wanted):
-        """The heap grows as it is needed; who says how much he wants has it from the start."""
+        """Allocates a heap of the requested size at once; without a request the heap grows as needed."""
         active = _Lifetime.heap_bytes
         if _Lifetime.owners and active is not None and (wanted or 0) > active:
             raise RuntimeError(f"acquire_symmetric_memory: the active heap of {active} bytes is "
@@ -110,11 +110,11 @@ class Owner:
         return self._closed
 
     def empty(self, shape, dtype, device=None):
-        """A symmetric tensor; see SymmetricMemoryHandler.empty."""
+        """Makes a symmetric tensor; see SymmetricMemoryHandler.empty."""
         return self.aligned_empty(shape, dtype, 1, device)
 
     def aligned_empty(self, shape, dtype, alignment, device=None):
-        """The same at an address that is a multiple of a power of two, 4096 at most."""
+        """Makes a symmetric tensor whose address is a multiple of `alignment`, a power of two up to 4096."""
         self._check_open()
         sizes = _check_shape(shape, dtype)
         if type(alignment) is not int or not 0 < alignment <= ALIGNMENT_MAX or \
@@ -127,8 +127,8 @@ class Owner:
         return region.tensor()
 
     def free(self, tensor):
-        """Lets go of a tensor, or of what it is a view of; neither has elements afterwards. ValueError
-        if it is not this owner's."""
+        """Frees a tensor, or the tensor that it is a view of; neither has elements afterwards. ValueError if the tensor
+        is not this owner's."""
         self._check_open()
         check_tensor("free", "tensor", tensor)
         region = _heap.region_of(tensor)
@@ -155,8 +155,8 @@ class Owner:
             self._world.barrier(lane)
 
     def close(self):
-        """Frees all of its tensors, once the ranks have met. Collective; a second call does
-        nothing. With the last owner goes what all of them shared."""
+        """Frees all of this owner's tensors, after the ranks have met. Collective; a second call does nothing. Closing
+        the last owner frees what the owners share."""
         if self._closed:
             return
         self._closed = True

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The last step of a product that is scattered: the sum, or mean, of what the ranks have made for this
-one. PyTorch itself has these functions from 2.14 on."""
+"""The last step of a scattered product: the sum or mean of the ranks' contributions to this rank's part. PyTorch has
+these functions since 2.14.
+"""
 import torch
 from torch.utils._triton import has_triton
 
@@ -9,9 +10,9 @@ _BLOCK = 1024
 
 
 def reduce_partials(partials, *, dim, reduce_op, output_dtype, group_size):
-    """The sum or mean of partials along dim. Where that is the first one, of contiguous 16-bit floats on a
-    GPU, they are added in 32 bits and rounded once, to output_dtype. Otherwise the result is of their own
-    dtype. ValueError for another reduce_op than sum and avg."""
+    """Returns the sum or mean of partials along dim. For contiguous 16-bit floats on a GPU and the first dimension,
+    they are added in 32 bits and rounded once, to output_dtype. Otherwise the result has the partials' dtype.
+    ValueError for a reduce_op other than sum and avg."""
     if reduce_op not in ("sum", "avg"):
         raise ValueError(f"reduce_op must be sum or avg, got {reduce_op!r}")
     if dim % max(partials.dim(), 1) == 0:
@@ -23,8 +24,8 @@ def reduce_partials(partials, *, dim, reduce_op, output_dtype, group_size):
 
 
 def triton_reduce_partials_first_dim(partials, *, reduce_op, output_dtype, group_size):
-    """The sum over the first dimension, or the mean (avg), by one kernel of Triton's. None for what it does
-    not take: anything but contiguous 16-bit floats on a GPU, group_size in front."""
+    """Returns the sum over the first dimension, or the mean (avg), by one Triton kernel. Returns None for anything but
+    contiguous 16-bit floats on a GPU with group_size as the first dimension."""
     taken = (partials.device.type == "cuda" and partials.is_contiguous() and partials.dim() >= 2
              and partials.shape[0] == group_size and output_dtype in _HALVES and partials.dtype in _HALVES)
     if not taken or not has_triton():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One tensor at another rank, by loads and stores: on any device, in the order of its stream."""
+"""Access to a tensor of one other rank, by loads and stores: on any device, in the order of its stream."""
 import time
 
 import torch
@@ -15,7 +15,7 @@ LOOKS_S = 3e-5
 
 
 def at_peer(handle, tensor, peer):
-    """Peer's copy of a symmetric tensor, with the same sizes and strides."""
+    """Returns the peer's copy of a symmetric tensor, with the same sizes and strides."""
     begin = handle.offset // tensor.element_size() + tensor.storage_offset()
     if tensor.numel() == 0:
         return handle.get_buffer(peer, tensor.shape, tensor.dtype, 0)
@@ -40,32 +40,32 @@ def get_remote_tensors(x, group_name):
 
 
 def put(src, hdl, peer, offset=0):
-    """Copies src to peer's memory, `offset` elements behind where its tensor begins."""
+    """Copies src to the peer's memory, `offset` elements after the beginning of the peer's tensor."""
     _remote("put", "src", src, hdl, peer, offset).copy_(src)
 
 
 def get(dst, hdl, peer, offset=0):
-    """Copies from peer's memory to dst, from `offset` elements behind where its tensor begins."""
+    """Copies from the peer's memory, from `offset` elements after the beginning of its tensor, to dst."""
     remote = _remote("get", "dst", dst, hdl, peer, offset)
     dst.copy_(remote)
 
 
 def put_signal(src, hdl, peer):
-    """put(), then a signal that wait_signal() of the peer takes; behind it the data is there."""
+    """put(), then a signal for the peer's wait_signal(); the data is visible after the signal."""
     _remote("put_signal", "src", src, hdl, peer, 0).copy_(src)
     hdl.put_signal(peer)
 
 
 def wait_signal(hdl, peer):
-    """Waits for the signal of put_signal() of that peer, and takes it: what it put is there. On CUDA
-    the current stream waits."""
+    """Waits for the signal of the peer's put_signal(), and clears it; the data is visible then. On CUDA the current
+    stream waits."""
     check_handle("wait_signal", "hdl", hdl)
     check_peer("wait_signal", peer, hdl.world_size)
     hdl.wait_signal(peer)
 
 
 def _remote(call, name, tensor, handle, peer, offset):
-    """The place at the peer, of the tensor's sizes."""
+    """Returns the peer's memory as a tensor of the same sizes."""
     check_tensor(call, name, tensor)
     check_handle(call, "hdl", handle)
     check_peer(call, peer, handle.world_size)
@@ -86,7 +86,7 @@ def _remote(call, name, tensor, handle, peer, offset):
     return handle.get_buffer(peer, tensor.shape, tensor.dtype, begin)
 
 
-# --- The calls that PyTorch has for NVSHMEM -----------------------------------------------------
+# --- The operators that PyTorch has for NVSHMEM -------------------------------------------------
 
 
 def _symmetric(call, name, tensor, peer=None, group_name=WORLD):
@@ -108,7 +108,7 @@ def nvshmem_get(tensor, peer):
 
 
 def nvshmem_put_with_signal(tensor, sigpad, signal, peer):
-    """Sets the 64-bit word sigpad[0] at the peer behind the data."""
+    """Sets the peer's 64-bit word sigpad[0] after the data."""
     handle = _symmetric("nvshmem_put_with_signal", "tensor", tensor, peer)
     pad = _symmetric("nvshmem_put_with_signal", "sigpad", sigpad, peer)
     at_peer(handle, tensor, peer).copy_(tensor)
@@ -118,7 +118,7 @@ def nvshmem_put_with_signal(tensor, sigpad, signal, peer):
 
 
 def nvshmem_wait_for_signal(sigpad, signal, peer):
-    """Returns when the 64-bit word sigpad[0] is `signal`, and leaves it so."""
+    """Blocks until the 64-bit word sigpad[0] is `signal`, and leaves the word unchanged."""
     _symmetric("nvshmem_wait_for_signal", "sigpad", sigpad, peer)
     word = sigpad.view(torch.int64).flatten()[:1]
     while word.item() != signal:
@@ -127,7 +127,7 @@ def nvshmem_wait_for_signal(sigpad, signal, peer):
 
 
 def nvshmem_broadcast(input, root, group_name):
-    """In place, from the rank `root` of the group."""
+    """Broadcasts in place, from the group's rank `root`."""
     handle = _symmetric("nvshmem_broadcast", "input", input, root, group_name)
     handle.barrier()
     if handle.rank != root:
@@ -162,8 +162,8 @@ def tile_reduce(in_tile, out_tile, root, group_name, reduce_op="sum"):
 
 
 def multi_root_tile_reduce(in_tiles, out_tile, roots, group_name, reduce_op="sum"):
-    """out_tile of rank roots[i] becomes the sum of all members' in_tiles[i]; tiles are 2-D parts of
-    symmetric matrices. A member that is no root keeps its out_tile."""
+    """Writes the sum of all members' in_tiles[i] to out_tile of rank roots[i]; tiles are 2-D parts of symmetric
+    matrices. A member that is no root keeps its out_tile."""
     call = "multi_root_tile_reduce"
     if reduce_op != "sum":
         raise RuntimeError(f"{call}: got reduce_op {reduce_op!r}, expected 'sum'")
@@ -202,7 +202,7 @@ def _words(call, input, offset, count, value):
 
 def stream_write_value32_(input, offset, val):
     words = _words("stream_write_value32_", input, offset, 1, val)
-    if weft.initialized():  # else nobody has been sent anything
+    if weft.initialized():  # without a job nothing was sent before
         weft.fence()
     words.fill_(val - (val >> 31 << 32))
     return input

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives and products on lanes: puts go on beside the products that they hide behind.
+"""Collectives and products on lanes; puts overlap the products.
 
-Signals are 0 or 1. A call clears its own in a side lane, and then all ranks meet there: nobody puts
-before every peer has come so far, which also says that it has done with what the call before left
-in its symmetric tensors. So calls may follow one another at once, with the same signals, whatever
-those hold at first; and a graph may be replayed.
+Signals are 0 or 1. A call clears its signals in a side lane, and then all ranks synchronise there. So no rank puts
+before every peer is ready, and has finished with the data that the previous call left in its symmetric tensors. Calls
+may therefore follow each other directly with the same signals, whatever their initial values, and a graph may be
+replayed.
 """
 import contextlib
 
@@ -13,7 +13,7 @@ import torch
 import weft
 
 COPY_ENGINE_BYTES = 512 << 10
-# What goes to one rank takes a few microseconds below this: less than hiding it costs.
+# Below this size the transfer to one rank takes a few microseconds, less than overlapping costs.
 HIDDEN_BYTES_MIN = 8 << 20
 _MULTIPLIED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -23,18 +23,18 @@ def flat(tensor):
 
 
 def raw(tensor):
-    """Bytes: a type that all calls know."""
+    """Returns the tensor as bytes, a type that all calls support."""
     return tensor.view(-1).view(torch.uint8)
 
 
 def weft_multiplies(*matrices):
-    """Whether Weft's own operators take them: a matter of their type, and of whole rows."""
+    """Returns whether Weft's own operators accept the matrices: their types, and contiguous rows."""
     return all(matrix.dtype in _MULTIPLIED and matrix.dim() == 2 and matrix.stride(1) == 1 and
                matrix.stride(0) >= matrix.shape[1] for matrix in matrices)
 
 
 def by_weft(product, *arguments, team):
-    """False, on all ranks, where Weft has no library for products."""
+    """Calls one of Weft's products. Returns False, on all ranks, if Weft has no library for products."""
     try:
         product(*arguments, team=team)
     except NotImplementedError:
@@ -47,8 +47,8 @@ def all_gather(world, lane, output, input):
 
 
 def all_to_all(world, lane, output, sends, offsets):
-    """sends[d] goes to rank d, from element offsets[d] of its output on. output: with room for the
-    outputs of all ranks."""
+    """Sends sends[d] to rank d, to element offsets[d] of its output and beyond. output: with room for the largest of
+    all ranks' outputs."""
     world.barrier(lane)
     for distance in range(world.size):
         peer = (world.rank + distance) % world.size
@@ -71,8 +71,8 @@ def matmul_then_reduce_scatter(world, lane, x1, x2, parts, average):
 
 @contextlib.contextmanager
 def engine_beside_products(lane, nbytes):
-    """Pieces of so many bytes go by a copy engine: the multiprocessors are for the products. Unless
-    the program has chosen an engine."""
+    """Selects a copy engine for pieces of that many bytes, to leave the multiprocessors to the products, unless the
+    program has selected an engine."""
     if lane.stream is None or nbytes < COPY_ENGINE_BYTES:
         yield
         return
@@ -86,7 +86,7 @@ def engine_beside_products(lane, nbytes):
 
 
 class _Side:
-    """The lane of the puts: begun, and joined with the main lane on the way out."""
+    """The side lane for the puts: starts after the main lane's current end, and is joined with it on exit."""
 
     def __init__(self, world, lane, signals):
         self.world, self.main, self.lane, self.signals = world, lane, lane.beside(), signals
@@ -103,7 +103,7 @@ class _Side:
                   self.signals, 1, index=index, stream=self.lane.stream)
 
     def wait(self, index):
-        """By the main lane, which may have gone further than the side lane has."""
+        """Makes the main lane wait, first for the ranks to have synchronised in the side lane."""
         if self.met is not None:
             self.main.after(self.met)
             self.met = None
@@ -114,8 +114,8 @@ class _Side:
 
 
 def all_gather_matmul(world, lane, a, b, c, gathered, signals, blocks):
-    """gathered = the ranks' a, one behind the other; c = gathered @ b. blocks: (begin, end) rows of
-    a, which go and are multiplied one by one. signals: one for each block of each rank."""
+    """Computes gathered = the ranks' a, concatenated, and c = gathered @ b. blocks: (begin, end) rows of a, which are
+    sent and multiplied one by one. signals: one for each block of each rank."""
     (m, k), rank, size, each = a.shape, world.rank, world.size, len(blocks)
     own = gathered[rank * m:(rank + 1) * m]
     with _Side(world, lane, signals[:size * each]) as side:
@@ -136,8 +136,8 @@ def all_gather_matmul(world, lane, a, b, c, gathered, signals, blocks):
 
 
 def matmul_reduce_scatter(world, lane, x1, x2, parts, signals, average):
-    """This rank's rows of the sum of the ranks' x1 @ x2. parts: room for the products of all ranks
-    for this one. signals: one for each rank. Floats of 16 bits are summed in 32, and rounded once."""
+    """Returns this rank's rows of the sum of the ranks' x1 @ x2. parts: room for the products of all ranks for this
+    rank. signals: one for each rank. Floats of 16 bits are summed in 32 bits and rounded once."""
     rank, size = world.rank, world.size
     rows, n = x1.shape[0] // size, x2.shape[1]
     parts = parts.view(size, rows, n)
@@ -166,7 +166,7 @@ def _reduced(lane, parts, average):
 
 
 def _sum(parts, output):
-    # One addition is rounded once as it is, and takes half the time.
+    # A single addition is rounded once anyway, and takes half the time.
     if len(parts) == 2:
         torch.add(parts[0], parts[1], out=output)
     else:
@@ -174,7 +174,7 @@ def _sum(parts, output):
 
 
 def _mean(parts, output):
-    """Averages of integers are integers: rounded towards zero, as NCCL does."""
+    """Averages of integers are integers, rounded towards zero as in NCCL."""
     if parts.dtype.is_floating_point or parts.dtype.is_complex:
         torch.mean(parts, 0, out=output)
     else:

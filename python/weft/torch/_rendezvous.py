@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Handles of symmetric tensors of _heap.py, with the members of torch.distributed's."""
+"""Handles of the symmetric tensors of _heap.py, with the members of torch.distributed's handles."""
 import math
 
 import torch
@@ -24,7 +24,7 @@ def set_signal_pad_size(size):
 
 
 class _Share:
-    """Where the members' memory lies; it stays as long as the handle."""
+    """The addresses of the members' memory, which lives as long as the handle."""
 
     def __init__(self, region, pes):
         self.region, self.pes = region, pes
@@ -34,7 +34,7 @@ class _Share:
 
 
 class DeviceHandle(Handle):
-    """On memory of GPUs, in the order of the current stream."""
+    """A handle on memory of GPUs; its calls are in the order of the current stream."""
 
     def __init__(self, group, share, buffer_bytes, pad_bytes):
         super().__init__(group, share, buffer_bytes, pad_bytes)
@@ -66,7 +66,7 @@ class DeviceHandle(Handle):
         self._on_pads(weft.pad_wait, src_rank, channel, timeout_ms=timeout_ms, stream=self._stream())
 
     def _on_pads(self, *args, **options):
-        """The device's context tells whose the default stream is."""
+        """Makes the device current, because the default stream is that of the current device."""
         with torch.cuda.device(self.device):
             super()._on_pads(*args, **options)
 
@@ -88,7 +88,7 @@ def _members(group):
 
 
 def handle_of(tensor, group):
-    """The same handle for all tensors of one storage."""
+    """Returns the handle, the same one for all tensors of one storage."""
     region = _heap.region_of(check_tensor("rendezvous", "tensor", tensor))
     if region is None:
         raise ValueError("rendezvous: got a tensor in other memory, expected one of empty()")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fused products of 8-bit floats: A and B carry scales, of the whole or of each row of A and
-column of B, and the result has a type of its own.
+"""The fused products of 8-bit floats. A and B have scales, for the whole matrix or for each row of A and column of B,
+and the result has a dtype of its own.
 
-A_scale of a gather is one number, or has the leading sizes of A's shard and 1 ("row-wise sharded",
-gathered with A), or those of the whole A ("row-wise replicated"). bias, result_scale and out_dtype
-mean what they mean for torch._scaled_mm on the CPU; sums are made in 32 bits and rounded once.
+A_scale of a gather is one number, or has the leading sizes of A's shard and 1 ("row-wise sharded", gathered with A), or
+those of the whole A ("row-wise replicated"). bias, result_scale and out_dtype have the meaning that torch._scaled_mm
+gives them on the CPU; sums are computed in 32 bits and rounded once.
 """
 import torch
 
@@ -44,7 +44,7 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_n
 
 
 def rows_scale(A, scale, dim, group):
-    """What the rows of this rank's shard, `dim` in front, are to be multiplied by."""
+    """Returns the factors of the rows of this rank's shard, with `dim` as the first dimension."""
     full = list(A.shape[:-1])
     full[dim] *= group.size
     if scale.dim() and scale.shape[:-1] == A.shape[:-1] and scale.shape[-1] == 1:
@@ -109,12 +109,12 @@ def _check_operands(call, A, Bs, dim, name):
 
 
 def _scale_of(scale):
-    """One number as a matrix, or those of the columns as they are."""
+    """Returns one number as a matrix, or the columns' numbers as they are."""
     return plain(scale).view(1, -1)
 
 
 def _wide(dtype):
-    """What a product is made in: an 8-bit float is made of 32 bits afterwards."""
+    """Returns the dtype of the product: an 8-bit float is converted from 32 bits afterwards."""
     return torch.float32 if dtype in NARROW else dtype
 
 

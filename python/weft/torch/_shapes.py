@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sizes, strides and types of what the operators return, for tensors that have no memory.
+"""Sizes, strides and dtypes of the operators' results, for tensors without memory.
 
-They see sizes that may be symbols, and talk to nobody: all that they know of a group is its size.
+Sizes may be symbols, and there is no communication: a group's size is all that is known of it.
 """
 import torch
 import torch.distributed.distributed_c10d as c10d
@@ -14,7 +14,7 @@ def _members(group_name):
 
 
 def _moved(tensor, sizes, dim):
-    """Empty, of these sizes, laid out with dim in front."""
+    """Returns an empty tensor of these sizes whose layout has dim as the outermost dimension."""
     order = list(sizes)
     order.insert(0, order.pop(dim))
     return tensor.new_empty(order).movedim(0, dim)

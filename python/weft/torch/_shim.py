@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C++ shim: compiled once against the PyTorch at hand, kept, and loaded.
+"""The C++ shim: compiled once for the installed PyTorch, stored, and loaded.
 
-PyTorch promises no binary interface from one version to the next, so the shim comes as source. What
-has been compiled is found again by all that it depends on: PyTorch, CUDA, Python, the sources.
+PyTorch has no stable binary interface, so the shim is distributed as source. The stored library is found by a hash of
+everything that it depends on: PyTorch, CUDA, Python, the sources.
 """
 import contextlib
 import ctypes
@@ -22,7 +22,7 @@ import weft
 from weft.torch._versions import CXX_STANDARD
 
 _SOURCES = pathlib.Path(__file__).parent / "shim"
-_LINES_MAX = 40  # of what a compiler has to say
+_LINES_MAX = 40  # of the compiler's output
 _MEMBERS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_int,
                             ctypes.c_void_p, ctypes.c_int)
 
@@ -37,7 +37,7 @@ def _key():
 
 
 def path():
-    """Where the shim for this PyTorch is, or will be."""
+    """Returns the path of the shim for this PyTorch, whether it exists or not."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(cache) / "weft" / f"torch-{torch.__version__}-{_key()}" / "libweft_torch.so"
 
@@ -53,8 +53,8 @@ def _compiler():
 
 
 def _standard_library():
-    """The C++ library that PyTorch has loaded: a second one, linked in where a compiler comes with an archive
-    alone, has streams whose locale is the first one's."""
+    """Links the C++ library that PyTorch has loaded. A compiler with a static library only would link a second one,
+    whose streams would use the first one's locale."""
     for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
         if "/libstdc++.so" in line:
             return [line.split(maxsplit=5)[5]]
@@ -64,7 +64,7 @@ def _standard_library():
 def _compile(to):
     root = pathlib.Path(torch.__file__).parent
     with tempfile.TemporaryDirectory(dir=to.parent) as folder:
-        # One unit: most of the time goes into PyTorch's headers.
+        # A single compilation, because PyTorch's headers take most of the time.
         unit, made = pathlib.Path(folder) / "shim.cpp", pathlib.Path(folder) / to.name
         unit.write_text("".join(f'#include "{source}"\n' for source in sorted(_SOURCES.glob("*.cpp"))))
         headers = [f"-I{weft.get_include()}", *(flag for part in ("include", "include/torch/csrc/api/include")
@@ -85,7 +85,7 @@ def _compile(to):
 
 @contextlib.contextmanager
 def _alone(folder):
-    """One process of this host at a time: the ranks of a job come here together."""
+    """Lets one process of this host compile at a time: the ranks of a job come here together."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -93,12 +93,12 @@ def _alone(folder):
 
 
 def is_there():
-    """Whether it has been compiled."""
+    """Returns whether the shim has been compiled."""
     return path().is_file()
 
 
 def load():
-    """The shim, compiled first if need be."""
+    """Returns the loaded shim, compiled first if necessary."""
     to = path()
     if not to.is_file():
         _make(to)
@@ -116,7 +116,7 @@ def _make(to):
 
 
 def _declare(shim):
-    """The functions of entry.cpp."""
+    """Declares the functions of entry.cpp."""
     shim.pyweft_torch_register.argtypes = [_MEMBERS, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
     shim.pyweft_torch_register.restype = None
     shim.pyweft_torch_alias.argtypes = [ctypes.c_char_p]
@@ -130,7 +130,8 @@ def _declare(shim):
 
 
 def members_callback(ranks_of):
-    """For pyweft_torch_register: ranks_of(group name) gives the PEs of a group, or raises; with None, none."""
+    """Returns the callback for pyweft_torch_register. ranks_of(group name) returns the PEs of a group, or raises; for
+    None, an empty list."""
     def members(group, pes, room, text, text_bytes):
         try:
             ranks = ranks_of(None if group is None else group.decode())
@@ -139,7 +140,7 @@ def members_callback(ranks_of):
             for i, rank in enumerate(ranks):
                 pes[i] = rank
             return len(ranks)
-        except BaseException as error:  # there is no way for it through C++ but as text
+        except BaseException as error:  # it can pass through C++ only as text
             said = f"{error or type(error).__name__}".encode()[:text_bytes - 1]
             ctypes.memmove(text, said + b"\0", len(said) + 1)
             return -1

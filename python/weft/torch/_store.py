@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the ranks of torch.distributed meet that Weft's launcher has started: at a store of PyTorch's, which
-PE 0 serves at one address alone. On one host that is 127.0.0.1; over several hosts it is PE 0's in the network
-of the job. PyTorch's transports use that network, too.
+"""The store through which ranks of torch.distributed meet that Weft's launcher has started. PE 0 serves one of
+PyTorch's stores at one address: 127.0.0.1 on one host, PE 0's address in the job's network over several hosts.
+PyTorch's transports use that network, too.
 """
 import fcntl
 import ipaddress
@@ -20,7 +20,7 @@ _GLOBAL_SCOPE = "00"
 
 
 def store():
-    """Of all PEs, on a port that the system chooses. Collective over the job."""
+    """Returns a store for all PEs, on a port that the system chooses. Collective over the job."""
     server, place = None, bytearray(_PLACE_BYTES)
     if weft.my_pe() == 0:
         address = _address()
@@ -32,7 +32,8 @@ def store():
 
 
 def use_network():
-    """Gloo and NCCL would take the address that the host's name stands for, which is 127.0.1.1 on many."""
+    """Sets the network interface for Gloo and NCCL. They would take the address of the host's name, which is 127.0.1.1
+    on many hosts."""
     interface = weft.network()
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
@@ -60,7 +61,7 @@ def _address():
 
 
 def _address4(interface):
-    """None: it has none of IPv4."""
+    """Returns the interface's IPv4 address, or None."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
             answer = fcntl.ioctl(asked, _SIOCGIFADDR, struct.pack("16s24x", interface.encode()))
@@ -70,7 +71,7 @@ def _address4(interface):
 
 
 def _address6(interface):
-    """The first that others than neighbours reach, too, or None."""
+    """Returns the interface's first IPv6 address that can be reached from other networks, or None."""
     for line in pathlib.Path("/proc/net/if_inet6").read_text(encoding="ascii").splitlines():
         address, _, _, scope, _, name = line.split()
         if name == interface and scope == _GLOBAL_SCOPE:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Members of handles of PyTorch's class, on Weft's memory: get_buffer, get_signal_pad, get_remote_tensor,
-and those that only newer versions have.
+"""Methods of PyTorch's handle class on Weft's memory: get_buffer, get_signal_pad, get_remote_tensor, and those that
+only newer versions have.
 
-They are C++ of PyTorch's that no backend can override: lists of addresses are indexed by whatever
-rank comes, offsets may be negative, sizes may overflow, and a view dangles once its tensor and its
-handle are gone. So install() puts these before them: arguments are looked at, and the storage of a
-view keeps the handle, and so the memory. Handles of other backends are left as they are.
+PyTorch's C++ methods cannot be overridden by a backend. They do not check ranks, offsets and sizes, and a view dangles
+after its tensor and its handle are gone. So install() wraps them: the arguments are checked, and the storage of a view
+keeps the handle alive, and so the memory. Handles of other backends are not affected.
 """
 import torch
 from torch._C._distributed_c10d import _SymmetricMemory
@@ -37,7 +36,7 @@ def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
     if not _is_ours(self):
         return _theirs["get_signal_pad"](self, rank, sizes, dtype, storage_offset)
     of_words = dtype or torch.uint32
-    limit = _SymmetricMemory.signal_pad_size  # of now, as in PyTorch's own: a handle does not tell its own
+    limit = _SymmetricMemory.signal_pad_size  # the current setting, as in PyTorch: the handle does not know its own
     check_view("get_signal_pad", self, rank, limit, sizes or (limit // of_words.itemsize,), of_words, storage_offset)
     return _keeps(_theirs["get_signal_pad"](self, rank, sizes, dtype, storage_offset), self)
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What belongs to a process or a group as a whole, on each device: workspaces, and the stream beside the
-current. install() puts them before PyTorch's, which has one for all GPUs, so that PyTorch's operators find
-those of the current device, too.
+"""Objects of a process or group on each device: workspaces, and the backend's side stream. PyTorch's versions serve one
+GPU only, so install() wraps them, and PyTorch's operators get those of the current device, too.
 
-All users of a group share its workspace: they call in one order on all members, and meet at a
-barrier before they write to it.
+All users of a group share its workspace: all members use it in the same order, and synchronise at a barrier before they
+write to it.
 """
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
@@ -20,7 +19,7 @@ _streams = {}
 
 
 class HostStream(torch.cpu.Stream):
-    """The calling thread, in the clothes of a stream."""
+    """The calling thread, with the interface of a stream."""
 
     def __init__(self, priority=0):
         super().__init__(priority)
@@ -37,7 +36,7 @@ class HostStream(torch.cpu.Stream):
 
 
 def is_symm_mem_enabled_for_group(group_name):
-    """Whether there is a group of this name: none has to be enabled. Within _test_mode() what that says."""
+    """Returns whether the group exists: groups need not be enabled. Within _test_mode(), PyTorch's answer."""
     if torch_symm_mem._is_test_mode:
         return torch_symm_mem.is_symm_mem_enabled_for_group(group_name)
     try:
@@ -47,7 +46,7 @@ def is_symm_mem_enabled_for_group(group_name):
 
 
 def _whole(device):
-    """The device with its index; by default CUDA's current one, where there is CUDA."""
+    """Returns the device with its index; by default CUDA's current device, if there is CUDA."""
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if device.type == "cuda" and device.index is None:
         return torch.device("cuda", torch.cuda.current_device())
@@ -55,10 +54,9 @@ def _whole(device):
 
 
 def get_symm_mem_workspace(group_name, min_size, device=None):
-    """The handle of the group's workspace on a device (default: CUDA's current, where there is
-    CUDA), of min_size bytes or more. Collective over the group where it has to grow: handles of
-    the smaller one stay good, their memory is another. RuntimeError where a CUDA graph is being
-    captured and it has to grow."""
+    """Returns the handle of the group's workspace on a device (default: CUDA's current device, if there is CUDA), of at
+    least min_size bytes. Collective over the group if it must grow: handles of the smaller workspace stay valid, with
+    their own memory. RuntimeError if it must grow while a CUDA graph is captured."""
     group, device = group_of(name_of(group_name)), _whole(device)
     tensor = _workspaces.get((group, device))
     if tensor is None or tensor.numel() < min_size:
@@ -72,8 +70,8 @@ def get_symm_mem_workspace(group_name, min_size, device=None):
 
 
 def _get_backend_stream(priority=0):
-    """One stream for each priority on the current device, made at its first use; without CUDA the calling
-    thread."""
+    """Returns a stream for each priority on the current device, made at the first use; without CUDA the calling thread.
+    """
     key = _whole(None), priority
     if key not in _streams:
         _streams[key] = (torch.cuda.Stream if key[0].type == "cuda" else HostStream)(priority=priority)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All ranks, with a team of their own: what a program does with weft.world does not mix with calls
-of hyperparallel.py. Ranks are PEs, and the global ranks of torch.distributed where it is used.
+"""All ranks, with a team of their own, so that the program's use of weft.world does not interfere with calls of
+hyperparallel.py. Ranks are PEs, and the global ranks of torch.distributed if it is used.
 """
 import array
 
 import weft
 
-# What ranks tell each other before a call: what kind of text it is, and the text.
+# The first word of the texts that ranks exchange before a call: the kind of the text.
 _RECORD_BYTES = 240
 _ABLE, _NOT_ABLE, _COMPLAINT = b"A", b"N", b"C"
 
@@ -21,14 +21,13 @@ class World:
 
     @property
     def team(self):
-        """Made at its first use, which is collective."""
+        """Made at the first use, which is collective."""
         if self._team is None:
             self._team = weft.world.split(0, 1, self.size)
         return self._team
 
     def enter(self, lane):
-        """A collective call is about to be made in this lane: behind the one before, wherever that
-        was made."""
+        """Orders the next collective call after the previous one, whichever lane that used."""
         if lane.at_once:
             return
         if self._last is not None:
@@ -39,8 +38,8 @@ class World:
         lane(weft.barrier, self.team, stream=lane.stream)
 
     def agree(self, call, complaint, facts, able):
-        """Whether all ranks are able. ValueError on all of them if one has a complaint, or other
-        facts than rank 0. Collective; by hosts alone."""
+        """Returns whether all ranks are able. ValueError on all of them if one has an error, or facts that differ from
+        rank 0's. Collective; the hosts communicate."""
         kind = _COMPLAINT if complaint else _ABLE if able else _NOT_ABLE
         text = (complaint or facts).encode()[:_RECORD_BYTES - 1]
         every = bytearray(_RECORD_BYTES * self.size)
@@ -58,7 +57,7 @@ class World:
         return all(kind == _ABLE for kind in kinds)
 
     def exchange(self, numbers):
-        """numbers[d] is a tuple for rank d; what the ranks have for this one comes back."""
+        """Exchanges one tuple of numbers with each rank: numbers[d] is for rank d."""
         width = len(numbers[0])
         mine = array.array("q", [n for row in numbers for n in row])
         theirs = array.array("q", bytes(len(mine) * 8))
@@ -75,7 +74,7 @@ _world = None
 
 
 def world():
-    """Starts Weft if it has not been."""
+    """Returns the World, and calls weft.init() first if necessary."""
     global _world
     if not weft.initialized():
         weft.init()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HyperParallel's symmetric memory, as its documentation has it, on CUDA and on CPU tensors:
+"""HyperParallel's symmetric memory interface, on CUDA and CPU tensors:
 
     from weft.torch import SymmetricMemoryHandler as symm
 
@@ -9,12 +9,12 @@
     symm.shmem_put_with_signal(inbox, 0, x, 0, x.numel(), signal, 0, 1, 0, target_rank)
     symm.shmem_wait_for_signal(inbox, signal, 0, 1, 0)
 
-Ranks are global. Offsets and sizes count elements of target's type, those of signals int32. Signal
+Ranks are global. Offsets and sizes count elements of target's dtype, signal offsets elements of int32. Signal
 operations are 0 for set and 1 for add, comparisons 0 for equal, 1 for greater and 2 for less.
 
-On CUDA tensors everything is enqueued on the current stream, may be captured into a graph, and
-waits for no host. Offsets, sizes and signal values that are tensors there are read by the GPU, when
-the stream gets to the call. On CPU tensors the calling thread does the work.
+On CUDA tensors every call is enqueued on the current stream, may be captured into a graph, and waits for no host. The
+GPU reads offsets, sizes and signal values that are CUDA tensors, when the stream gets to the call. On CPU tensors the
+calling thread does the work.
 """
 import torch
 
@@ -28,20 +28,20 @@ from weft.torch._rendezvous import handle_of, set_signal_pad_size, signal_pad_si
 _SIGNAL_OPS = ("set", "add")
 _COMPARISONS = ("==", ">", "<")
 
-# What weft's calls name otherwise.
+# The names of the arguments in weft's own calls.
 _OF_COPIES = {"dest": "target", "source": "src", "nelems": "size", "dest_begin": "target_offset",
               "source_begin": "src_offset"}
 _OF_SIGNALS = {"signals": "signal", "index": "signal_offset", "value": "signal_value"}
 
 
 def acquire_symmetric_memory(group=None):
-    """An owner of symmetric tensors, as many as wanted: empty, aligned_empty, free, barrier, close.
-    group: None or all ranks, ValueError for others. Collective over all ranks."""
+    """Returns an owner of symmetric tensors, with empty, aligned_empty, free, barrier and close. There may be any
+    number of owners. group: None or all ranks, ValueError for others. Collective over all ranks."""
     return Owner(group)
 
 
 class SymmetricMemoryHandler:
-    """One-sided communication and collectives on symmetric tensors. Nothing needs an instance."""
+    """One-sided communication and collectives on symmetric tensors. All methods are static."""
 
     _owner = None
 
@@ -53,52 +53,51 @@ class SymmetricMemoryHandler:
 
     @classmethod
     def close(cls):
-        """Frees what empty() has made. Collective; empty() may be called again afterwards."""
+        """Frees the tensors of empty(). Collective; empty() may be called again afterwards."""
         owner, cls._owner = cls._owner, None
         if owner is not None:
             owner.close()
 
     @staticmethod
     def is_shmem_available():
-        """True: on the CPU, too."""
+        """Returns True, also on the CPU."""
         return True
 
     # --- Memory ---------------------------------------------------------------------------------
 
     @classmethod
     def empty(cls, shape, dtype, device=None):
-        """A symmetric tensor, zeroed when its memory is new. shape: a number, or several; all of
-        them at least 1. device: this rank's GPU if there is one, else the CPU. Collective: all
-        ranks ask for the same. The memory comes back when all ranks have let the tensor go."""
+        """Makes a symmetric tensor, zeroed if its memory is new. shape: a number, or several; all at least 1. device:
+        by default this rank's GPU if there is one, else the CPU. Collective: all ranks ask for the same. The memory is
+        freed when all ranks have let go of the tensor."""
         return cls._get_owner().empty(shape, dtype, device)
 
     @classmethod
     def free(cls, tensor):
-        """Lets a tensor of empty() go, which has no elements any more."""
+        """Frees a tensor of empty(), which has no elements afterwards."""
         cls._get_owner().free(tensor)
 
     @staticmethod
     def rendezvous(tensor, group=None):
-        """The members' handle of a tensor of empty(), with the members of torch.distributed's
-        SymmetricMemory: buffers and signal pads of all ranks of the group, put_signal, wait_signal,
-        barrier. group: a ProcessGroup or its name; None is all ranks."""
+        """Returns the members' handle of a tensor of empty(), with the methods of torch.distributed's SymmetricMemory:
+        buffers and signal pads of all ranks of the group, put_signal, wait_signal, barrier. group: a ProcessGroup or
+        its name; None means all ranks."""
         return handle_of(tensor, group)
 
     @staticmethod
     def set_signal_pad_size(size):
-        """Bytes of the signal pads of tensors to come, on all ranks alike."""
+        """Sets the signal pad size in bytes of later tensors, to the same on all ranks."""
         set_signal_pad_size(size)
 
     @staticmethod
     def get_signal_pad_size():
-        """Bytes of the signal pads of tensors to come."""
+        """Returns the signal pad size in bytes of later tensors."""
         return signal_pad_size()
 
     @classmethod
     def barrier(cls):
-        """All ranks have come, and what they have put before, in any stream that was current in a
-        call, is there. Orders the current stream; where tensors are on the CPU, the calling
-        thread."""
+        """Blocks until all ranks have called it and everything they have put has arrived, in any stream that was
+        current in a call. Orders the current stream; for tensors on the CPU, the calling thread."""
         cls._get_owner().barrier()
 
     # --- Put, get, signals ----------------------------------------------------------------------
@@ -106,8 +105,8 @@ class SymmetricMemoryHandler:
     @staticmethod
     @speaks_of(**_OF_COPIES)
     def shmem_put(target, target_offset, src, src_offset, size, target_rank):
-        """target[target_offset:][:size] on target_rank = src[src_offset:][:size] here. There behind
-        a signal or a barrier."""
+        """Copies src[src_offset:][:size] here to target[target_offset:][:size] on target_rank. Complete after a signal
+        or a barrier."""
         lane, target, src = lane_for("shmem_put", target=target, src=src)
         weft.put_slice(target, src, size, check_rank("shmem_put", target_rank), target_offset,
                        src_offset, stream=lane.stream)
@@ -115,7 +114,7 @@ class SymmetricMemoryHandler:
     @staticmethod
     @speaks_of(**_OF_COPIES)
     def shmem_get(target, target_offset, src, src_offset, size, target_rank):
-        """target[target_offset:][:size] here = src[src_offset:][:size] on target_rank."""
+        """Copies src[src_offset:][:size] on target_rank to target[target_offset:][:size] here."""
         lane, target, src = lane_for("shmem_get", target=target, src=src)
         weft.get_slice(target, src, size, check_rank("shmem_get", target_rank), target_offset,
                        src_offset, stream=lane.stream)
@@ -123,7 +122,7 @@ class SymmetricMemoryHandler:
     @staticmethod
     @speaks_of(**_OF_SIGNALS)
     def shmem_signal_op(signal, signal_offset, signal_value, signal_op=0, target_rank=0):
-        """signal[signal_offset] on target_rank is set (0) to the value or has it added (1)."""
+        """Sets signal[signal_offset] on target_rank to the value (0), or adds the value to it (1)."""
         call = "shmem_signal_op"
         lane, signal = lane_for(call, signal=signal)
         op = meaning(call, "signal_op", signal_op, _SIGNAL_OPS)
@@ -133,9 +132,9 @@ class SymmetricMemoryHandler:
     @staticmethod
     @speaks_of(signals="signal", index="signal_offset", value="compare_value")
     def shmem_wait_for_signal(depend_tensor, signal, signal_offset, compare_value, compare_op):
-        """Goes on when signal[signal_offset] of this rank is equal to (0), greater than (1) or less
-        than (2) compare_value; the signal stays as it is. What was put before the signal is there.
-        depend_tensor is not looked at."""
+        """Waits until signal[signal_offset] of this rank is equal to (0), greater than (1) or less than (2)
+        compare_value; the signal is not changed. Everything that was put before the signal is visible then.
+        depend_tensor is ignored."""
         call = "shmem_wait_for_signal"
         lane, signal = lane_for(call, signal=signal)
         cmp = meaning(call, "compare_op", compare_op, _COMPARISONS)
@@ -145,7 +144,7 @@ class SymmetricMemoryHandler:
     @speaks_of(**_OF_COPIES, **_OF_SIGNALS)
     def shmem_put_with_signal(target, target_offset, src, src_offset, size, signal, signal_offset,
                               signal_value, signal_op, target_rank):
-        """shmem_put, and then shmem_signal_op: who sees the signal sees the data."""
+        """shmem_put, followed by shmem_signal_op: a rank that sees the signal sees the data."""
         call = "shmem_put_with_signal"
         lane, target, src, signal = lane_for(call, target=target, src=src, signal=signal)
         op = meaning(call, "signal_op", signal_op, _SIGNAL_OPS)
@@ -157,9 +156,8 @@ class SymmetricMemoryHandler:
 
     @staticmethod
     def shmem_allgather(output_tensor, input_tensor):
-        """output_tensor = the ranks' input_tensor, one behind the other. output_tensor is symmetric
-        and has as many elements as all inputs together; input_tensor may be this rank's part of
-        it."""
+        """Concatenates the ranks' input_tensor in output_tensor, which is symmetric and has as many elements as all
+        inputs together; input_tensor may be this rank's part of it."""
         output, given = plain("shmem_allgather", output_tensor=output_tensor,
                               input_tensor=input_tensor)
         call = Collective("shmem_allgather", output)
@@ -176,12 +174,11 @@ class SymmetricMemoryHandler:
     @staticmethod
     @speaks_of(dest="receive_tensor", source="send_tensor_list")
     def shmem_alltoall(send_tensor_list, receive_tensor, receive_list):
-        """receive_tensor = what the ranks send this one, one behind the other in order of rank.
-        send_tensor_list[r]: what rank r gets; receive_list[r]: how many elements come from rank r,
-        any number, as a list or a tensor (one of CUDA is waited for). receive_tensor is symmetric,
-        has exactly sum(receive_list) elements, and begins at the same place of the same symmetric
-        tensor on all ranks: a view of its first elements where ranks receive different numbers. An
-        error of one rank is a ValueError on all."""
+        """Concatenates what the ranks send to this one in receive_tensor, in order of rank. send_tensor_list[r] is sent
+        to rank r; receive_list[r] elements come from rank r, any number, as a list or a tensor (a CUDA tensor is waited
+        for). receive_tensor is symmetric, has exactly sum(receive_list) elements, and begins at the same place of the
+        same symmetric tensor on all ranks: a view of its first elements if ranks receive different numbers. An error of
+        one rank is a ValueError on all."""
         name = "shmem_alltoall"
         output, = plain(name, receive_tensor=receive_tensor)
         sends = plain(name, **{f"send_tensor_list[{rank}]": tensor for rank, tensor in enumerate(
@@ -208,13 +205,12 @@ class SymmetricMemoryHandler:
     @staticmethod
     @torch.no_grad()
     def fused_all_gather_matmul(a, b, c, gather_out, signal, block_size=None):
-        """gather_out = the ranks' a, one behind the other; c = gather_out @ b. Returns both.
+        """Computes gather_out = the ranks' a, concatenated, and c = gather_out @ b. Returns both.
 
-        a (m, k), b (k, n), c (m * ranks, n); gather_out (m * ranks, k), symmetric; a may be this
-        rank's rows of it. signal: symmetric int32, at least as many as there are ranks; its values
-        do not matter. a goes and is multiplied in blocks of block_size rows, each of which needs a
-        signal for each rank; without it, in as many as there are signals for, 4 at most, and
-        where that would hide little, gathering comes first."""
+        a (m, k), b (k, n), c (m * ranks, n); gather_out (m * ranks, k), symmetric; a may be this rank's rows of it.
+        signal: symmetric int32, at least as many as there are ranks; its initial values are ignored. a is sent and
+        multiplied in blocks of block_size rows, each of which needs a signal for each rank. By default there are as
+        many blocks as signals, but at most 4; and where overlapping would save little, a is gathered first."""
         a, b, c, gathered, signal = plain("fused_all_gather_matmul", a=a, b=b, c=c,
                                           gather_out=gather_out, signal=signal)
         call = Collective("fused_all_gather_matmul", gathered)
@@ -245,12 +241,11 @@ class SymmetricMemoryHandler:
     @staticmethod
     @torch.no_grad()
     def fused_matmul_reduce_scatter(x1, x2, symm_tensor, signal, reduce_op="sum"):
-        """This rank's rows of the 'sum' or 'avg' over the ranks of x1 @ x2: (m / ranks, n).
+        """Returns this rank's rows of the 'sum' or 'avg' over the ranks of x1 @ x2: (m / ranks, n).
 
-        x1 (m, k), x2 (k, n); symm_tensor (m, n) of the same type, symmetric, which the products go
-        through; signal: symmetric int32, at least as many as there are ranks; its values do not
-        matter. Floats of 16 bits are summed in 32 and rounded once; averages of integers are
-        rounded towards zero."""
+        x1 (m, k), x2 (k, n); symm_tensor (m, n) of the same dtype, symmetric, through which the products are sent;
+        signal: symmetric int32, at least as many as there are ranks; its initial values are ignored. Floats of 16 bits
+        are summed in 32 bits and rounded once; averages of integers are rounded towards zero."""
         x1, x2, parts, signal = plain("fused_matmul_reduce_scatter", x1=x1, x2=x2,
                                       symm_tensor=symm_tensor, signal=signal)
         call = Collective("fused_matmul_reduce_scatter", parts)

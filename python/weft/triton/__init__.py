@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft/device.cuh for Triton: put, signal, wait and meet inside a kernel.
+"""weft/device.cuh for Triton: put, signal, wait and synchronise inside a kernel.
 
     import triton.language as tl
     import weft.triton as wt
@@ -13,16 +13,15 @@
     team = weft.device_team()
     ring[(1,)](team.address, inbox, outbox, arrived, inbox.numel(), 1)
 
-`team` is the address of a weft_device_team in GPU memory, m a member's rank. Memory that peers reach is
-memory of the device heap: weft.empty(..., space="device"), also as torch tensors. A program of the
-grid is one caller: a function does its work once for the program, as if it stood alone between the statements
-around it. Only at, p, g and the packets take tensors, element by element. What is stored through tensor descriptors
-counts as stored like the rest. Waits return 1, or 0 when the job is over: then results are worth nothing, and every
-further wait returns at once.
+`team` is the address of a weft_device_team in GPU memory, m a member's rank. Peers can access memory of the device
+heap: weft.empty(..., space="device"), also as torch tensors. A program of the grid is one caller: a function does its
+work once for the program, as a whole, between the statements around it. Only at, p, g and the packets take tensors,
+element by element. Stores through tensor descriptors count like other stores. Waits return 1, or 0 when the job is
+over: then results are undefined, and every further wait returns immediately.
 
-A grid that waits must fit on the GPU as a whole (launch_cooperative_grid=True makes sure). Functions synchronise
-all warps of a program, so that they have no place in warp-specialised parts. A loop in which one is called is not
-pipelined by Triton: it would load before the wait what the wait is for.
+A grid that waits must fit on the GPU as a whole (launch_cooperative_grid=True ensures it). Functions synchronise all
+warps of a program, so they must not be used in warp-specialised parts. Triton does not pipeline a loop that calls one
+of them: it would load data before the wait for that data.
 """
 try:
     import triton
@@ -39,33 +38,33 @@ CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = map(tl.constexpr, range(1, 7))
 
 @triton.jit
 def _bytes(p):
-    """Of an element that p points to: a bool has 1 bit, and takes a byte."""
+    """Returns the bytes of an element that p points to: a bool has 1 bit, and takes a byte."""
     return (p.dtype.element_ty.primitive_bitwidth + 7) // 8
 
 
-# Triton's pipeliner moves loads of a loop in front of externs, even of those that are not pure, but leaves loops alone
-# that have a tl.debug_barrier(). So each function behind which memory may look different has one.
+# Triton's pipeliner moves loads in a loop before externs, even before impure ones, but not past a tl.debug_barrier().
+# So each function after which memory may look different has one.
 
 # --- The team ---------------------------------------------------------------------------------------------
 
 @triton.jit
 def me(team):
-    """This PE's rank in the team."""
+    """Returns this PE's rank in the team."""
     return _extern.me(team)
 
 
 @triton.jit
 def n(team):
-    """How many members the team has."""
+    """Returns the number of members."""
     return _extern.n(team)
 
 
 @triton.jit
 def at(team, p, m):
-    """Member m's copy of what this PE has at p, a pointer or a tensor of pointers; for tl.load, tl.store and
-    atomics with scope="sys".
+    """Returns the address of member m's copy of this PE's memory at p, a pointer or a tensor of pointers; for tl.load,
+    tl.store and atomics with scope="sys".
     """
-    # As a distance, which is a multiple of a page, it leaves Triton what it knows of p's alignment.
+    # A distance, which is a multiple of a page, preserves Triton's knowledge of p's alignment.
     distance = _extern.at(team, 0, m) // _bytes(p)
     return p + tl.multiple_of(distance, 128)
 
@@ -100,7 +99,7 @@ def get(team, dest, source, nelems, m):
 
 @triton.jit
 def put_signal(team, dest, source, nelems, sig, value, op, m):
-    """put, then the signal sig on member m, behind it: set to value or increased by it (op)."""
+    """put, then sets (or, by op, increases) the signal sig on member m, ordered after the data."""
     tl.static_assert(dest.dtype == source.dtype, "put_signal: dest and source point to different types")
     tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "put_signal: sig points to no words of 64 bits")
     _extern.stores_wait()
@@ -112,7 +111,7 @@ def put_signal(team, dest, source, nelems, sig, value, op, m):
 
 @triton.jit
 def signal(team, sig, value, m):
-    """Sets the signal on member m, behind all that this program has stored so far."""
+    """Sets the signal on member m, ordered after everything that this program has stored so far."""
     tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal: sig points to no words of 64 bits")
     _extern.stores_wait()
     _extern.put_signal_b(team, 0, 0, 0, sig, value, SIGNAL_SET, m)
@@ -120,7 +119,7 @@ def signal(team, sig, value, m):
 
 @triton.jit
 def signal_add(team, sig, value, m):
-    """Adds to the signal on member m, behind all that this program has stored so far."""
+    """Adds to the signal on member m, ordered after everything that this program has stored so far."""
     tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal_add: sig points to no words of 64 bits")
     _extern.stores_wait()
     _extern.put_signal_b(team, 0, 0, 0, sig, value, SIGNAL_ADD, m)
@@ -128,7 +127,7 @@ def signal_add(team, sig, value, m):
 
 @triton.jit
 def signal_fetch(team, sig):
-    """The value of this PE's own signal; what was stored before it was given is visible then."""
+    """Returns the value of this PE's own signal; everything that was stored before the signal is visible then."""
     tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal_fetch: sig points to no words of 64 bits")
     tl.debug_barrier()
     return tl.cast(_extern.signal_fetch_b(team, sig), sig.dtype.element_ty, bitcast=True)
@@ -136,7 +135,7 @@ def signal_fetch(team, sig):
 
 @triton.jit
 def wait_until(team, sig, cmp, value):
-    """Waits until this PE's own signal compares so with value."""
+    """Waits until this PE's own signal compares with value."""
     tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "wait_until: sig points to no words of 64 bits")
     tl.debug_barrier()
     return _extern.wait_until_b(team, sig, cmp, value)
@@ -158,13 +157,13 @@ def wait_eq(team, sig, value):
     return _extern.wait_until_b(team, sig, CMP_EQ, value)
 
 
-# --- Words and atomics: in no order with anything else; fence() before or behind them makes one -----------------
+# --- Words and atomics: not ordered with anything else, except by fence() before or after them ------------------
 
 @triton.jit
 def p(team, dest, value, m):
-    """Stores a word of 4 or 8 bytes on member m, which may poll it: once for the program. Of tensors each element is
-    stored by its thread, and by several, not at one time, where the layout has copies of it: only words that nobody
-    else changes meanwhile.
+    """Stores a word of 4 or 8 bytes on member m, which may poll it: once for the program. For tensors, the thread that
+    has an element stores it; if the layout has copies of an element, several threads store it, at different times, so
+    no other PE may change the word meanwhile.
     """
     word = tl.cast(value, dest.dtype.element_ty)
     if dest.dtype.element_ty.primitive_bitwidth == 32:
@@ -175,8 +174,8 @@ def p(team, dest, value, m):
 
 @triton.jit
 def g(team, source, m):
-    """Loads a word of 4 or 8 bytes of member m, anew each time: once for the program. Of tensors each thread loads its
-    elements, so that one that several threads have may be of different times.
+    """Loads a word of 4 or 8 bytes of member m, anew each time: once for the program. For tensors each thread loads its
+    elements, so copies of an element in several threads may have been loaded at different times.
     """
     if source.dtype.element_ty.primitive_bitwidth == 32:
         return tl.cast(_extern.g32(team, source, m), source.dtype.element_ty, bitcast=True)
@@ -186,7 +185,8 @@ def g(team, source, m):
 
 @triton.jit
 def atomic_fetch(team, word, m):
-    """The value of a word of member m. Of tensors by atomics that add 0, since threads would load values of their own."""
+    """Returns the value of a word of member m. For tensors uses atomics that add 0, because threads would load
+    different values."""
     if at(team, word, m).type.is_block():
         return atomic_fetch_add(team, word, 0, m)
     else:
@@ -201,13 +201,13 @@ def atomic_set(team, word, value, m):
 
 @triton.jit
 def atomic_swap(team, word, value, m):
-    """Sets a word of member m and returns what was there."""
+    """Sets a word of member m and returns the old value."""
     return tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_compare_swap(team, word, cond, value, m):
-    """Sets a word of member m if it is cond, and returns what was there."""
+    """Sets a word of member m if it equals cond, and returns the old value."""
     return tl.atomic_cas(at(team, word, m), tl.cast(cond, word.dtype.element_ty), tl.cast(value, word.dtype.element_ty),
                          sem="relaxed", scope="sys")
 
@@ -220,25 +220,25 @@ def atomic_add(team, word, value, m):
 
 @triton.jit
 def atomic_fetch_add(team, word, value, m):
-    """Adds to a word of member m and returns what was there."""
+    """Adds to a word of member m and returns the old value."""
     return tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_and(team, word, value, m):
-    """The bitwise and; returns what was there."""
+    """Performs a bitwise and; returns the old value."""
     return tl.atomic_and(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_or(team, word, value, m):
-    """The bitwise or; returns what was there."""
+    """Performs a bitwise or; returns the old value."""
     return tl.atomic_or(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_xor(team, word, value, m):
-    """The bitwise exclusive or; returns what was there."""
+    """Performs a bitwise exclusive or; returns the old value."""
     return tl.atomic_xor(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
@@ -246,7 +246,7 @@ def atomic_fetch_xor(team, word, value, m):
 
 @triton.jit
 def fence():
-    """What this program has stored so far arrives before what it stores from here on."""
+    """Orders everything that this program has stored so far before its later stores."""
     _extern.stores_wait()
     tl.debug_barrier()
     _extern.fence_b()
@@ -254,22 +254,22 @@ def fence():
 
 @triton.jit
 def quiet():
-    """What this program has stored so far has arrived."""
+    """Completes everything that this program has stored so far."""
     fence()
 
 
 @triton.jit
 def fence_async():
-    """Between a wait and loads through tensor descriptors of what peers have stored (Hopper and later)."""
+    """Needed between a wait and loads through tensor descriptors of data that peers have stored (Hopper and later)."""
     tl.debug_barrier()
     _extern.fence_async()
 
 
-# --- Meetings: program i of a member with program i of the others, by a channel ------------------------------
+# --- Synchronisation: program i of a member with program i of the others, on a channel -----------------------
 
 @triton.jit
 def arrive(team, channel):
-    """The first half of a barrier: what this program has stored so far is visible to who departs."""
+    """The first half of a barrier: everything that this program has stored so far is visible to members that depart."""
     _extern.stores_wait()
     _extern.arrive_b(team, channel)
 
@@ -283,7 +283,7 @@ def depart(team, channel):
 
 @triton.jit
 def barrier(team, channel):
-    """All members meet, and see what the others have stored before."""
+    """Synchronises all members; each sees everything that the others have stored before."""
     _extern.stores_wait()
     tl.debug_barrier()
     return _extern.barrier_b(team, channel)
@@ -291,14 +291,14 @@ def barrier(team, channel):
 
 @triton.jit
 def sync(team, channel):
-    """All members meet; nothing is said about memory."""
+    """Synchronises all members, without ordering memory."""
     tl.debug_barrier()
     return _extern.sync_b(team, channel)
 
 
 @triton.jit
 def barrier_grid(team):
-    """All programs of all members meet; the whole grid must be resident."""
+    """Synchronises all programs of all members; the whole grid must be resident."""
     _extern.stores_wait()
     tl.debug_barrier()
     return _extern.barrier_grid(team)
@@ -308,13 +308,14 @@ def barrier_grid(team):
 
 @triton.jit
 def ll_epoch_begin(team, channel):
-    """The epoch of this program's packets on the channel; in each every member sends to all others."""
+    """Begins an epoch of this program's packets on the channel, and returns it; in each epoch every member sends to all
+    others."""
     return _extern.ll_epoch_begin(team, channel)
 
 
 @triton.jit
 def ll_epoch_end(team, channel, epoch):
-    """Ends it: all packets have been received."""
+    """Ends the epoch, after all packets have been received."""
     _extern.ll_epoch_end(team, channel, epoch)
 
 
@@ -326,7 +327,7 @@ def ll_send(team, channel, unit, data, epoch, m):
 
 @triton.jit
 def ll_bcast(team, channel, unit, data, epoch):
-    """Sends them to all others."""
+    """Sends 64-bit words as packets number `unit` to all other members."""
     _extern.ll_bcast(team, channel, unit, tl.cast(data, tl.uint64, bitcast=True), epoch)
 
 

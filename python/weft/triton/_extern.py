@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions of libweft_device.bc that weft.triton calls, as Triton's externs. Arguments are converted to
-the types that the C function takes; pointers are addresses there.
+"""The functions of libweft_device.bc for weft.triton, as Triton externs. Arguments are converted to the types of the C
+function; pointers become addresses.
 """
 import triton.language as tl
 from triton.language import core
@@ -15,8 +15,8 @@ def _converted(value, name, position, dtype, semantic):
 
 
 def _function(name, types, result="int32", pure=False, scalar=None):
-    """An extern of this name, or of the name `scalar` where no argument is a tensor; all of its calls are kept, in their
-    order, unless it is pure.
+    """Makes an extern of this name, or of the name `scalar` if no argument is a tensor. Unless it is pure, all of its
+    calls are kept, in order.
     """
     dtypes = tuple(core.dtype(word) for word in types.split())
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where Triton finds the functions: kernels of @weft.triton.jit are linked with libweft_device.bc when Triton
-compiles them. Triton itself is left as it is, and modules need no set-up after they are loaded.
+"""Links kernels of @weft.triton.jit with libweft_device.bc when Triton compiles them. Triton itself is not patched, and
+loaded modules need no set-up.
 """
 import functools
 
@@ -13,13 +13,13 @@ HOPPER = 90
 
 
 def built_for(arch: int) -> int:
-    """The compute capability whose bitcode one of `arch` takes."""
+    """Returns the compute capability of the bitcode for `arch`."""
     return HOPPER if arch >= HOPPER else 80
 
 
 def libs(arch: "int | None" = None) -> "dict[str, str]":
-    """What a launch of a kernel that calls weft.triton takes as extern_libs=, for this process's GPU or for
-    compute capability arch (80, 90, ...): kernel[grid](..., extern_libs=weft.triton.libs()).
+    """Returns extern_libs= for a launch of a kernel that calls weft.triton, for this process's GPU or for compute
+    capability arch (80, 90, ...): kernel[grid](..., extern_libs=weft.triton.libs()).
     """
     if arch is None:
         arch = _arch_of(triton.runtime.driver.active.get_current_device())
@@ -37,7 +37,7 @@ def _path(sm):
 
 
 class Kernel(JITFunction):
-    """A JITFunction whose launches bring the library along."""
+    """A JITFunction whose launches link the library."""
 
     def run(self, *args, **kwargs):
         kwargs["extern_libs"] = {**libs(), **(kwargs.get("extern_libs") or {})}
@@ -45,7 +45,7 @@ class Kernel(JITFunction):
 
 
 def jit(function=None, **options):
-    """triton.jit for kernels that call weft.triton: the same, and launches link libweft_device.bc."""
+    """triton.jit for kernels that call weft.triton; launches link libweft_device.bc."""
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Triton kernels that call NVSHMEM's functions through PyTorch's helpers, as Helion's remote copies do, over Weft:
+"""Triton kernels that call NVSHMEM's functions through PyTorch's helpers, like Helion's remote copies, on Weft:
 
     import weft.triton.nvshmem
     weft.triton.nvshmem.install()          # before the first symmetric tensor
 
-PyTorch links such a kernel with the library that its NvshmemLibFinder names, and has its module set up once it is
-loaded. Both are Weft's from then on: libweft_nvshmem, and a copy of two addresses into the module, those of the
-world's handle and of a table of the symmetric tensors that have been through a rendezvous. Triton is not patched.
+PyTorch links such a kernel with the library that its NvshmemLibFinder names, and sets the module up after loading.
+install() replaces both: the library is libweft_nvshmem, and the set-up copies two addresses into the module, those of
+the world's handle and of a table of the symmetric tensors that had a rendezvous. Triton is not patched.
 """
 import ctypes
 import os
@@ -23,14 +23,14 @@ from weft._place import find_library
 from weft.triton._library import built_for
 
 REGIONS_MAX = 1024
-CHANNELS = 1024     # programs of a grid that may meet
-_NOT_FOUND = 500    # CUDA's: the module has no such symbol
+CHANNELS = 1024     # the limit of programs in a grid that synchronise
+_NOT_FOUND = 500    # CUDA's error for a module that lacks the symbol
 _lock = threading.RLock()
 _job = None
 
 
 class _Job:
-    """What kernels know of the job, on the GPU that is current when it is made. Collective over all PEs."""
+    """The job's state for kernels, on the GPU that is current when it is made. Collective over all PEs."""
 
     def __init__(self):
         self.team = weft.device_team(channels=CHANNELS, slot_bytes=0)
@@ -38,14 +38,14 @@ class _Job:
         self.table = torch.zeros(1 + 3 * REGIONS_MAX, dtype=torch.int64, device="cuda")
 
     def add(self, handle, pes):
-        """The memory behind a handle of PyTorch's, data and signal pad; in place of what has lain there before."""
+        """Adds the memory of a PyTorch handle, data and signal pad, in place of earlier memory at that address."""
         begin, end = handle.buffer_ptrs[handle.rank], handle.signal_pad_ptrs[handle.rank] + handle.signal_pad_size
         places = dict(zip(pes, handle.buffer_ptrs))
         known = self.regions.get(begin)
         if known and known[0] == end and places.items() <= known[1].items():
             return
         if known and known[0] == end:
-            places = known[1] | places  # the tensor of another group, too
+            places = known[1] | places  # also the tensor of another group
         self.regions = {b: region for b, region in self.regions.items() if region[0] <= begin or b >= end}
         if len(self.regions) == REGIONS_MAX:
             raise RuntimeError(f"weft.triton.nvshmem: more than {REGIONS_MAX} symmetric tensors are in use")
@@ -54,7 +54,7 @@ class _Job:
         self._write()
 
     def _write(self):
-        """No kernel looks meanwhile."""
+        """Updates the table. No kernel may read it meanwhile."""
         rows = [word for begin, (end, _, row) in self.regions.items() for word in (begin, end, row.data_ptr())]
         torch.cuda.synchronize(self.table.device)
         self.table[:1 + len(rows)].copy_(torch.tensor([len(self.regions), *rows], device="cpu"))
@@ -78,7 +78,7 @@ def _job_of(members):
 
 
 def _rendezvous_before(theirs):
-    """PyTorch's, and what it has found is symmetric for kernels, too."""
+    """Returns PyTorch's rendezvous, which also makes the tensor symmetric for kernels."""
     def rendezvous(tensor, group_name=None):
         handle = theirs(tensor, group_name)
         if handle is not None and tensor.device.type == "cuda":
@@ -97,7 +97,7 @@ def _checked(name, status):
 
 
 def _set_up_module(module):
-    """Instead of NVSHMEM's set-up: the job's two addresses into this module, if its kernels ask for them."""
+    """Replaces NVSHMEM's set-up: writes the job's two addresses to the module, if its kernels need them."""
     driver, at, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), ctypes.c_size_t()
     status = driver.cuModuleGetGlobal_v2(ctypes.byref(at), ctypes.byref(size), ctypes.c_void_p(module), b"weft_nvshmem_job")
     if status == _NOT_FOUND:
@@ -111,13 +111,13 @@ def _set_up_module(module):
 
 
 def bitcode_path(arch):
-    """The file of NVSHMEM's functions for compute capability arch."""
+    """Returns the file of NVSHMEM's functions for compute capability arch."""
     return find_library(f"libweft_nvshmem_sm{built_for(arch)}.bc")
 
 
 def install():
-    """Makes Weft what PyTorch's NVSHMEM helpers for Triton run on, and PyTorch's backend for symmetric memory, also by
-    the name NVSHMEM. May be called again; all ranks call it, but it waits for none of them.
+    """Makes Weft the implementation of PyTorch's NVSHMEM helpers for Triton, and PyTorch's backend for symmetric
+    memory, also under the name NVSHMEM. May be called again; all ranks call it, but it waits for none of them.
     """
     os.environ.setdefault("WEFT_TORCH_ALIAS", "NVSHMEM")
     import weft.torch

@@ -36,7 +36,8 @@ void Allocator::free(void *ptr) {
     std::unique_lock<std::shared_mutex> lock(mutex_);
     auto at = blocks_.find(static_cast<char *>(ptr));
     TORCH_CHECK(at != blocks_.end(), "weft: ", ptr, " is freed, and is no symmetric tensor");
-    auto block = std::move(at->second); /* may be the last to hold it: goes behind the lock */
+    auto block =
+        std::move(at->second); /* outside of the lock, because it may be the last reference */
     blocks_.erase(at);
     lock.unlock();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PyTorch's allocator of symmetric tensors, one for each type of device. It knows its blocks by
- * address, also from inside, because memory pools hand out parts of them. */
+/* PyTorch's allocator of symmetric tensors, one for each type of device. It finds a block by any
+ * address in it, because memory pools hand out parts of blocks. */
 #pragma once
 
 #include "block.h"
@@ -17,12 +17,12 @@ class Allocator : public c10d::symmetric_memory::SymmetricMemoryAllocator {
 
     void *alloc(size_t size, int device_idx, const std::optional<std::string> &group_name) override;
 
-    /* By any thread, at any time, without a word to anyone. A handle keeps what it needs. */
+    /* Called by any thread, at any time; local. Handles keep the memory that they need. */
     void free(void *ptr) override;
     size_t get_alloc_size(void *ptr) override;
 
-    /* Collective over the group when the block is new to it. Null, at once, for memory that is not
-     * this allocator's. */
+    /* Collective over the group if the block is new to it. Returns null immediately for memory that
+     * is not this allocator's. */
     c10::intrusive_ptr<c10d::symmetric_memory::SymmetricMemory> rendezvous(
         void *ptr, const std::optional<std::string> &group_name) override;
 

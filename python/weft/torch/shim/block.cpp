@@ -42,14 +42,14 @@ Block::~Block() {
 
 /* --- The end of blocks ------------------------------------------------------------------------ */
 
-/* Never destroyed: blocks may come here when everything else is gone. */
+/* Never destroyed, because blocks may be freed after all other objects. */
 struct Parking {
     std::mutex mutex;
     std::vector<Block *> blocks;
 };
 static Parking &parking = *new Parking;
 
-/* When the process ends, its memory goes with it. */
+/* The process exit frees its memory. */
 static void retire(Block *block) {
     if (c10d::symmetric_memory::is_finalizing())
         return;
@@ -77,7 +77,7 @@ std::shared_ptr<Block> Block::make(size_t bytes, c10::Device device,
     return std::shared_ptr<Block>(new Block(bytes, device, group), retire);
 }
 
-/* --- Meetings --------------------------------------------------------------------------------- */
+/* --- Rendezvous ------------------------------------------------------------------------------- */
 
 std::shared_ptr<Block::Meeting> &Block::meeting(const std::string &name, const Group &group) {
     auto &meeting = meetings_[name];

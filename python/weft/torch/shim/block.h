@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One allocation. It is local: no other process hears of it before a rendezvous.
+/* One allocation. It is local: other processes do not know of it before a rendezvous.
  *
- *   |--- data: as many bytes as were asked for ---|--- pad: 32-bit signals ---|- facts -|
- *   ^ 512-aligned                                 ^ 512-aligned
+ *   |--- data: as many bytes as requested ---|--- pad: 32-bit signals ---|- facts -|
+ *   ^ 512-aligned                            ^ 512-aligned
  *
- * A block lives as long as its tensor, or the longest-lived handle on it. Its memory outlives it
- * where peers have it mapped still. */
+ * A block lives as long as its tensor, or the longest-lived handle on it. Its memory lives longer
+ * if peers still have it mapped. */
 #pragma once
 
 #include "peers.h"
@@ -23,19 +23,19 @@
 
 namespace weft {
 
-/* What members have to agree on; the last bytes of each block. */
+/* The sizes that must be the same on all members; the last bytes of each block. */
 struct Facts {
     int64_t bytes, pad_bytes;
 };
 
 class Block {
   public:
-    /* The GPU is waited for before a block's memory goes, which must not be while a graph is being
-     * captured: a block that nobody holds any more by then is parked. */
+    /* Freeing a block waits for the GPU, which is not allowed while a graph is captured: a block
+     * that is released during a capture is parked. */
     static std::shared_ptr<Block> make(size_t bytes, c10::Device device,
                                        const std::optional<std::string> &group);
 
-    /* Frees what has been parked. */
+    /* Frees the parked blocks. */
     static void free_parked();
 
     ~Block();
@@ -50,21 +50,22 @@ class Block {
     c10::Device device() const { return device_; }
     shmemx_block_t memory() const { return memory_; }
 
-    /* The group that was named when the block was made. */
+    /* The group that was named at the allocation. */
     const std::optional<std::string> &group() const { return group_; }
 
-    /* What the members of this group have of each other's blocks. Collective over the group, unless
-     * it has been asked for before. */
+    /* Returns the access to the blocks of this group's members. Collective over the group, unless
+     * an earlier call has the result. */
     std::shared_ptr<Peers> peers(const std::string &group);
 
   private:
     using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-    /* With one group. A name may come to mean another group. */
+    /* With one group. A name may refer to another group later. */
     struct Meeting {
         explicit Meeting(const Group &group) : of(group) {}
         c10::weak_intrusive_ptr<c10d::ProcessGroup> of;
-        std::mutex under_way; /* held by the thread that meets; other groups' meetings go on */
+        std::mutex under_way; /* held by the thread in a rendezvous; other groups' rendezvous are
+                                 not blocked */
         std::shared_ptr<Peers> peers;
     };
 
@@ -77,7 +78,7 @@ class Block {
     const std::optional<std::string> group_;
     shmemx_block_t memory_ = nullptr;
     char *data_ = nullptr;
-    std::mutex mutex_; /* of what follows; held for moments */
+    std::mutex mutex_; /* protects the following fields; held briefly */
     std::unordered_map<std::string, std::shared_ptr<Meeting>> meetings_;
 };
 

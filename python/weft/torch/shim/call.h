@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of the library that may wait, or need its locks. When a PE dies, Python's extension leaves
- * them in their middle, by longjmp, and makes none any more: each returns an error then.
+/* Calls of the library that may block or need its locks. When a PE dies, Python's extension
+ * abandons them by longjmp, and makes no further calls: each returns an error then.
  *
- * The jump passes over the frames in between without a destructor, so a lambda given here holds
- * nothing: neither a lock, nor a vector, nor what takes Python's lock back. Those are around it. */
+ * The jump skips the destructors of the frames in between, so a lambda passed here must own
+ * nothing: no lock, no vector, and no object that takes Python's GIL. Those belong around the
+ * call. */
 #pragma once
 
 #include <type_traits>
@@ -16,9 +17,9 @@ using ErrorText = const char *(*)(int error);
 inline Guard session_guard, session_guard_limited;
 inline ErrorText error_text;
 
-/* What call() returns. limited: it is a wait to which the program has set a limit. */
+/* Returns the result of call(). limited: it is a wait with a timeout set by the program. */
 template <typename Call> int guarded(Call call, bool limited = false) {
-    static_assert(std::is_trivially_destructible_v<Call>, "nobody would destroy it");
+    static_assert(std::is_trivially_destructible_v<Call>, "a longjmp skips its destructor");
     Guard guard = limited ? session_guard_limited : session_guard;
     return guard([](void *at) noexcept { return (*static_cast<Call *>(at))(); }, &call);
 }

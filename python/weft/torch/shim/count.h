@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the backend has done in this process, for weft.torch.counters(). Counts only grow. */
+/* Counts of the backend's work in this process, for weft.torch.counters(). They only increase. */
 #pragma once
 
 #include <atomic>
@@ -7,14 +7,14 @@
 
 namespace weft {
 
-#define PYWEFT_COUNTS(X)                                                               \
-    X(allocations)     /* blocks made */                                               \
-    X(releases)        /* blocks freed */                                              \
-    X(rendezvous)      /* answered together with the group's other members */          \
-    X(rendezvous_kept) /* answered from what an earlier one left, without a message */ \
-    X(rendezvous_none) /* asked of memory that is not ours: None */                    \
-    X(barriers)                                                                        \
-    X(put_signals)                                                                     \
+#define PYWEFT_COUNTS(X)                                                         \
+    X(allocations)     /* blocks made */                                         \
+    X(releases)        /* blocks freed */                                        \
+    X(rendezvous)      /* answered together with the group's other members */    \
+    X(rendezvous_kept) /* answered from an earlier one, without communication */ \
+    X(rendezvous_none) /* of memory that is not Weft's: None */                  \
+    X(barriers)                                                                  \
+    X(put_signals)                                                               \
     X(wait_signals)
 
 struct Counts {

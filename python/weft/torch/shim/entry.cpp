@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Python calls, through ctypes: plain C, so that the shim needs neither Python's headers nor a
- * module of its own. */
+/* The functions that Python calls through ctypes: plain C, so the shim needs neither Python's
+ * headers nor a Python module. */
 #include "allocator.h"
 #include "call.h"
 #include "count.h"
@@ -10,7 +10,7 @@
 namespace symm = c10d::symmetric_memory;
 using AllocatorPtr = c10::intrusive_ptr<symm::SymmetricMemoryAllocator>;
 
-/* Never destroyed: tensors may be freed after everything else. */
+/* Never destroyed, because tensors may be freed after all other objects. */
 static AllocatorPtr &allocator_of(c10::DeviceType type) {
     static auto &host = *new AllocatorPtr(c10::make_intrusive<weft::Allocator>(at::kCPU));
     static auto &gpu = *new AllocatorPtr(c10::make_intrusive<weft::Allocator>(at::kCUDA));
@@ -19,8 +19,8 @@ static AllocatorPtr &allocator_of(c10::DeviceType type) {
 
 extern "C" {
 
-/* Makes the backend known as "WEFT": that of GPUs where PyTorch has any, and that of the host, for
- * which PyTorch has none of its own, in any case. */
+/* Registers the backend as "WEFT": for GPUs if PyTorch supports any, and always for the CPU, for
+ * which PyTorch has no backend. */
 __attribute__((visibility("default"))) void pyweft_torch_register(weft::Members members,
                                                                   weft::Guard guard,
                                                                   weft::Guard guard_limited,
@@ -35,12 +35,13 @@ __attribute__((visibility("default"))) void pyweft_torch_register(weft::Members 
     symm::register_availability("WEFT", allocator_of(cuda ? at::kCUDA : at::kCPU));
 }
 
-/* Under another backend's name, too: programs that insist on it get ours. */
+/* Registers it also under another backend's name, for programs that require that name. */
 __attribute__((visibility("default"))) void pyweft_torch_alias(const char *name) {
     symm::register_availability(name, allocator_of(at::kCUDA));
 }
 
-/* In place of a backend that has been used already: what it has made remains its own. And back. */
+/* Replaces a backend that has been used already; its existing tensors are not affected. Restores it
+ * again. */
 static AllocatorPtr &replaced = *new AllocatorPtr;
 
 __attribute__((visibility("default"))) void pyweft_torch_replace(void) {
@@ -54,7 +55,7 @@ __attribute__((visibility("default"))) void pyweft_torch_restore(void) {
         symm::register_allocator(at::kCUDA, replaced);
 }
 
-/* The value of count i, and its name; NULL behind the last. */
+/* Returns the name of count i and sets its value, or returns NULL after the last one. */
 __attribute__((visibility("default"))) const char *pyweft_torch_count(int i, uint64_t *value) {
     struct Count {
         const char *name;

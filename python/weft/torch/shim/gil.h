@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Python's lock, given up while this thread waits for other processes or for the GPU. PyTorch calls
- * us with it and without it. Three functions of Python's are all that is needed: no header of its,
- * so that one shim serves all versions. */
+/* Releases Python's GIL while this thread waits for other processes or for the GPU. PyTorch calls
+ * the backend with and without the GIL. Three of Python's functions are enough, so no Python header
+ * is needed, and one shim serves all versions. */
 #pragma once
 
 #include <unistd.h>
@@ -29,9 +29,8 @@ class WithoutGil {
     WithoutGil &operator=(const WithoutGil &) = delete;
 
   private:
-    /* When the process ends, Python ends a thread that wants its lock: by unwinding it, which C++
-     * answers with the end of the process. It stays here instead, as it does from Python 3.14 on.
-     */
+    /* At process exit Python ends a thread that takes the GIL by unwinding it, and C++ would
+     * terminate the process. The thread blocks here instead, as Python itself does since 3.14. */
     void take_back() {
         struct Stay {
             bool goes_on = false;

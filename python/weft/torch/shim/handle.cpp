@@ -26,8 +26,7 @@ void Handle::check_rank(const char *argument, int rank) const {
                 ") (got ", rank, ")");
 }
 
-/* act(pads, stream): the pads in an array that is known to whoever waits, a kernel or this thread.
- */
+/* act(pads, stream): the pads in an array for the side that waits, a kernel or this thread. */
 template <typename Act> void Handle::on_pads(size_t timeout_ms, Act act) {
     OnDevice here(get_device());
     auto pads = reinterpret_cast<uint32_t *const *>(peers_->pads_on_device());

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PyTorch's handle on a symmetric tensor: a block, what a group has of it, and where in it the
- * tensor's storage begins. The signal protocol is PyTorch's own, word for word, so that its kernels
- * and Helion's meet ours on the same pads.
+/* PyTorch's handle on a symmetric tensor: a block, a group's access to it, and the offset of the
+ * tensor's storage in it. The signal protocol is exactly PyTorch's, so that its kernels and
+ * Helion's can use the same pads.
  *
- * The class has every member that a version of PyTorch since 2.9 asks for; those that come and go
- * are not marked as overriding. */
+ * The class has every member that a version of PyTorch since 2.9 requires; members that some
+ * versions lack are not marked as overriding. */
 #pragma once
 
 #include "block.h"
@@ -46,7 +46,7 @@ class Handle : public c10d::symmetric_memory::SymmetricMemory {
     template <typename Act> void on_pads(size_t timeout_ms, Act act);
 
     std::shared_ptr<Block> block_;
-    std::shared_ptr<Peers> peers_; /* goes before its block */
+    std::shared_ptr<Peers> peers_; /* destroyed before its block */
     size_t offset_;
 };
 

@@ -46,9 +46,9 @@ static int rank_of_self(const std::vector<int> &pes, const std::string &group) {
     return static_cast<int>(self - pes.begin());
 }
 
-/* Calls of several threads may be under way in groups that have the same members. */
+/* Several threads may be in calls for groups with the same members. */
 static uint64_t tag_of(const std::string &group) {
-    uint64_t tag = 14695981039346656037u; /* FNV-1a: the same in every process */
+    uint64_t tag = 14695981039346656037u; /* FNV-1a: the same hash in every process */
     for (char c : group)
         tag = (tag ^ static_cast<unsigned char>(c)) * 1099511628211u;
     return tag;
@@ -61,7 +61,7 @@ static at::Tensor words_at(void *p, int64_t count, c10::Device device) {
         .make_tensor();
 }
 
-/* A copy of a vector in the device's own memory, there for any stream when this returns. */
+/* Returns a copy of a vector in the device's memory, complete for any stream on return. */
 template <typename T>
 static at::Tensor copy_to(c10::Device device, const std::vector<T> &values, at::ScalarType type) {
     auto host = at::for_blob(const_cast<T *>(values.data()), {static_cast<int64_t>(values.size())})
@@ -73,9 +73,10 @@ static at::Tensor copy_to(c10::Device device, const std::vector<T> &values, at::
 Peers::Peers(const Block &block, const std::string &group)
     : pes_(ask_members(group)), rank_(rank_of_self(pes_, group)) {
     OnDevice here(block.device());
-    TORCH_CHECK(!is_capturing(block.device()), "weft: rendezvous in group \"", group,
-                "\" of memory that is new to it, while a graph is being captured: its members meet "
-                "then, which a graph cannot repeat; call rendezvous before the capture");
+    TORCH_CHECK(
+        !is_capturing(block.device()), "weft: rendezvous in group \"", group,
+        "\" of memory that is new to it, while a graph is being captured: the members "
+        "communicate then, which a graph cannot repeat; call rendezvous before the capture");
     SideStream aside(block.device());
     attach(block, group);
     try {
@@ -84,7 +85,7 @@ Peers::Peers(const Block &block, const std::string &group)
             data_.push_back(i == rank_ ? block.data() : shmemx_share_ptr(share_, i));
             pads_.push_back(static_cast<char *>(data_.back()) + block.pad_at());
         }
-        static_assert(sizeof(void *) == sizeof(int64_t), "addresses travel as 64-bit words");
+        static_assert(sizeof(void *) == sizeof(int64_t), "addresses are sent as 64-bit words");
         data_on_device_ = copy_to(block.device(), data_, at::kLong);
         pads_on_device_ = copy_to(block.device(), pads_, at::kLong);
         pes_on_device_ = copy_to(block.device(), pes_, at::kInt);
@@ -104,8 +105,8 @@ void Peers::attach(const Block &block, const std::string &group) {
     TORCH_CHECK(rc == 0, "weft: rendezvous in group \"", group, "\": ", error_text(rc));
 }
 
-/* Blocks of one size may still be of different parts. All members compare all, and so all refuse.
- */
+/* Blocks of one size may have different parts. All members compare all facts, so all of them
+ * refuse. */
 void Peers::compare(const Block &block, const std::string &group) const {
     for (int i = 0; i < size(); i++) {
         auto at = static_cast<char *>(shmemx_share_ptr(share_, i)) + block.facts_at();
@@ -115,7 +116,7 @@ void Peers::compare(const Block &block, const std::string &group) const {
                         theirs[1] == static_cast<int64_t>(block.pad_bytes()),
                     "weft: rendezvous in group \"", group, "\": rank ", i, " has ", theirs[0],
                     " bytes and a signal pad of ", theirs[1], ", and rank ", rank_, " has ",
-                    block.bytes(), " and ", block.pad_bytes(), ": give tensors of the same size");
+                    block.bytes(), " and ", block.pad_bytes(), ": use tensors of the same size");
     }
 }
 

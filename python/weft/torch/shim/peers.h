@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the members of a group have of each other's blocks: where the data and the pads of each are,
- * for the host and, as arrays in the device's memory, for kernels. */
+/* A group's access to its members' blocks: the addresses of each member's data and pad, for the
+ * host and, as arrays in the device's memory, for kernels. */
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,18 +12,18 @@ namespace weft {
 
 class Block;
 
-/* Which PEs a group has, by rank: asked of Python, which knows, and sees to it that this process is
- * a PE. The number of members, or -1 with text. Without a group (NULL) this process becomes a PE,
- * and that is all: 0. */
+/* Returns the PEs of a group in order of rank, and the number of members, or -1 with text. Calls
+ * Python, which also makes this process a PE. For NULL only makes this process a PE, and returns
+ * 0. */
 using Members = int (*)(const char *group, int *pes, int room, char *text, int text_bytes);
 extern Members members_of;
 
-/* Makes this process a PE, unless it is. */
+/* Makes this process a PE, unless it is a PE already. */
 void become_pe();
 
 class Peers {
   public:
-    /* Collective over the group's members, and their first meeting over this block. */
+    /* Collective over the group's members: their first rendezvous with this block. */
     Peers(const Block &block, const std::string &group);
     ~Peers();
     Peers(const Peers &) = delete;

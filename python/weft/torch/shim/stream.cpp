@@ -8,7 +8,8 @@
 
 namespace weft {
 
-/* A function of the driver's. Looked for once PyTorch has opened a GPU, and so has it loaded. */
+/* Returns a function of the driver. Looked up after PyTorch has used a GPU, and so has loaded the
+ * driver. */
 template <typename Function> static Function *driver(const char *name) {
     static void *const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     return library ? reinterpret_cast<Function *>(dlsym(library, name)) : nullptr;
@@ -37,9 +38,9 @@ static bool make_current(int index) {
            (retain(&context, wanted) == 0 && set_current(context) == 0);
 }
 
-/* A thread that has not used a GPU yet has no context: PyTorch takes device 0 for its current one
- * then, and a guard for that does nothing. A context that is retained here stays to the end of the
- * process, as PyTorch's own does. */
+/* A thread that has not used a GPU has no context: PyTorch assumes device 0 as its current device
+ * then, and a guard for device 0 does nothing. The context retained here lasts until the process
+ * exits, like PyTorch's own. */
 OnDevice::OnDevice(c10::Device device) {
     if (is_host(device))
         return;

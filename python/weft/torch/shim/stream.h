@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device as Weft sees it: its context, and PyTorch's current stream there. By PyTorch's interface
- * for any device, so that no header of CUDA's is needed, and the driver's for what that lacks. */
+/* A device: its context, and PyTorch's current stream on it. Uses PyTorch's interface for any
+ * device, which needs no CUDA header, and the driver's for the rest. */
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,12 +14,12 @@ inline bool is_host(c10::Device device) {
     return device.is_cpu();
 }
 
-/* PyTorch's device with this index; -1 is the current one. */
+/* Returns PyTorch's device with this index; -1 is the current one. */
 c10::Device open_device(c10::DeviceType type, int index);
 
-/* Within, the device is PyTorch's current one, and its context that of the calling thread: from the
- * first of them Weft learns which GPU is this PE's, and from each on which GPU a default stream is,
- * which is the same number on all. */
+/* Makes the device PyTorch's current one, and its context current in the calling thread, until
+ * destroyed. Weft learns from the first guard which GPU is this PE's, and from each guard on which
+ * GPU the default stream is, whose number is the same on all GPUs. */
 class OnDevice {
   public:
     explicit OnDevice(c10::Device device);
@@ -28,13 +28,13 @@ class OnDevice {
     c10::OptionalDeviceGuard guard_;
 };
 
-/* The stream that work on this device goes to; the calling thread itself on the host. */
+/* Returns the stream for work on this device; for the host, the calling thread. */
 shmemx_stream_t current_stream(c10::Device device);
 
-/* Whether that stream is being captured into a graph: nothing may be waited for then. */
+/* Returns whether that stream is being captured into a graph, so that waiting is not allowed. */
 bool is_capturing(c10::Device device);
 
-/* A stream of its own for what a rendezvous copies: the current one may have to wait for a member
+/* A separate stream for the copies of a rendezvous: the current stream may be waiting for a member
  * that is in the rendezvous, too. */
 class SideStream {
   public:
