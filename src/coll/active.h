@@ -5,7 +5,7 @@
  * So a word is 0 again when a call is over, and a peer that runs ahead into the next call does no
  * harm. The words are WORLD's, one for each PE that signals; in jobs with SHMEM_THREAD_MULTIPLE
  * they are words [0, 32) of pSync, one a round. Word 32 of pSync shows a size; those behind it
- * count what far members have pushed (coll/crossing.h): each PE writes them before it meets the
+ * count what far members have pushed (coll/host_push.h): each PE writes them before it meets the
  * others, so that nothing depends on what pSync has held.
  */
 #ifndef WEFT_COLL_ACTIVE_H

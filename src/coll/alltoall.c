@@ -38,25 +38,25 @@ static void alltoall_host_packets(const struct weft_group *group, void *dest, co
     ptrdiff_t piece = (ptrdiff_t)pieces->bytes, block = piece * (ptrdiff_t)pieces->count;
     struct weft_pieces in = {pieces->bytes, pieces->count, piece, pieces->source_step, false};
     struct weft_pieces out = {pieces->bytes, pieces->count, pieces->dest_step, piece, false};
-    struct weft_parcel parcel = {.block = (size_t)block};
+    struct weft_packet_layout layout = {.block = (size_t)block};
     unsigned char *payload = weft_host_packets_next(team);
     for (int member = 0; member < group->npes; member++)
         weft_pieces_copy(payload + levels->places[member] * block,
                          weft_plan_source(plan, source, member), &in);
-    weft_host_packets_send(team, parcel);
+    weft_host_packets_send(team, layout);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        const unsigned char *parcels = weft_host_packets_from(team, parcel, member);
+        const unsigned char *packets = weft_host_packets_from(team, layout, member);
         weft_pieces_copy(weft_plan_dest(plan, dest, member),
-                         parcels + weft_levels_rank(levels, group->me) * block, &out);
+                         packets + weft_levels_rank(levels, group->me) * block, &out);
     }
     weft_host_packets_finish(team);
 }
 
 static void move_far_blocks(const struct weft_group *group, void *dest, const void *source,
                             const struct weft_plan *plan) {
-    struct weft_parcel parcel = {.block = plan->pieces.bytes * plan->pieces.count};
-    if (weft_choice_far(group, &weft_mover_far, parcel))
+    struct weft_packet_layout layout = {.block = plan->pieces.bytes * plan->pieces.count};
+    if (weft_choice_far(group, &weft_mover_far, layout))
         alltoall_host_packets(group, dest, source, plan);
     else
         weft_hosts_alltoall(group, plan, dest, source);

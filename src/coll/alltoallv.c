@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/size.h"
 #include "coll/band.h"
-#include "coll/shown.h"
+#include "coll/remote_matrix.h"
 
 enum { DTYPE, NPARTS, ROW }; /* facts of an offer */
 
@@ -162,9 +162,10 @@ static void bring_lists(const struct exchange_call *c) {
         return;
     for (int distance = 1; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        weft_shown_take(entries_of(c, member, 0), list_at(c, member), list_bytes(c), team, member);
+        weft_remote_matrix_take(entries_of(c, member, 0), list_at(c, member), list_bytes(c), team,
+                                member);
     }
-    weft_shown_complete(team);
+    weft_remote_matrix_complete(team);
 }
 
 /* What `sender` sends to `receiver`, who may expect something else. */
@@ -212,8 +213,9 @@ static const char *shown_by(const struct exchange_call *c, int member) {
     if (member == c->meeting->team->my_pe)
         return c->p->source;
     struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
-    return place.space == WEFT_SPACE_PRIVATE ? NULL
-                                             : weft_shown_here(place, c->meeting->team, member);
+    return place.space == WEFT_SPACE_PRIVATE
+               ? NULL
+               : weft_remote_matrix_here(place, c->meeting->team, member);
 }
 
 /* dest = bytes from `offset` on of what a far member shows. */
@@ -221,7 +223,7 @@ static void pull_part(const struct exchange_call *c, int member, void *dest, siz
                       size_t bytes) {
     struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
     place.offset += offset;
-    weft_shown_pull(dest, place, bytes, c->meeting->team, member);
+    weft_remote_matrix_pull(dest, place, bytes, c->meeting->team, member);
 }
 
 /* What comes from a member in a band. */
@@ -247,7 +249,7 @@ static int take_row(const void *call, size_t band) {
     const struct exchange_call *c = call;
     for (int distance = 1; distance <= c->meeting->team->npes; distance++)
         take_parts(c, weft_team_member_after(c->meeting->team, distance), band);
-    weft_shown_complete(c->meeting->team);
+    weft_remote_matrix_complete(c->meeting->team);
     return 0;
 }
 

@@ -42,16 +42,17 @@ static inline bool weft_choice_small(const struct weft_group *group, const struc
 /* Whether they go there where some members are far: a packet saves so much that its room decides.
  */
 static inline bool weft_choice_far(const struct weft_group *group, const struct weft_mover *mover,
-                                   struct weft_parcel parcel) {
-    return mover == &weft_mover_far && group->team && weft_host_packets_hold(group->team, parcel);
+                                   struct weft_packet_layout layout) {
+    return mover == &weft_mover_far && group->team && weft_host_packets_hold(group->team, layout);
 }
 
 /* The same where all packets are gathered, also of far members (coll/host_packets.h). */
 static inline bool weft_choice_gathered(const struct weft_group *group,
                                         const struct weft_mover *mover, enum weft_family family,
                                         size_t bytes) {
-    return mover->in_packets ? weft_choice_small(group, mover, family, bytes)
-                             : weft_choice_far(group, mover, (struct weft_parcel){.whole = bytes});
+    return mover->in_packets
+               ? weft_choice_small(group, mover, family, bytes)
+               : weft_choice_far(group, mover, (struct weft_packet_layout){.whole = bytes});
 }
 
 /* The largest `bytes` that are few enough. */

@@ -125,15 +125,15 @@ static void collect_far(const struct weft_group *group, char *dest, const void *
                         size_t bytes) {
     struct brought all[group->npes];
     struct weft_hosts_block blocks[group->npes];
-    struct weft_crossing crossing = weft_crossing_of(group);
+    struct weft_host_push push = weft_host_push_of(group);
     size_t offset = 0;
     bool crosses = group->team ? collect_host_packets(group, &weft_mover_far, source, bytes, all)
                                : collect_sizes(group, source, bytes, all);
     if (crosses)
-        weft_crossing_meet(&crossing, 1);
+        weft_host_push_meet(&push, 1);
     for (int member = 0; member < group->npes; offset += all[member++].bytes) {
         const struct brought *theirs = &all[member];
-        bool near = crossing.levels->hosts[member] == crossing.levels->leader;
+        bool near = push.levels->hosts[member] == push.levels->leader;
         blocks[member] = (struct weft_hosts_block){.offset = offset};
         if (theirs->inside && theirs->bytes > 0)
             weft_rma_copy(dest + offset, theirs->source, theirs->bytes);
@@ -146,10 +146,10 @@ static void collect_far(const struct weft_group *group, char *dest, const void *
                                     : NULL;
     }
     if (crosses) {
-        weft_hosts_gather(&crossing, dest, blocks);
-        weft_crossing_end(&crossing);
+        weft_hosts_gather(&push, dest, blocks);
+        weft_host_push_end(&push);
     } else {
-        weft_crossing_give_back(&crossing);
+        weft_host_push_give_back(&push);
     }
 }
 

@@ -13,7 +13,7 @@
 
 struct weft_same;
 
-/* Why members push to far ones (coll/crossing.h). In an active set what comes to a member for one
+/* Why members push to far ones (coll/host_push.h). In an active set what comes to a member for one
  * reason counts together. */
 enum weft_push {
     WEFT_PUSH_ON,     /* from one member */

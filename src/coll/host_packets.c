@@ -31,11 +31,12 @@ unsigned char *weft_host_packets_next(struct weft_team *team) {
 }
 
 /* Where it begins in a packet, and how much of each goes there. */
-static size_t parcel_begin(const struct weft_team *team, struct weft_parcel parcel, int host) {
-    return parcel.block * (size_t)team->levels->begins[host];
+static size_t layout_begin(const struct weft_team *team, struct weft_packet_layout layout,
+                           int host) {
+    return layout.block * (size_t)team->levels->begins[host];
 }
-static size_t parcel_to(const struct weft_team *team, struct weft_parcel parcel, int host) {
-    return parcel.whole + parcel.block * (size_t)weft_levels_count(team->levels, host);
+static size_t layout_to(const struct weft_team *team, struct weft_packet_layout layout, int host) {
+    return layout.whole + layout.block * (size_t)weft_levels_count(team->levels, host);
 }
 
 /* The receive area of this host, when the packets that `pe` of another one sends are there. */
@@ -54,11 +55,11 @@ static void send_to(struct weft_team *team, int host, size_t offset, const void 
                       team->packet_epoch, leader_pe(team, host));
 }
 
-/* to = the parcels of this host's members for a host, one behind the other; how much that is. */
-static size_t gather_parcels(struct weft_team *team, struct weft_parcel parcel, int host,
+/* to = the packets of this host's members for a host, one behind the other; how much that is. */
+static size_t gather_packets(struct weft_team *team, struct weft_packet_layout layout, int host,
                              unsigned char *to) {
     const struct weft_levels *levels = team->levels;
-    size_t bytes = parcel_to(team, parcel, host), begin = parcel_begin(team, parcel, host);
+    size_t bytes = layout_to(team, layout, host), begin = layout_begin(team, layout, host);
     for (int i = 0; i < levels->near; i++) {
         int member = levels->members[levels->begins[levels->leader] + i];
         memcpy(to + (size_t)i * bytes, weft_packet_from(team, member)->payload + begin, bytes);
@@ -67,14 +68,14 @@ static size_t gather_parcels(struct weft_team *team, struct weft_parcel parcel, 
 }
 
 /* To the next host first, so that no host is written to by all at once. */
-static void send_to_each(struct weft_team *team, struct weft_parcel parcel) {
+static void send_to_each(struct weft_team *team, struct weft_packet_layout layout) {
     const struct weft_levels *levels = team->levels;
     unsigned char packets[WEFT_RECEIVE_BYTES];
     size_t first = (size_t)levels->begins[levels->leader];
     for (int distance = 1; distance < levels->nleaders; distance++) {
         int host = (levels->leader + distance) % levels->nleaders;
-        size_t bytes = gather_parcels(team, parcel, host, packets);
-        send_to(team, host, first * parcel_to(team, parcel, host), packets, bytes);
+        size_t bytes = gather_packets(team, layout, host, packets);
+        send_to(team, host, first * layout_to(team, layout, host), packets, bytes);
     }
 }
 
@@ -83,16 +84,16 @@ static void send_to_each(struct weft_team *team, struct weft_parcel parcel) {
  * to itself, and sends them to the one 2^r behind it: at most ranges at both ends of the area. */
 enum { FEW_HOSTS = 5 };
 
-static bool is_disseminated(const struct weft_team *team, struct weft_parcel parcel) {
-    return parcel.block == 0 && team->levels->nleaders > FEW_HOSTS;
+static bool is_disseminated(const struct weft_team *team, struct weft_packet_layout layout) {
+    return layout.block == 0 && team->levels->nleaders > FEW_HOSTS;
 }
 
 /* From which host the packets of another one come here. */
-static int sender_of(const struct weft_team *team, struct weft_parcel parcel, int host) {
+static int sender_of(const struct weft_team *team, struct weft_packet_layout layout, int host) {
     int n = team->levels->nleaders, distance = (team->levels->leader - host + n) % n, step = 1;
     while (2 * step <= distance)
         step *= 2;
-    return is_disseminated(team, parcel) ? (team->levels->leader - step + n) % n : host;
+    return is_disseminated(team, layout) ? (team->levels->leader - step + n) % n : host;
 }
 
 /* Those of `count` hosts up to this one. */
@@ -110,34 +111,34 @@ static void send_range(struct weft_team *team, size_t bytes, int count, int host
     send_to(team, host, offset, packets + offset, (size_t)levels->begins[end] * bytes - offset);
 }
 
-static void disseminate(struct weft_team *team, struct weft_parcel parcel) {
+static void disseminate(struct weft_team *team, struct weft_packet_layout layout) {
     const struct weft_levels *levels = team->levels;
     int n = levels->nleaders;
-    size_t own = (size_t)levels->begins[levels->leader] * parcel.whole;
-    gather_parcels(team, parcel, levels->leader, weft_receive_room(team, team->receive) + own);
+    size_t own = (size_t)levels->begins[levels->leader] * layout.whole;
+    gather_packets(team, layout, levels->leader, weft_receive_room(team, team->receive) + own);
     for (int distance = 1; distance < n; distance *= 2) {
         int from = (levels->leader - distance + n) % n;
-        send_range(team, parcel.whole, distance < n - distance ? distance : n - distance,
+        send_range(team, layout.whole, distance < n - distance ? distance : n - distance,
                    (levels->leader + distance) % n);
         await_host(team, from, leader_pe(team, from));
     }
 }
 
-void weft_host_packets_send(struct weft_team *team, struct weft_parcel parcel) {
+void weft_host_packets_send(struct weft_team *team, struct weft_packet_layout layout) {
     const struct weft_levels *levels = team->levels;
     weft_packet_send(team);
     if (levels->leaders[levels->leader] == team->my_pe)
-        (is_disseminated(team, parcel) ? disseminate : send_to_each)(team, parcel);
+        (is_disseminated(team, layout) ? disseminate : send_to_each)(team, layout);
 }
 
-const unsigned char *weft_host_packets_from(struct weft_team *team, struct weft_parcel parcel,
-                                            int member) {
+const unsigned char *weft_host_packets_from(struct weft_team *team,
+                                            struct weft_packet_layout layout, int member) {
     const struct weft_levels *levels = team->levels;
-    int host = levels->hosts[member], sender = sender_of(team, parcel, host);
+    int host = levels->hosts[member], sender = sender_of(team, layout, host);
     if (host == levels->leader)
-        return weft_packet_from(team, member)->payload + parcel_begin(team, parcel, host);
+        return weft_packet_from(team, member)->payload + layout_begin(team, layout, host);
     return await_host(team, sender, leader_pe(team, sender)) +
-           (size_t)levels->places[member] * parcel_to(team, parcel, levels->leader);
+           (size_t)levels->places[member] * layout_to(team, layout, levels->leader);
 }
 
 void weft_host_packets_finish(struct weft_team *team) {
@@ -173,17 +174,17 @@ static void gather_posts(struct weft_team *team, const void *source, size_t byte
 
 static void gather_far(struct weft_team *team, const void *source, size_t bytes,
                        const void **payloads) {
-    struct weft_parcel parcel = {.whole = bytes};
-    if (!weft_host_packets_hold(team, parcel)) {
+    struct weft_packet_layout layout = {.whole = bytes};
+    if (!weft_host_packets_hold(team, layout)) {
         gather_posts(team, source, bytes, payloads);
         return;
     }
     memcpy(weft_host_packets_next(team), source, bytes);
-    weft_host_packets_send(team, parcel);
+    weft_host_packets_send(team, layout);
     payloads[team->my_pe] = source;
     for (int distance = 1; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        payloads[member] = weft_host_packets_from(team, parcel, member);
+        payloads[member] = weft_host_packets_from(team, layout, member);
     }
     weft_host_packets_finish(team);
 }

@@ -17,18 +17,20 @@
 
 /* What of each packet goes to a host: the whole of it, or a block for each of its members, which
  * lie in the packet by their places (core/levels.h). */
-struct weft_parcel {
+struct weft_packet_layout {
     size_t whole, block; /* bytes; one of them is 0 */
 };
 
-static inline size_t weft_parcel_bytes(const struct weft_team *team, struct weft_parcel parcel) {
-    return parcel.whole + parcel.block * (size_t)team->npes;
+static inline size_t weft_packet_layout_bytes(const struct weft_team *team,
+                                              struct weft_packet_layout layout) {
+    return layout.whole + layout.block * (size_t)team->npes;
 }
 
 /* Whether packets of so much have room: the same on all members. */
-static inline bool weft_host_packets_hold(const struct weft_team *team, struct weft_parcel parcel) {
-    size_t landed = parcel.whole + parcel.block * (size_t)team->levels->most;
-    return weft_parcel_bytes(team, parcel) <= WEFT_PACKET_BYTES &&
+static inline bool weft_host_packets_hold(const struct weft_team *team,
+                                          struct weft_packet_layout layout) {
+    size_t landed = layout.whole + layout.block * (size_t)team->levels->most;
+    return weft_packet_layout_bytes(team, layout) <= WEFT_PACKET_BYTES &&
            landed * (size_t)team->npes <= team->receive_bytes;
 }
 
@@ -36,11 +38,11 @@ static inline bool weft_host_packets_hold(const struct weft_team *team, struct w
 unsigned char *weft_host_packets_next(struct weft_team *team);
 
 /* In an exchange: sends what has been written there. */
-void weft_host_packets_send(struct weft_team *team, struct weft_parcel parcel);
+void weft_host_packets_send(struct weft_team *team, struct weft_packet_layout layout);
 
-/* The parcel of a member for this one's host, once it has come; until the next epoch. */
-const unsigned char *weft_host_packets_from(struct weft_team *team, struct weft_parcel parcel,
-                                            int member);
+/* The layout of a member for this one's host, once it has come; until the next epoch. */
+const unsigned char *weft_host_packets_from(struct weft_team *team,
+                                            struct weft_packet_layout layout, int member);
 
 /* When all have come. */
 void weft_host_packets_finish(struct weft_team *team);

@@ -5,7 +5,7 @@
 #ifndef WEFT_COLL_HOSTS_H
 #define WEFT_COLL_HOSTS_H
 
-#include "coll/crossing.h"
+#include "coll/host_push.h"
 #include "coll/plan.h"
 
 /* A member's block of a dest. */
@@ -14,8 +14,8 @@ struct weft_hosts_block {
     const void *source; /* mapped here; of a far member NULL */
 };
 
-/* dest = all members' blocks (coll/hosts_gather.c). Each push of the crossing is one of these. */
-void weft_hosts_gather(const struct weft_crossing *crossing, char *dest,
+/* dest = all members' blocks (coll/hosts_gather.c). Each push is one of these. */
+void weft_hosts_gather(const struct weft_host_push *push, char *dest,
                        const struct weft_hosts_block *blocks);
 void weft_hosts_fcollect(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes); /* sources may be the members' own blocks of dest */
@@ -28,7 +28,7 @@ void weft_hosts_alltoall(const struct weft_group *group, const struct weft_plan 
  * host have to follow each other. With `writes` the root's dest is written, too. */
 void weft_hosts_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root, bool writes);
-void weft_hosts_fold_along(struct weft_crossing *crossing, void *dest, const void *source,
+void weft_hosts_fold_along(struct weft_host_push *push, void *dest, const void *source,
                            const struct weft_folding *folding);
 
 /* Whether a reduction goes along the hosts. Partial results need room then. */

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each member pushes its blocks to where they belong, if that is far, part by part, and to the next
  * member first, and copies those of near ones. */
-#include "far/far.h"
 #include "coll/hosts.h"
 
 enum { PART_BYTES = 60 << 10 }; /* goes in one message */
 
-static bool is_near(const struct weft_crossing *crossing, int member) {
-    return crossing->levels->hosts[member] == crossing->levels->leader;
+static bool is_near(const struct weft_host_push *push, int member) {
+    return push->levels->hosts[member] == push->levels->leader;
 }
 
-static void push_pieces(const struct weft_crossing *crossing, const struct weft_pieces *pieces,
+static void push_pieces(const struct weft_host_push *push, const struct weft_pieces *pieces,
                         void *to, const void *from, int member) {
-    const struct weft_group *group = crossing->group;
+    const struct weft_group *group = push->group;
     struct weft_strided shape = weft_pieces_shape(pieces);
     if (weft_far_operations.put_strided(to, from, &shape, weft_group_pe(group, member)) != 0)
         weft_group_lacks(group, to, pieces->bytes, member);
-    weft_crossing_push(crossing, WEFT_PUSH_ACROSS, NULL, NULL, 0, 1, member);
+    weft_host_push_send(push, WEFT_PUSH_ACROSS, NULL, NULL, 0, 1, member);
 }
 
 /* Part `first` of the blocks for all, then the next part: whoever pushes a long block to one member
  * waits for that one alone. */
-static void push_blocks(const struct weft_crossing *crossing, const struct weft_plan *plan,
-                        void *dest, const void *source) {
-    const struct weft_group *group = crossing->group;
+static void push_blocks(const struct weft_host_push *push, const struct weft_plan *plan, void *dest,
+                        const void *source) {
+    const struct weft_group *group = push->group;
     size_t bytes = plan->pieces.bytes;
     char *to = weft_plan_dest(plan, dest, group->me);
     weft_group_near(group, to, bytes, group->me);
@@ -31,35 +30,35 @@ static void push_blocks(const struct weft_crossing *crossing, const struct weft_
         for (int distance = 1; distance < group->npes; distance++) {
             int member = weft_group_member(group, distance);
             const char *from = weft_plan_source(plan, source, member);
-            if (is_near(crossing, member))
+            if (is_near(push, member))
                 continue;
             if (plan->pieces.count > 1)
-                push_pieces(crossing, &plan->pieces, to, from, member);
+                push_pieces(push, &plan->pieces, to, from, member);
             else if (bytes - first > PART_BYTES)
                 weft_far_put(to + first, from + first, PART_BYTES, weft_group_pe(group, member));
             else
-                weft_crossing_push(crossing, WEFT_PUSH_ACROSS, to + first, from + first,
-                                   bytes - first, 1, member);
+                weft_host_push_send(push, WEFT_PUSH_ACROSS, to + first, from + first, bytes - first,
+                                    1, member);
         }
 }
 
 void weft_hosts_alltoall(const struct weft_group *group, const struct weft_plan *plan, void *dest,
                          const void *source) {
-    struct weft_crossing crossing = weft_crossing_of(group);
-    uint32_t all = (uint32_t)(group->npes - crossing.levels->near);
-    weft_crossing_meet(&crossing, 1);
-    push_blocks(&crossing, plan, dest, source);
+    struct weft_host_push push = weft_host_push_of(group);
+    uint32_t all = (uint32_t)(group->npes - push.levels->near);
+    weft_host_push_meet(&push, 1);
+    push_blocks(&push, plan, dest, source);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
         void *to = weft_plan_dest(plan, dest, member);
         const void *from = weft_plan_source(plan, source, group->me);
-        if (is_near(&crossing, member) && (member != group->me || to != from))
+        if (is_near(&push, member) && (member != group->me || to != from))
             weft_mover_near.pull(group, to, from, &plan->pieces, member);
     }
     for (int distance = 1; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        if (!is_near(&crossing, member))
-            weft_crossing_await(&crossing, WEFT_PUSH_ACROSS, member, 1, all, group->me);
+        if (!is_near(&push, member))
+            weft_host_push_await(&push, WEFT_PUSH_ACROSS, member, 1, all, group->me);
     }
-    weft_crossing_end(&crossing);
+    weft_host_push_end(&push);
 }

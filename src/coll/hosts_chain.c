@@ -33,7 +33,7 @@ struct chain_array {
 };
 
 struct chain_lane {
-    const struct weft_crossing *crossing;
+    const struct weft_host_push *push;
     const struct chain_array *array;
     int position, length; /* of this host, in hosts */
     int before, after;    /* members, or -1 */
@@ -63,19 +63,19 @@ static size_t pieces_of_lane(const struct chain_array *array, int rank, int nlan
     return (share->nelems + step - 1) / step;
 }
 
-static bool has_lane(const struct weft_crossing *crossing) {
-    return weft_levels_rank(crossing->levels, crossing->group->me) < crossing->levels->least;
+static bool has_lane(const struct weft_host_push *push) {
+    return weft_levels_rank(push->levels, push->group->me) < push->levels->least;
 }
 
 /* This member's lane of a chain that begins at a host. near: room for the others' dests. */
-static struct chain_lane lane_of(const struct weft_crossing *crossing, int host,
+static struct chain_lane lane_of(const struct weft_host_push *push, int host,
                                  const struct chain_array *array, char **near) {
-    const struct weft_levels *levels = crossing->levels;
-    const struct weft_group *group = crossing->group;
+    const struct weft_levels *levels = push->levels;
+    const struct weft_group *group = push->group;
     int rank = weft_levels_rank(levels, group->me), n = levels->nleaders;
     struct weft_chunk share;
     size_t pieces = pieces_of_lane(array, rank, levels->least, &share);
-    struct chain_lane lane = {.crossing = crossing,
+    struct chain_lane lane = {.push = push,
                               .array = array,
                               .position = (levels->leader - host + n) % n,
                               .length = n,
@@ -89,11 +89,11 @@ static struct chain_lane lane_of(const struct weft_crossing *crossing, int host,
                               .partial = array->partial + share.first * array->partial_bytes,
                               .near = near};
     if (lane.position > 0)
-        lane.before = weft_crossing_taker(crossing, (levels->leader + n - 1) % n, rank);
+        lane.before = weft_host_push_taker(push, (levels->leader + n - 1) % n, rank);
     if (lane.position + 1 < n)
-        lane.after = weft_crossing_taker(crossing, (levels->leader + 1) % n, rank);
+        lane.after = weft_host_push_taker(push, (levels->leader + 1) % n, rank);
     for (int i = 0; i < levels->near && lane.nelems > 0; i++) {
-        int member = weft_crossing_near(crossing, i);
+        int member = weft_host_push_near(push, i);
         if (member != group->me)
             near[lane.nnear++] =
                 weft_group_near(group, lane.dest, lane.nelems * array->elem_bytes, member);
@@ -111,8 +111,8 @@ static struct weft_chunk piece_of(const struct chain_lane *lane, size_t piece) {
 
 static void lane_await(const struct chain_lane *lane, enum weft_push why, size_t piece) {
     uint32_t number = (uint32_t)piece + 1;
-    weft_crossing_await(lane->crossing, why, why == WEFT_PUSH_ON ? lane->before : lane->after,
-                        number, number, lane->crossing->group->me);
+    weft_host_push_await(lane->push, why, why == WEFT_PUSH_ON ? lane->before : lane->after, number,
+                         number, lane->push->group->me);
 }
 
 /* What lies at `from`, to the next host as a partial result, or to the one before as a result. */
@@ -121,9 +121,9 @@ static void lane_push(const struct chain_lane *lane, enum weft_push why, size_t 
     struct weft_chunk chunk = piece_of(lane, piece);
     bool on = why == WEFT_PUSH_ON;
     size_t bytes = on ? lane->array->partial_bytes : lane->array->elem_bytes;
-    weft_crossing_push(lane->crossing, why, (on ? lane->partial : lane->dest) + chunk.first * bytes,
-                       from, chunk.nelems * bytes, (uint32_t)piece + 1,
-                       on ? lane->after : lane->before);
+    weft_host_push_send(lane->push, why, (on ? lane->partial : lane->dest) + chunk.first * bytes,
+                        from, chunk.nelems * bytes, (uint32_t)piece + 1,
+                        on ? lane->after : lane->before);
 }
 
 static void share_piece(const struct chain_lane *lane, size_t piece) {
@@ -150,22 +150,22 @@ static void lane_broadcast(const struct chain_lane *lane, const char *source) {
 
 void weft_hosts_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root, bool writes) {
-    struct weft_crossing crossing = weft_crossing_of(group);
-    int host = crossing.levels->hosts[root];
-    bool near = host == crossing.levels->leader;
+    struct weft_host_push push = weft_host_push_of(group);
+    int host = push.levels->hosts[root];
+    bool near = host == push.levels->leader;
     const char *from =
         near && group->me != root ? weft_group_near(group, source, bytes, root) : source;
     struct chain_array array = {dest, dest, bytes, 1, 1, 1, 0};
-    weft_crossing_meet(&crossing, pieces_most(&array));
-    if (has_lane(&crossing)) {
+    weft_host_push_meet(&push, pieces_most(&array));
+    if (has_lane(&push)) {
         char *dests[group->npes];
-        struct chain_lane lane = lane_of(&crossing, host, &array, dests);
+        struct chain_lane lane = lane_of(&push, host, &array, dests);
         lane_broadcast(&lane, from + lane.first);
     }
     struct weft_pieces all = {.bytes = bytes, .count = 1, .stream = weft_stream_wanted(2 * bytes)};
     if (near && dest != from && (writes || group->me != root))
         weft_pieces_copy(dest, from, &all);
-    weft_crossing_end(&crossing);
+    weft_host_push_end(&push);
 }
 
 /* --- Reductions and scans -------------------------------------------------------------------- */
@@ -183,16 +183,16 @@ struct lane_fold {
 /* On the last host: folds a piece of a block for the member whose block it is. */
 static void scatter_piece(const struct chain_lane *lane, const struct lane_fold *fold, size_t piece,
                           const struct weft_chunk *chunk) {
-    const struct weft_crossing *crossing = lane->crossing;
+    const struct weft_host_push *push = lane->push;
     size_t elem = lane->array->elem_bytes, number = piece % lane->block_pieces;
     int member = (int)(piece / lane->block_pieces);
-    bool near = crossing->levels->hosts[member] == crossing->levels->leader;
+    bool near = push->levels->hosts[member] == push->levels->leader;
     char *at = lane->dest + number * piece_nelems(lane->array) * elem;
     size_t bytes = chunk->nelems * elem;
-    char *to = near ? weft_group_near(crossing->group, at, bytes, member) : fold->room;
+    char *to = near ? weft_group_near(push->group, at, bytes, member) : fold->room;
     weft_elements_fold(fold->folding, WEFT_FOLD_FROM_PARTIAL, to, chunk);
     if (!near)
-        weft_crossing_push(crossing, WEFT_PUSH_BACK, at, to, bytes, (uint32_t)number + 1, member);
+        weft_host_push_send(push, WEFT_PUSH_BACK, at, to, bytes, (uint32_t)number + 1, member);
 }
 
 /* Folds a piece, and lets it go on. */
@@ -244,15 +244,15 @@ static void lane_reduce(const struct chain_lane *lane, const struct lane_fold *f
 }
 
 /* What is scattered: until this member's block has come from all lanes of the last host. */
-static void await_block(const struct weft_crossing *crossing, const struct chain_array *array) {
-    const struct weft_levels *levels = crossing->levels;
+static void await_block(const struct weft_host_push *push, const struct chain_array *array) {
+    const struct weft_levels *levels = push->levels;
     int last = levels->nleaders - 1;
     for (int rank = 0; levels->leader != last && rank < levels->least; rank++) {
         struct weft_chunk share;
         uint32_t pieces = (uint32_t)pieces_of_lane(array, rank, levels->least, &share);
         if (pieces > 0)
-            weft_crossing_await(crossing, WEFT_PUSH_BACK, weft_crossing_taker(crossing, last, rank),
-                                pieces, pieces, crossing->group->me);
+            weft_host_push_await(push, WEFT_PUSH_BACK, weft_host_push_taker(push, last, rank),
+                                 pieces, pieces, push->group->me);
     }
 }
 
@@ -279,7 +279,7 @@ static void scan_piece(const struct chain_lane *lane, const struct lane_fold *fo
  * own source, where what comes would overwrite it. */
 static void fold_arrays(struct lane_fold *fold, const struct chain_lane *lane, const void *source,
                         const char *kept) {
-    const struct weft_group *group = lane->crossing->group;
+    const struct weft_group *group = lane->push->group;
     const struct chain_array *array = lane->array;
     const char *from = (const char *)source + lane->first * array->elem_bytes;
     size_t dest_bytes = lane->nelems * array->elem_bytes;
@@ -288,8 +288,8 @@ static void fold_arrays(struct lane_fold *fold, const struct chain_lane *lane, c
         fold->dests[0] = lane->partial;
         fold->sources[fold->n++] = lane->partial;
     }
-    for (int rank = 0; rank < lane->crossing->levels->near; rank++) {
-        int member = weft_crossing_near(lane->crossing, rank);
+    for (int rank = 0; rank < lane->push->levels->near; rank++) {
+        int member = weft_host_push_near(lane->push, rank);
         bool own = member == group->me;
         fold->dests[fold->n] =
             own ? lane->dest : weft_group_near(group, lane->dest, dest_bytes, member);
@@ -326,9 +326,9 @@ static void lane_fold(const struct chain_lane *lane, const struct weft_folding *
         scan_piece(lane, &fold, piece);
 }
 
-void weft_hosts_fold_along(struct weft_crossing *crossing, void *dest, const void *source,
+void weft_hosts_fold_along(struct weft_host_push *push, void *dest, const void *source,
                            const struct weft_folding *folding) {
-    const struct weft_group *group = crossing->group;
+    const struct weft_group *group = push->group;
     const struct weft_vector_folding *vector = folding->vector;
     size_t block = vector ? vector->source_block : 0;
     struct chain_array array = {.dest = dest,
@@ -338,18 +338,18 @@ void weft_hosts_fold_along(struct weft_crossing *crossing, void *dest, const voi
                                 .elem_bytes = folding->fold->elem_bytes,
                                 .partial_bytes = weft_partial_bytes(folding->fold),
                                 .source_block = block};
-    bool works = has_lane(crossing);
+    bool works = has_lane(push);
     char *near[group->npes], *kept = NULL;
     struct chain_lane lane = {0};
     if (works) {
-        lane = lane_of(crossing, 0, &array, near);
+        lane = lane_of(push, 0, &array, near);
         kept = keep_source(&lane, source, dest);
     }
-    weft_crossing_meet(crossing, pieces_most(&array));
+    weft_host_push_meet(push, pieces_most(&array));
     if (works && lane.nelems > 0)
         lane_fold(&lane, folding, source, kept);
     if (array.nblocks > 1)
-        await_block(crossing, &array);
-    weft_crossing_end(crossing);
+        await_block(push, &array);
+    weft_host_push_end(push);
     free(kept);
 }

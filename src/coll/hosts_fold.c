@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include "coll/hosts.h"
 
-static void fold_and_gather(struct weft_crossing *crossing, void *dest, const void *source,
+static void fold_and_gather(struct weft_host_push *push, void *dest, const void *source,
                             const struct weft_folding *folding) {
-    const struct weft_group *group = crossing->group;
+    const struct weft_group *group = push->group;
     struct weft_hosts_block blocks[group->npes];
     size_t elem = folding->fold->elem_bytes;
     if (!folding->vector || !folding->vector->entered)
@@ -16,21 +16,21 @@ static void fold_and_gather(struct weft_crossing *crossing, void *dest, const vo
     weft_plan_fold_chunk(group, &weft_mover_far, dest, source, folding, false);
     if (folding->vector && folding->vector->source_block > 0) {
         weft_mover_meet(&weft_mover_far, group);
-        weft_crossing_give_back(crossing);
+        weft_host_push_give_back(push);
         return;
     }
     for (int member = 0; member < group->npes; member++) {
         size_t begin = weft_plan_chunk_begin(group, folding, member) * elem;
         size_t bytes = weft_plan_chunk_begin(group, folding, member + 1) * elem - begin;
-        bool near = crossing->levels->hosts[member] == crossing->levels->leader;
+        bool near = push->levels->hosts[member] == push->levels->leader;
         char *at = (char *)dest + begin;
         if (member != group->me && bytes > 0)
             at = near ? weft_group_near(group, at, bytes, member) : NULL;
         blocks[member] = (struct weft_hosts_block){begin, bytes, at};
     }
-    weft_crossing_meet(crossing, 1);
-    weft_hosts_gather(crossing, dest, blocks);
-    weft_crossing_end(crossing);
+    weft_host_push_meet(push, 1);
+    weft_hosts_gather(push, dest, blocks);
+    weft_host_push_end(push);
 }
 
 /* For each element the sources of a host's members have `pulled` bytes at least, and of what is
@@ -43,14 +43,14 @@ bool weft_hosts_fold_goes_along(const struct weft_levels *levels, const struct w
 
 void weft_hosts_fold(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_folding *folding) {
-    struct weft_crossing crossing = weft_crossing_of(group);
+    struct weft_host_push push = weft_host_push_of(group);
     bool scatter = folding->vector && folding->vector->source_block > 0;
-    if (weft_hosts_fold_goes_along(crossing.levels, folding->fold, scatter)) {
-        weft_hosts_fold_along(&crossing, dest, source, folding);
+    if (weft_hosts_fold_goes_along(push.levels, folding->fold, scatter)) {
+        weft_hosts_fold_along(&push, dest, source, folding);
     } else if (folding->of == WEFT_FOLD_OF_ALL) {
-        fold_and_gather(&crossing, dest, source, folding);
+        fold_and_gather(&push, dest, source, folding);
     } else {
         weft_plan_fold(group, &weft_mover_far, dest, source, folding);
-        weft_crossing_give_back(&crossing);
+        weft_host_push_give_back(&push);
     }
 }

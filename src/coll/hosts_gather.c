@@ -14,77 +14,77 @@ static void block_copy(void *dest, const void *source, size_t bytes, bool stream
 }
 
 /* To the next host first, so that no host is written to by all at once. */
-static void push_own(const struct weft_crossing *crossing, char *dest,
+static void push_own(const struct weft_host_push *push, char *dest,
                      const struct weft_hosts_block *own) {
-    const struct weft_levels *levels = crossing->levels;
-    int rank = weft_levels_rank(levels, crossing->group->me);
+    const struct weft_levels *levels = push->levels;
+    int rank = weft_levels_rank(levels, push->group->me);
     for (int distance = 1; distance < levels->nleaders && own->bytes > 0; distance++) {
         int host = (levels->leader + distance) % levels->nleaders;
-        weft_crossing_push(crossing, WEFT_PUSH_ACROSS, dest + own->offset, own->source, own->bytes,
-                           1, weft_crossing_taker(crossing, host, rank));
+        weft_host_push_send(push, WEFT_PUSH_ACROSS, dest + own->offset, own->source, own->bytes, 1,
+                            weft_host_push_taker(push, host, rank));
     }
 }
 
 /* Whether a member on this host takes what `from` pushes here. */
-static bool takes(const struct weft_crossing *crossing, int taker, int from,
+static bool takes(const struct weft_host_push *push, int taker, int from,
                   const struct weft_hosts_block *block) {
-    const struct weft_levels *levels = crossing->levels;
+    const struct weft_levels *levels = push->levels;
     if (levels->hosts[from] == levels->leader || block->bytes == 0)
         return false;
     int rank = weft_levels_rank(levels, from);
-    return weft_crossing_taker(crossing, levels->leader, rank) == taker;
+    return weft_host_push_taker(push, levels->leader, rank) == taker;
 }
 
-static void copy_taken(const struct weft_crossing *crossing, char *dest,
+static void copy_taken(const struct weft_host_push *push, char *dest,
                        const struct weft_hosts_block *blocks, int taker, bool stream) {
-    const struct weft_group *group = crossing->group;
+    const struct weft_group *group = push->group;
     uint32_t all = 0;
     for (int from = 0; from < group->npes; from++)
-        all += takes(crossing, taker, from, &blocks[from]);
+        all += takes(push, taker, from, &blocks[from]);
     for (int from = 0; from < group->npes; from++) {
         const struct weft_hosts_block *block = &blocks[from];
-        if (!takes(crossing, taker, from, block))
+        if (!takes(push, taker, from, block))
             continue;
-        weft_crossing_await(crossing, WEFT_PUSH_ACROSS, from, 1, all, taker);
+        weft_host_push_await(push, WEFT_PUSH_ACROSS, from, 1, all, taker);
         char *to = dest + block->offset;
         if (taker != group->me)
             block_copy(to, weft_group_near(group, to, block->bytes, taker), block->bytes, stream);
     }
 }
 
-void weft_hosts_gather(const struct weft_crossing *crossing, char *dest,
+void weft_hosts_gather(const struct weft_host_push *push, char *dest,
                        const struct weft_hosts_block *blocks) {
-    const struct weft_group *group = crossing->group;
+    const struct weft_group *group = push->group;
     size_t total = 0;
     for (int member = 0; member < group->npes; member++)
         total += blocks[member].bytes;
     bool stream = weft_stream_wanted(2 * total);
-    int count = weft_crossing_count(crossing), rank = weft_levels_rank(crossing->levels, group->me);
-    push_own(crossing, dest, &blocks[group->me]);
+    int count = weft_host_push_count(push), rank = weft_levels_rank(push->levels, group->me);
+    push_own(push, dest, &blocks[group->me]);
     for (int distance = 0; distance < count; distance++) {
         const struct weft_hosts_block *block =
-            &blocks[weft_crossing_near(crossing, (rank + distance) % count)];
+            &blocks[weft_host_push_near(push, (rank + distance) % count)];
         block_copy(dest + block->offset, block->source, block->bytes, stream);
     }
     for (int distance = 0; distance < count; distance++)
-        copy_taken(crossing, dest, blocks, weft_crossing_near(crossing, (rank + distance) % count),
+        copy_taken(push, dest, blocks, weft_host_push_near(push, (rank + distance) % count),
                    stream);
 }
 
 void weft_hosts_fcollect(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes) {
     struct weft_hosts_block blocks[group->npes];
-    struct weft_crossing crossing = weft_crossing_of(group);
+    struct weft_host_push push = weft_host_push_of(group);
     bool in_place = source == (char *)dest + (size_t)group->me * bytes;
-    weft_crossing_meet(&crossing, 1);
+    weft_host_push_meet(&push, 1);
     for (int member = 0; member < group->npes; member++) {
-        bool near = crossing.levels->hosts[member] == crossing.levels->leader;
+        bool near = push.levels->hosts[member] == push.levels->leader;
         size_t offset = (size_t)member * bytes;
         const void *at = in_place ? (char *)dest + offset : source;
         if (member != group->me)
             at = near ? weft_group_near(group, at, bytes, member) : NULL;
         blocks[member] = (struct weft_hosts_block){offset, bytes, at};
     }
-    weft_hosts_gather(&crossing, dest, blocks);
-    weft_crossing_end(&crossing);
+    weft_hosts_gather(&push, dest, blocks);
+    weft_host_push_end(&push);
 }

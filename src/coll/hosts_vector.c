@@ -79,10 +79,10 @@ static void fold_band(const struct weft_group *group, const struct vector_band *
                                          .partial = band->partial,
                                          .entered = band->entered};
     struct weft_folding folding = {fold_of(v), band->nelems, WEFT_FOLD_OF_ALL, &vector};
-    struct weft_parcel parcel = {.block = band->nelems * v->elem_bytes};
+    struct weft_packet_layout packet = {.block = band->nelems * v->elem_bytes};
     if (!scatters(v))
         weft_group_fold(group, band->dest, band->source, &folding);
-    else if (band->source_block == parcel.block && weft_host_packets_hold(group->team, parcel))
+    else if (band->source_block == packet.block && weft_host_packets_hold(group->team, packet))
         scatter_packets(group, band, &folding);
     else
         weft_hosts_fold(group, band->dest, band->source, &folding);

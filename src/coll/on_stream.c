@@ -18,20 +18,20 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);
     if (!on->team)
         return weft_team_refuse(team);
-    int rc = weft_stream_begin(on->team);
-    if (rc)
-        return rc;
+    int error = weft_stream_begin(on->team);
+    if (error)
+        return error;
     on->scope = weft_gpu_enter(weft_device.gpu);
-    rc = weft_device_turn_begin(on->team, on->stream);
-    if (rc)
+    error = weft_device_turn_begin(on->team, on->stream);
+    if (error)
         weft_gpu_leave(on->scope);
-    return rc;
+    return error;
 }
 
-int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
+int weft_on_stream_end(const struct weft_on_stream *on, int error) {
     int ended = weft_device_turn_end(on->team, on->stream);
     weft_gpu_leave(on->scope);
-    return rc ? rc : ended;
+    return error ? error : ended;
 }
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
@@ -75,15 +75,15 @@ static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_s
     const struct weft_team *team = on->team;
     void *at, *two[2] = {NULL, NULL};
     *arrays = (struct weft_stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
-    int rc = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
-    for (int i = 0; i < team->npes && rc == 0; i++) {
-        rc = find_array(&at, on, argument, p, bytes, i);
+    int error = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
+    for (int i = 0; i < team->npes && error == 0; i++) {
+        error = find_array(&at, on, argument, p, bytes, i);
         if (i < 2)
             two[i] = at;
     }
-    if (rc == 0)
+    if (error == 0)
         set_array(&arrays->all, team, two[0], two[1]);
-    return rc;
+    return error;
 }
 
 /* --- By one kernel ---------------------------------------------------------------------------- */
@@ -136,18 +136,19 @@ static int choose_route(struct route *route, const struct weft_on_stream *on,
                         const struct weft_stream_call *call) {
     enum weft_stream_way tries[WEFT_STREAM_TRIES_MAX];
     bool kernels = call->n > 1 && !weft_device.staged;
-    int count = kernels ? weft_stream_ways(call, tries) : 0, rc = 0;
+    int count = kernels ? weft_stream_ways(call, tries) : 0, error = 0;
     route->family = NULL;
-    for (int i = 0; i < count && !route->family && rc == 0; i++) {
+    for (int i = 0; i < count && !route->family && error == 0; i++) {
         const struct family *family = &families[call->operation][tries[i]];
         if (!family->launch || (family->takes && !family->takes(call->op, call->number)))
             continue;
-        rc = weft_device_channels(&route->channels, on->team, family->form);
-        if (rc == 0 && (!family->bytes_max || call->bytes <= family->bytes_max(&route->channels)))
+        error = weft_device_channels(&route->channels, on->team, family->form);
+        if (error == 0 &&
+            (!family->bytes_max || call->bytes <= family->bytes_max(&route->channels)))
             route->family = family, route->way = tries[i];
-        rc = rc == -ENOTSUP ? 0 : rc;
+        error = error == -ENOTSUP ? 0 : error;
     }
-    return rc;
+    return error;
 }
 
 /* Whether the kernel carries the call in the end; `any`: it takes any arrays that it reaches, and
@@ -170,32 +171,32 @@ static int bring_source(const char **source, const struct weft_on_stream *on, si
     void *copy;
     if (weft_device_reaches(*source))
         return 0;
-    int rc = weft_device_channels_copy(&copy, on->team, bytes);
-    rc = rc ? rc : weft_gpu_copy(copy, *source, bytes, WEFT_FROM_HOST, on->stream);
+    int error = weft_device_channels_copy(&copy, on->team, bytes);
+    error = error ? error : weft_gpu_copy(copy, *source, bytes, WEFT_FROM_HOST, on->stream);
     *source = copy;
-    return rc;
+    return error;
 }
 
 /* `source_bytes`: of this member's whole source; 0: it has none. */
 static int go_by_kernel(const struct route *route, const struct weft_on_stream *on,
                         struct weft_gpu_collective *task, size_t source_bytes) {
-    int rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
-    return rc ? rc : route->family->launch(&route->channels, task, on->stream);
+    int error = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
+    return error ? error : route->family->launch(&route->channels, task, on->stream);
 }
 
 /* Forms that no GPU has, or that have no room, are for no call. */
 int weft_on_stream_reserve(const struct weft_team *team) {
     struct weft_gpu_channels channels;
-    int rc = 0;
+    int error = 0;
     if (!weft_device.open || team->npes == 1 || team->npes > WEFT_GPU_MEMBERS_MAX)
         return 0;
     if (team->far)
         return weft_proxy_begin(team);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    for (int form = 0; form < WEFT_FORMS && (rc == 0 || rc == -ENOTSUP); form++)
-        rc = weft_device_channels(&channels, team, (enum weft_gpu_form)form);
+    for (int form = 0; form < WEFT_FORMS && (error == 0 || error == -ENOTSUP); form++)
+        error = weft_device_channels(&channels, team, (enum weft_gpu_form)form);
     weft_gpu_leave(scope);
-    return rc == -ENOTSUP ? 0 : rc;
+    return error == -ENOTSUP ? 0 : error;
 }
 
 /* --- What moves ------------------------------------------------------------------------------- */
@@ -218,11 +219,11 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
         return 0;
     if (on->team->far)
         return weft_stream_far_move(on, plan, dest, source);
-    int rc = choose_route(&route, on, &call);
+    int error = choose_route(&route, on, &call);
     bool any = takes_any(&route) && is_reached_alike(dest, dest_bytes);
-    rc = rc || any ? rc : find_arrays(&to, on, "dest", dest, dest_bytes);
-    if (rc)
-        return rc;
+    error = error || any ? error : find_arrays(&to, on, "dest", dest, dest_bytes);
+    if (error)
+        return error;
     if (!goes_by_kernel(&route, on, dest, any))
         return weft_stream_meet_copy(on, plan, &to, source);
     struct weft_gpu_collective task = {.source = source,
@@ -241,10 +242,10 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
 static int find_reduced(struct weft_stream_reduced *reduced, const struct weft_on_stream *on,
                         void *dest, const void *source) {
     size_t bytes = weft_saturated(reduced->nelems, reduced->elem_bytes);
-    int rc = find_arrays(&reduced->to, on, "dest", dest, bytes);
-    return rc ? rc
-              : find_arrays(&reduced->from, on, "source", source,
-                            weft_saturated(bytes, reduced->times));
+    int error = find_arrays(&reduced->to, on, "dest", dest, bytes);
+    return error ? error
+                 : find_arrays(&reduced->from, on, "source", source,
+                               weft_saturated(bytes, reduced->times));
 }
 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
@@ -269,12 +270,12 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
         return 0;
     if (on->team->far)
         return weft_stream_far_fold(on, dest, source, folding);
-    int rc = choose_route(&route, on, &call);
+    int error = choose_route(&route, on, &call);
     bool any =
         takes_any(&route) && is_reached_alike(dest, bytes) && is_reached(source, source_bytes);
-    rc = rc || any ? rc : find_reduced(&reduced, on, dest, source);
-    if (rc)
-        return rc;
+    error = error || any ? error : find_reduced(&reduced, on, dest, source);
+    if (error)
+        return error;
     if (!goes_by_kernel(&route, on, dest, any))
         return weft_stream_meet_fold(on, &reduced);
     struct weft_gpu_collective task = {.source = source,

@@ -14,7 +14,7 @@
 /* A team's call: between begin, which finds the team and comes behind its last call, and end, which
  * returns what the call did. `stream` is set before. */
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
-int weft_on_stream_end(const struct weft_on_stream *on, int rc);
+int weft_on_stream_end(const struct weft_on_stream *on, int error);
 
 /* Carries out a plan whose blocks are one piece each. */
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,

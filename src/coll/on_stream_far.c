@@ -39,9 +39,9 @@ int weft_stream_far_move(const struct weft_on_stream *on, const struct weft_plan
     struct far_move move = {weft_proxy_team(on->team), *plan, dest, source};
     struct weft_proxy_task task = {far_move_run, &move, sizeof move};
     void *unused;
-    int rc = weft_stream_near(&unused, "dest", dest, weft_saturated(plan->pieces.bytes, blocks),
-                              weft_job.pe);
-    return rc ? rc : weft_proxy_run(on->team, &task, on->stream);
+    int error = weft_stream_near(&unused, "dest", dest, weft_saturated(plan->pieces.bytes, blocks),
+                                 weft_job.pe);
+    return error ? error : weft_proxy_run(on->team, &task, on->stream);
 }
 
 /* --- Reductions ------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ int weft_stream_far_fold(const struct weft_on_stream *on, void *dest, const void
                                        .copy = weft_device_bring}};
     struct weft_proxy_task task = {far_fold_run, &fold, sizeof fold};
     size_t blocks = folding->scatter ? (size_t)on->team->npes : 1;
-    int rc = check_array("dest", dest, bytes);
-    rc = rc ? rc : check_array("source", source, weft_saturated(bytes, blocks));
-    return rc ? rc : weft_proxy_run(on->team, &task, on->stream);
+    int error = check_array("dest", dest, bytes);
+    error = error ? error : check_array("source", source, weft_saturated(bytes, blocks));
+    return error ? error : weft_proxy_run(on->team, &task, on->stream);
 }

@@ -24,16 +24,16 @@ static int meet_by_engine(const struct weft_on_stream *on, struct weft_array wor
     uint32_t *members[n];
     for (int i = 0; i < n; i++)
         members[i] = (uint32_t *)weft_stream_array_of(on, &words, i);
-    int rc = weft_gpu_rescue_add(members[me], (size_t)n);
-    return rc ? rc : weft_gpu_meet(weft_device.gpu, members, me, n, on->stream);
+    int error = weft_gpu_rescue_add(members[me], (size_t)n);
+    return error ? error : weft_gpu_meet(weft_device.gpu, members, me, n, on->stream);
 }
 
 static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
                         enum weft_copy_engine engine) {
     struct weft_array words;
-    int rc = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
-    if (on->team->npes == 1 || rc)
-        return rc;
+    int error = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
+    if (on->team->npes == 1 || error)
+        return error;
     words.first += half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
                                           : offsetof(struct weft_gpu_team_words, done);
     return (engine == WEFT_ENGINE_SM ? meet_by_kernel : meet_by_engine)(on, words);
@@ -63,10 +63,10 @@ static int push_to(const struct weft_on_stream *on, const struct push *push, int
 /* To the next member first: no two members push to the same one at a time. */
 static int push_by_engine(const struct weft_on_stream *on, const struct push *push,
                           weft_cu_stream stream) {
-    int rc = 0;
-    for (int distance = 1; rc == 0 && distance < on->team->npes; distance++)
-        rc = push_to(on, push, weft_team_member_after(on->team, distance), stream);
-    return rc;
+    int error = 0;
+    for (int distance = 1; error == 0 && distance < on->team->npes; distance++)
+        error = push_to(on, push, weft_team_member_after(on->team, distance), stream);
+    return error;
 }
 
 /* Itself included. */
@@ -89,23 +89,23 @@ static enum weft_copy_engine engine_of(const struct push *push) {
  * for shards of 256 MiB on four H200s. */
 static int exchange_by(const struct weft_on_stream *on, const struct push *push,
                        enum weft_copy_engine engine) {
-    int rc = meet_members(on, WEFT_GPU_READY, engine);
-    if (rc == 0 && push)
-        rc = engine == WEFT_ENGINE_SM ? push_by_kernel(on, push)
-                                      : push_by_engine(on, push, on->stream);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, engine);
+    int error = meet_members(on, WEFT_GPU_READY, engine);
+    if (error == 0 && push)
+        error = engine == WEFT_ENGINE_SM ? push_by_kernel(on, push)
+                                         : push_by_engine(on, push, on->stream);
+    return error ? error : meet_members(on, WEFT_GPU_DONE, engine);
 }
 
 /* The own part goes on beside the rest: nobody else writes there. */
 static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
     weft_cu_stream beside;
-    int rc = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
-    if (rc)
-        return rc;
-    rc = push_to(on, push, on->team->my_pe, beside);
-    rc = rc ? rc : exchange_by(on, push, WEFT_ENGINE_COPY);
+    int error = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
+    if (error)
+        return error;
+    error = push_to(on, push, on->team->my_pe, beside);
+    error = error ? error : exchange_by(on, push, WEFT_ENGINE_COPY);
     int joined = weft_gpu_lane_join(weft_device.gpu, on->stream);
-    return rc ? rc : joined;
+    return error ? error : joined;
 }
 
 /* Engines start some 10 us after a kernel would. So where the choice is the library's, a kernel
@@ -126,20 +126,20 @@ static int push_by_both(const struct weft_on_stream *on, const struct push *push
     rest.bytes -= HEAD_BYTES;
     rest.from.first += HEAD_BYTES;
     rest.to.all.first += HEAD_BYTES;
-    int rc = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
-    if (rc)
-        return rc;
-    rc = push_by_engine(on, &rest, beside);
-    rc = rc ? rc : push_by_kernel(on, &head);
-    rc = rc ? rc : push_to(on, &rest, on->team->my_pe, on->stream);
+    int error = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
+    if (error)
+        return error;
+    error = push_by_engine(on, &rest, beside);
+    error = error ? error : push_by_kernel(on, &head);
+    error = error ? error : push_to(on, &rest, on->team->my_pe, on->stream);
     int joined = weft_gpu_lane_join(weft_device.gpu, on->stream);
-    return rc ? rc : joined;
+    return error ? error : joined;
 }
 
 static int exchange_by_both(const struct weft_on_stream *on, const struct push *push) {
-    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
-    rc = rc ? rc : push_by_both(on, push);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
+    int error = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    error = error ? error : push_by_both(on, push);
+    return error ? error : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
 /* `push` is NULL on a member that only receives. */
@@ -191,17 +191,17 @@ static int fold_between(const struct weft_on_stream *on, const struct weft_fold_
         return weft_fail(-ENOTSUP,
                          "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
-    int rc = alone ? 0 : weft_device_channels(&channels, on->team, WEFT_FORM_LL);
-    bool large = rc == 0 && !alone && is_large(task, most, &channels);
+    int error = alone ? 0 : weft_device_channels(&channels, on->team, WEFT_FORM_LL);
+    bool large = error == 0 && !alone && is_large(task, most, &channels);
     if (large && on->team->npes > 2)
         channels.blocks_max = BLOCKS_OF_MANY;
-    if (rc == 0 && !(large && on->team->npes == 2))
+    if (error == 0 && !(large && on->team->npes == 2))
         return weft_fold_launch(alone ? NULL : &channels, task, most, on->stream);
-    if (rc && rc != -ENOTSUP)
-        return rc;
-    rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
-    rc = rc ? rc : weft_fold_launch(NULL, task, most, on->stream);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
+    if (error && error != -ENOTSUP)
+        return error;
+    error = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    error = error ? error : weft_fold_launch(NULL, task, most, on->stream);
+    return error ? error : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
 /* Of all members' sources into all members' dests, whole. */
@@ -224,12 +224,12 @@ static int bring_piece(const struct weft_on_stream *on, const struct weft_stream
                        char *piece, size_t block_bytes, size_t first, size_t nelems) {
     size_t elem = reduced->elem_bytes;
     const char *source = weft_stream_array_of(on, &reduced->from.all, on->team->my_pe);
-    int rc = 0;
-    for (size_t block = 0; block < reduced->times && rc == 0; block++)
-        rc = weft_gpu_copy(piece + block * block_bytes,
-                           source + (block * reduced->nelems + first) * elem, nelems * elem,
-                           WEFT_TO_HOST, on->stream);
-    return rc;
+    int error = 0;
+    for (size_t block = 0; block < reduced->times && error == 0; block++)
+        error = weft_gpu_copy(piece + block * block_bytes,
+                              source + (block * reduced->nelems + first) * elem, nelems * elem,
+                              WEFT_TO_HOST, on->stream);
+    return error;
 }
 
 /* Where GPUs do not reach each other's arrays: each member copies its source to memory of the host,
@@ -237,23 +237,23 @@ static int bring_piece(const struct weft_on_stream *on, const struct weft_stream
  * come to the next meeting reads the half before no more. */
 static int fold_staged(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced) {
     struct weft_device_area area;
-    int me = on->team->my_pe, rc = weft_device_area(&area, on->team);
+    int me = on->team->my_pe, error = weft_device_area(&area, on->team);
     size_t elem = reduced->elem_bytes, half = area.bytes / 2;
     size_t block = half / reduced->times / 128 * 128, step = block / elem;
     char *own = weft_stream_array_of(on, &area.all, me),
          *dest = weft_stream_array_of(on, &reduced->to.all, me);
     struct weft_fold_task task = task_of(on, reduced);
     task.ndests = 1;
-    for (size_t first = 0, turn = 0; first < reduced->nelems && rc == 0; first += step, turn++) {
+    for (size_t first = 0, turn = 0; first < reduced->nelems && error == 0; first += step, turn++) {
         task.nelems = reduced->nelems - first < step ? reduced->nelems - first : step;
         task.sources = area.all;
         task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
         task.dests = (struct weft_array){.first = dest + first * elem};
-        rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
-        rc = rc ? rc : weft_stream_sync(on->team, on->stream);
-        rc = rc ? rc : weft_fold_launch(NULL, &task, task.nelems, on->stream);
+        error = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
+        error = error ? error : weft_stream_sync(on->team, on->stream);
+        error = error ? error : weft_fold_launch(NULL, &task, task.nelems, on->stream);
     }
-    return rc ? rc : weft_stream_sync(on->team, on->stream);
+    return error ? error : weft_stream_sync(on->team, on->stream);
 }
 
 /* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.

@@ -142,10 +142,10 @@ static void offer_rooms(struct weft_gather *g) {
 
 /* --- Scales of rows: those of the own shard, then room for those of A ------------------------- */
 
-static struct weft_shown shown_scales(const struct weft_gather *g, int member) {
+static struct weft_remote_matrix shown_scales(const struct weft_gather *g, int member) {
     weft_matrix shape = {NULL, weft_gather_rows(g, member), 1, 1, WEFT_F32};
-    return weft_shown_of(g->meeting.team, member, (struct weft_place){WEFT_SPACE_WORKSPACE, 0},
-                         &shape);
+    return weft_remote_matrix_of(g->meeting.team, member,
+                                 (struct weft_place){WEFT_SPACE_WORKSPACE, 0}, &shape);
 }
 
 /* A member alone looks them up where the caller has them. A number of rows in A that is wrong is
@@ -179,12 +179,12 @@ static void gather_scales(struct weft_gather *g) {
     g->row_scales =
         (weft_matrix){weft_gather_workspace(g) + first, weft_gather_first(g, npes), 1, 1, WEFT_F32};
     for (int member = 0; member < npes; member++) {
-        struct weft_shown from = shown_scales(g, member);
+        struct weft_remote_matrix from = shown_scales(g, member);
         weft_matrix to = weft_matrix_rows(&g->row_scales, weft_gather_first(g, member),
                                           weft_gather_rows(g, member));
-        weft_shown_copy(&to, &from, g->meeting.team);
+        weft_remote_matrix_copy(&to, &from, g->meeting.team);
     }
-    weft_shown_complete(g->meeting.team);
+    weft_remote_matrix_complete(g->meeting.team);
 }
 
 /* How many bands it takes to show all shards; the same on all members, since all count themselves

@@ -42,7 +42,7 @@ void weft_far_copies_close(struct weft_far_copies *far) {
 }
 
 static void bring_copy(struct weft_far_copies *far, struct weft_far_copy *copy,
-                       struct weft_shown *shown, char *room) {
+                       struct weft_remote_matrix *shown, char *room) {
     size_t element = weft_element_bytes(shown->at.dtype);
     copy->bring = (struct weft_far_prefetch){.pe = shown->pe,
                                              .step = (int64_t)(shown->at.ld * element),
@@ -56,7 +56,7 @@ static void bring_copy(struct weft_far_copies *far, struct weft_far_copy *copy,
     shown->at.ld = shown->at.cols;
 }
 
-void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_shown *shown) {
+void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_remote_matrix *shown) {
     size_t which = 0, nfar = far->copies ? count_far(far->team) : 0;
     for (int distance = 0; distance < far->team->npes && nfar > 0; distance++) {
         int member = weft_team_member_after(far->team, distance);

@@ -5,7 +5,7 @@
 #define WEFT_OPS_FAR_COPIES_H
 
 #include "far/prefetch.h"
-#include "coll/shown.h"
+#include "coll/remote_matrix.h"
 
 struct weft_far_copies {
     const struct weft_team *team;
@@ -21,7 +21,7 @@ void weft_far_copies_close(struct weft_far_copies *far);
 
 /* Begins to bring set 0 or 1: what far members show, by member, which the set of before is not read
  * any more for. From here on `shown` says where their copies are to be. */
-void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_shown *shown);
+void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_remote_matrix *shown);
 
 /* Whether all of the set is here; and the same with waiting. */
 bool weft_far_copies_here(struct weft_far_copies *far, int set);

@@ -115,10 +115,11 @@ static char *room_at(const struct weft_far_rows *far, int member, uint32_t numbe
 }
 
 static void bring_part(struct weft_far_rows *far, const struct weft_far_part *part) {
-    const struct weft_shown *shown = &far->shown[part->member];
+    const struct weft_remote_matrix *shown = &far->shown[part->member];
     int room = room_of(far, part->number);
     struct weft_far_prefetch *bring = &far->bring[room];
-    struct weft_shown rows = weft_shown_part(shown, part->row, part->rows, 0, shown->at.cols);
+    struct weft_remote_matrix rows =
+        weft_remote_matrix_part(shown, part->row, part->rows, 0, shown->at.cols);
     *bring = (struct weft_far_prefetch){
         .pe = shown->pe,
         .step = (int64_t)(shown->at.ld * weft_element_bytes(shown->at.dtype)),

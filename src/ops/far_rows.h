@@ -14,7 +14,7 @@
 #define WEFT_OPS_FAR_ROWS_H
 
 #include "far/prefetch.h"
-#include "coll/shown.h"
+#include "coll/remote_matrix.h"
 
 /* Some rows of a member's matrix. */
 struct weft_far_part {
@@ -25,9 +25,9 @@ struct weft_far_part {
 
 struct weft_far_rows {
     struct weft_team *team;
-    const struct weft_shown *shown; /* by member; of far ones */
-    size_t rows_least;              /* of a part, unless its matrix has fewer */
-    const size_t *rooms_at;         /* by member; of near ones: where their workspaces have rooms */
+    const struct weft_remote_matrix *shown; /* by member; of far ones */
+    size_t rows_least;                      /* of a part, unless its matrix has fewer */
+    const size_t *rooms_at; /* by member; of near ones: where their workspaces have rooms */
     size_t room_bytes;
     int near, mine; /* how many near members there are, and the number of this one */
     uint32_t begin; /* of the words */

@@ -31,14 +31,15 @@ static struct weft_band band_rows(const struct weft_gather *g, int member, size_
     return weft_band_of(weft_gather_rows(g, member), width, band);
 }
 
-struct weft_shown weft_gather_band(const struct weft_gather *g, int member, size_t band) {
+struct weft_remote_matrix weft_gather_band(const struct weft_gather *g, int member, size_t band) {
     struct weft_band rows = band_rows(g, member, band);
     if (member == g->meeting.team->my_pe)
-        return (struct weft_shown){.at = weft_matrix_rows(g->shard, rows.first, rows.nelems)};
+        return (struct weft_remote_matrix){.at =
+                                               weft_matrix_rows(g->shard, rows.first, rows.nelems)};
     const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
     weft_matrix shape = {NULL, rows.nelems, g->shard->cols, offer->facts[WEFT_GATHER_LD],
                          g->shard->dtype};
-    return weft_shown_of(g->meeting.team, member, offer->input, &shape);
+    return weft_remote_matrix_of(g->meeting.team, member, offer->input, &shape);
 }
 
 /* Where the rows of a member's band begin in c. */

@@ -6,7 +6,7 @@
 #define WEFT_OPS_GATHER_H
 
 #include "coll/meeting.h"
-#include "coll/shown.h"
+#include "coll/remote_matrix.h"
 #include "ops/scaling.h"
 
 struct weft_gather {
@@ -46,7 +46,7 @@ size_t weft_gather_first(const struct weft_gather *g, int member);
 bool weft_gather_is_staged(const struct weft_gather *g, int member);
 
 /* A band of a member's shard, and where its rows begin in c. */
-struct weft_shown weft_gather_band(const struct weft_gather *g, int member, size_t band);
+struct weft_remote_matrix weft_gather_band(const struct weft_gather *g, int member, size_t band);
 size_t weft_gather_first_of_band(const struct weft_gather *g, int member, size_t band);
 
 char *weft_gather_workspace(const struct weft_gather *g); /* of this member */

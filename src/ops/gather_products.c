@@ -246,7 +246,7 @@ int weft_gather_take(const void *call, size_t band) {
     struct weft_team *team = g->meeting.team;
     if (!team->far)
         return take_all_near(g, band, NULL);
-    struct weft_shown shown[team->npes];
+    struct weft_remote_matrix shown[team->npes];
     size_t rooms_at[team->npes], least = g->rows_least;
     for (int member = 0; member < team->npes; member++) {
         shown[member] = weft_gather_band(g, member, band);

@@ -49,18 +49,19 @@ static struct weft_piece piece_of(const struct weft_partials *p, const weft_matr
 
 /* Where a member's reduced piece of the band that begins at `col` is read: in its c, or densely
  * packed in its workspace behind the products. */
-static struct weft_shown reduced_piece(const struct weft_partials *p, const weft_matrix *c,
-                                       size_t col, const struct weft_piece *piece, int member) {
+static struct weft_remote_matrix reduced_piece(const struct weft_partials *p, const weft_matrix *c,
+                                               size_t col, const struct weft_piece *piece,
+                                               int member) {
     const struct weft_team *team = p->meeting->team;
     const struct weft_offer *offer = weft_meeting_offer(p->meeting, member);
     if (offer->output.space == WEFT_SPACE_PRIVATE) {
         weft_matrix dense = {NULL, piece->rows, piece->cols, piece->cols, c->dtype};
         struct weft_place behind = {WEFT_SPACE_WORKSPACE, p->free_at};
-        return weft_shown_of(team, member, behind, &dense);
+        return weft_remote_matrix_of(team, member, behind, &dense);
     }
     weft_matrix whole = {NULL, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype};
-    struct weft_shown theirs = weft_shown_of(team, member, offer->output, &whole);
-    return weft_shown_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
+    struct weft_remote_matrix theirs = weft_remote_matrix_of(team, member, offer->output, &whole);
+    return weft_remote_matrix_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
 }
 
 /* A reduced piece, to its place in c. */
@@ -74,7 +75,7 @@ static bool collect_far(const struct weft_partials *p, const weft_matrix *c, siz
                         const struct weft_piece *pieces) {
     enum { ROOM_BYTES = 8 << 20, ALIGNMENT = 64 };
     struct weft_team *team = p->meeting->team;
-    struct weft_shown shown[team->npes];
+    struct weft_remote_matrix shown[team->npes];
     size_t rooms_at[team->npes], most = 0, room = p->free_at / 2 / ALIGNMENT * ALIGNMENT;
     for (int member = 0; member < team->npes; member++) {
         shown[member] = reduced_piece(p, c, col, &pieces[member], member);
@@ -110,11 +111,11 @@ static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, 
         int member = weft_team_member_after(team, distance);
         if (far_are_here && weft_team_member_is_far(team, member))
             continue;
-        struct weft_shown source = reduced_piece(p, c, col, &pieces[member], member);
+        struct weft_remote_matrix source = reduced_piece(p, c, col, &pieces[member], member);
         weft_matrix dest = place_in(c, col, &pieces[member]);
-        weft_shown_copy(&dest, &source, team);
+        weft_remote_matrix_copy(&dest, &source, team);
     }
-    weft_shown_complete(team);
+    weft_remote_matrix_complete(team);
 }
 
 /* Whether the product is made at once. */

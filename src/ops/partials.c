@@ -45,10 +45,11 @@ bool weft_partials_by_rows(const struct weft_partials *p) {
 }
 
 /* A member's product of the band. */
-static struct weft_shown product_of(const struct weft_partials *p, int member, size_t cols) {
+static struct weft_remote_matrix product_of(const struct weft_partials *p, int member,
+                                            size_t cols) {
     weft_matrix shape = {NULL, p->a->rows, cols, cols, sum_dtype(p)};
-    return weft_shown_of(p->meeting->team, member, (struct weft_place){WEFT_SPACE_WORKSPACE, 0},
-                         &shape);
+    return weft_remote_matrix_of(p->meeting->team, member,
+                                 (struct weft_place){WEFT_SPACE_WORKSPACE, 0}, &shape);
 }
 
 static weft_matrix own_product(const struct weft_partials *p, size_t cols) {
@@ -102,7 +103,8 @@ struct work {
 
     size_t brought; /* turns of which far members' products come: at most two are not reduced */
     struct weft_far_copies far;
-    struct weft_shown *sources[2]; /* of these turns: what members have made, where it is here */
+    struct weft_remote_matrix
+        *sources[2]; /* of these turns: what members have made, where it is here */
 };
 
 /* How many of the rows of a piece are made before a turn. */
@@ -144,10 +146,11 @@ static bool gives_source(const struct work *w, int member, int owner) {
 static void bring_turn(struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
-    struct weft_shown *sources = w->sources[turn % 2];
+    struct weft_remote_matrix *sources = w->sources[turn % 2];
     for (int member = 0; member < team->npes; member++) {
-        struct weft_shown product = product_of(w->partials, member, w->cols);
-        sources[member] = weft_shown_part(&product, part.row, part.rows, part.col, part.cols);
+        struct weft_remote_matrix product = product_of(w->partials, member, w->cols);
+        sources[member] =
+            weft_remote_matrix_part(&product, part.row, part.rows, part.col, part.cols);
     }
     for (int member = 0; member < team->npes; member++)
         if (!gives_source(w, member, team->my_pe))
@@ -438,7 +441,7 @@ int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
                         .pieces = pieces,
                         .dest = dest,
                         .own = cut_piece(&product, &pieces[team->my_pe])};
-    struct weft_shown sources[2 * team->npes];
+    struct weft_remote_matrix sources[2 * team->npes];
     work.sources[0] = sources;
     work.sources[1] = sources + team->npes;
     return run_work(&work, how);

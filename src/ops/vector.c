@@ -79,9 +79,9 @@ static int check_on_stream(const struct weft_on_stream *on, const struct weft_ve
 }
 
 static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {
-    int rc = check_on_stream(on, vector);
-    if (rc)
-        return rc;
+    int error = check_on_stream(on, vector);
+    if (error)
+        return error;
     if (!vector->op)
         return weft_on_stream_copy(on, &vector->plan, vector->dest, vector->source);
     struct weft_stream_folding folding = {weft_element_reduction(vector->dtype, *vector->op),
@@ -90,14 +90,14 @@ static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vec
 }
 
 static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
-    int rc = check_type_on_stream(vector);
-    if (rc)
-        return rc;
+    int error = check_type_on_stream(vector);
+    if (error)
+        return error;
     if (weft_job.npes > 0 && weft_job_aborted())
         weft_job_die_aborted();
     struct weft_on_stream on = {.stream = (weft_cu_stream)stream};
-    rc = weft_on_stream_begin(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, enqueue_vector(&on, vector));
+    error = weft_on_stream_begin(&on, team);
+    return error ? error : weft_on_stream_end(&on, enqueue_vector(&on, vector));
 }
 
 static int move_vector(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
