@@ -156,8 +156,11 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     }
     if (weft_job.npes == 1 || common->static_bytes == 0)
         return 0;
-    int result = weft_segment_alloc_at(segment, near, statics->begin, statics->bytes,
-                                       &statics->holes, statics->fd);
+    struct weft_backing memory = {.local = statics->begin,
+                                  .bytes = statics->bytes,
+                                  .holes = &statics->holes,
+                                  .fd = statics->fd};
+    int result = weft_segment_alloc_at(segment, near, &memory);
     if (result < 0)
         weft_log("cannot map the static data of %u PEs, of %s each (mmap): %s%s", near->count,
                  weft_size(statics->bytes).text, strerror(-result), weft_remedy(result).text);

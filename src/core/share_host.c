@@ -136,8 +136,9 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     struct weft_segment *segment = share_segment(share);
     struct weft_slots members = {
         .step = 1, .count = (uint32_t)share->count, .mine = (uint32_t)share->member};
-    int error =
-        weft_segment_alloc_at(segment, &members, own->window.local, own->slot_bytes, NULL, own->fd);
+    struct weft_backing memory = {
+        .local = own->window.local, .bytes = own->slot_bytes, .fd = own->fd};
+    int error = weft_segment_alloc_at(segment, &members, &memory);
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)

@@ -382,7 +382,7 @@ void weft_far_wake_served(void) {
     const struct weft_window *near = &weft_windows.scratch.window;
     for (uint32_t slot = 0; slot < near->count; slot++)
         if (changed[slot / 64] >> slot % 64 & 1)
-            weft_arrivals_tell(&weft_job.control->pe[near->first + slot * near->step].arrivals);
+            weft_arrivals_notify(&weft_job.control->pe[near->first + slot * near->step].arrivals);
     memset(changed, 0, (near->count + 63) / 64 * sizeof *changed);
     any_changed = false;
 }

@@ -156,7 +156,7 @@ bool weft_messages_look(bool linger) {
         weft_channels.user->moved();
     messages_unlock();
     if (moved)
-        weft_arrivals_tell(weft_arrivals());
+        weft_arrivals_notify(weft_arrivals());
     return moved;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking through a wait set once. */
+/* Checks the elements of a wait set once. */
 #include "job/ivar.h"
 #include <stdatomic.h>
 
@@ -29,8 +29,8 @@ bool weft_ivars_all(const struct weft_ivars *set) {
     return true;
 }
 
-/* Steps of the golden ratio: also a program that asks about several sets in turn sees each of them
- * from evenly spread places, which a plain counter would not give. */
+/* Advances by steps of the golden ratio. A program that tests several sets in turn therefore also
+ * starts at evenly spread elements in each set; with a plain counter it would not. */
 static size_t next_start(size_t nelems) {
     static _Atomic uint32_t turn;
     uint32_t now = atomic_load_explicit(&turn, memory_order_relaxed) + UINT32_C(0x9E3779B9);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words that users wait on and test: loaded whole, compared by the type's order.
+/* The words that users wait on and test: each is loaded whole and compared in the order of its
+ * type.
  *
- * A word becomes a key: shifted to the top of 64 bits, with the sign bit turned for signed types.
- * Keys of one type compare as unsigned numbers, so there is one comparison for all types. The load
- * acquires: what the writer ordered before the word is visible to who has seen it. */
+ * A word becomes a key: shifted to the top of 64 bits, with the sign bit flipped for signed
+ * types. Keys of one type compare as unsigned numbers, so there is one comparison for all types.
+ * The load acquires: once a thread has seen the word, it also sees everything the writer ordered
+ * before it. */
 #ifndef WEFT_JOB_IVAR_H
 #define WEFT_JOB_IVAR_H
 
@@ -45,31 +47,32 @@ static inline bool weft_ivar_compare(uint64_t key, int cmp, uint64_t bound) {
     }
 }
 
-/* A wait set. */
+/* The arguments of a wait or test. */
 struct weft_ivars {
     struct weft_ivar_type type;
     const void *ivars;
     size_t nelems;
-    const int *status;      /* NULL, or non-zero where an element does not count */
-    const void *cmp_values; /* one for all, or one for each where `vector` */
+    const int *status;      /* NULL, or non-zero for each element to ignore */
+    const void *cmp_values; /* one value for all elements, or one for each if `vector` */
     bool vector;
     int cmp;
 };
 
-/* Whether element i meets its condition. Does not look at status. */
+/* Returns whether element i meets its condition, whatever its status. */
 bool weft_ivars_met(const struct weft_ivars *set, size_t i);
 
-/* Whether no element counts. */
+/* Returns whether status excludes all elements. */
 bool weft_ivars_empty(const struct weft_ivars *set);
 
-/* Whether all elements that count meet their conditions. */
+/* Returns whether all elements that status does not exclude meet their conditions. */
 bool weft_ivars_all(const struct weft_ivars *set);
 
-/* An element that counts and meets its condition, SIZE_MAX when there is none. Successive calls
- * start looking at different places, so that in time every such element is given. */
+/* Returns the index of an element that meets its condition and is not excluded by status, or
+ * SIZE_MAX if there is none. Each call starts at a different element, so that in time every such
+ * element is returned. */
 size_t weft_ivars_any(const struct weft_ivars *set);
 
-/* All of them: their indices, and how many. */
+/* Writes the indices of all such elements to `indices` and returns their number. */
 size_t weft_ivars_some(const struct weft_ivars *set, size_t *indices);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining, leaving, and the two ways in which a job ends early: found aborted, or aborted here. */
+/* Joining and leaving the job, and the two ways in which it ends early: another process aborted it,
+ * or this one does. */
 #include "job/job.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,22 +14,22 @@
 #include "boot/stall.h"
 #include "job/made.h"
 
-/* Why to order is more than an instruction: the job is not plain, or there are devices; messages.
- */
+/* Reasons why ordering takes more than a fence instruction: the job is checked, not running, or has
+ * devices; messages are under way. */
 enum { ORDER_BY_CALL = 1, ORDER_MESSAGES = 2 };
 
 struct weft_job weft_job = {.order_slow = ORDER_BY_CALL};
 
-static _Atomic bool ended;         /* a thread ends this process */
-static _Thread_local bool ends_it; /* this one does */
+static _Atomic bool ended;         /* some thread is ending this process */
+static _Thread_local bool ends_it; /* this thread is ending it */
 
 static _Atomic bool left_at_exit;
-static _Thread_local bool exits; /* this thread is the one in exit() */
+static _Thread_local bool exits; /* this thread has called exit() */
 
 enum { TEXT_BYTES = 768 };
 
-/* Threads that find different reasons leave each other's alone. Who sees that one is gone sees what
- * has come before. */
+/* Each reason has its own bit, so threads that set different ones do not disturb each other. A
+ * thread that sees a bit cleared also sees everything stored before. */
 static void order_slow_set(uint8_t reason, bool on) {
     if (on)
         __atomic_fetch_or(&weft_job.order_slow, reason, __ATOMIC_RELAXED);
@@ -90,8 +91,8 @@ void weft_job_leave_at_exit(void) {
     left_at_exit = exits = true;
 }
 
-/* It has no job any more, and the process ends without it. */
-static void stop_behind_exit(void) {
+/* Blocks every thread but the one in exit(): the job is gone, and exit() ends the process. */
+static void block_after_exit(void) {
     while (left_at_exit && !exits)
         pause();
 }
@@ -104,15 +105,16 @@ void weft_job_leave(void) {
     weft_job.phase = WEFT_JOB_AFTER;
 }
 
-/* Exit handlers may take their time: another thread must not end the process under them. */
-static void take_the_end(void) {
+/* Claims the right to end this process; a thread that comes second blocks forever. Exit handlers
+ * may take long, and no other thread may end the process meanwhile. */
+static void claim_end(void) {
     while (!ends_it && atomic_exchange(&ended, true))
         pause();
     ends_it = true;
 }
 
 void weft_job_end(int status) {
-    take_the_end();
+    claim_end();
     weft_boot_end_job(status, false);
 }
 
@@ -122,8 +124,8 @@ static bool aborted_within(int milliseconds) {
     return weft_job_aborted();
 }
 
-/* Those who watch over GPUs sleep on the abort word: they look when they are woken, on other hosts
- * every 50 ms (transport/gpu_rescue.c). */
+/* The threads that watch GPUs sleep on the abort word and check their GPU when they are woken; on
+ * other hosts they check every 50 ms (transport/gpu_rescue.c). */
 bool weft_job_ended_before(void) {
     enum { PATIENCE_MS = 100 };
     if (!weft_job.devices)
@@ -133,7 +135,7 @@ bool weft_job_ended_before(void) {
 }
 
 void weft_job_end_by_exit(int status) {
-    take_the_end();
+    claim_end();
     weft_boot_end_for(weft_job.pe, status);
 }
 
@@ -142,18 +144,18 @@ bool weft_job_ending(void) {
 }
 
 void weft_job_die_aborted(void) {
-    stop_behind_exit();
+    block_after_exit();
     struct weft_control *control = weft_job.control;
-    bool in_exit = ends_it; /* an exit handler of the program waits for a peer */
+    bool in_exit = ends_it; /* called by an exit handler of the program */
     uint32_t reason = atomic_load(&control->abort);
     if (!in_exit)
         weft_boot_tell_end();
     int status = WEFT_STATUS_ABORTED;
     bool by_own_exit = reason == WEFT_ABORT_LEFT && atomic_load(&control->abort_pe) == weft_job.pe;
-    take_the_end();
+    claim_end();
     if (reason == WEFT_ABORT_GLOBAL_EXIT || by_own_exit)
         status = atomic_load(&control->abort_detail) & 0xff;
-    else if (reason != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
+    else if (reason != WEFT_ABORT_ERROR) /* after an error its PE has logged everything already */
         weft_log("in %s: %s; leaving", weft_current_call, weft_boot_abort_text());
     if (reason == WEFT_ABORT_GLOBAL_EXIT && !in_exit)
         exit(status);
@@ -183,9 +185,9 @@ void weft_job_panic(const char *format, ...) {
     weft_job_panic_bare("%s: %s", weft_current_call, text);
 }
 
-/* Writes the message, and where in the program the call stands: as the program's handler has it, or
- * a line for each caller. Threads of the library's own stand nowhere in it. */
-static void panic_tell(const char *text) {
+/* Logs the text, then the place of the call in the program: as reported by the program's handler,
+ * or one line for each caller. Threads of the library have no such place. */
+static void panic_log(const char *text) {
     void *calls[WEFT_PLACE_CALLS];
     char place[WEFT_PLACE_BYTES];
     weft_log("%s", text);
@@ -207,19 +209,19 @@ static void panic_tell(const char *text) {
 void weft_job_panic_bare(const char *format, ...) {
     char text[TEXT_BYTES];
     va_list arguments;
-    stop_behind_exit();
+    block_after_exit();
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     bool running = weft_job.phase == WEFT_JOB_RUNNING;
     bool handled = running && !ends_it && weft_boot_end_handled();
     if (!handled)
-        panic_tell(text);
+        panic_log(text);
     if (running)
         weft_boot_end_job(WEFT_STATUS_ERROR, true);
     if (handled) {
-        weft_boot_tell_error(text); /* which may leave this call, and has the text then */
-        panic_tell(text);
+        weft_boot_tell_error(text); /* the handler may leave this call, so it gets the text first */
+        panic_log(text);
     }
     fflush(stdout);
     weft_boot_exit(WEFT_STATUS_ERROR);

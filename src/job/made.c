@@ -19,17 +19,17 @@ static const struct {
 
 struct made {
     enum weft_made_kind kind;
-    const void *what; /* NULL: listed already */
+    const void *what; /* NULL once listed */
     size_t bytes;
-    const void *call; /* in C: the return address in the program, NULL if places stay unnamed */
-    char *where;      /* of a program with a handler that knows places */
+    const void *call; /* of a C program: the return address, or NULL if places are not reported */
+    char *where;      /* the place as reported by the program's handler */
 };
 
 static struct {
     pthread_mutex_t mutex;
     struct made *all;
     size_t count, room;
-    bool incomplete; /* no memory for all */
+    bool incomplete; /* some entries were dropped for lack of memory */
 } kept = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 enum { LINES_MAX = 16 };
@@ -70,7 +70,7 @@ static void entry_remove(size_t i) {
     memmove(&kept.all[i], &kept.all[i + 1], (kept.count - i) * sizeof *kept.all);
 }
 
-/* What is freed was made lately, most often. */
+/* Searches from the end: most programs free what they made last. */
 void weft_made_forget(enum weft_made_kind kind, const void *what) {
     pthread_mutex_lock(&kept.mutex);
     for (size_t i = kept.count; i-- > 0;)
@@ -96,7 +96,7 @@ static bool is_same_place(const struct made *a, const struct made *b) {
            strcmp(a->where ? a->where : "", b->where ? b->where : "") == 0;
 }
 
-/* Writes the line of all that was made where `first` was. */
+/* Writes one line for all entries made at the same place as `first`. */
 static void place_list(struct made *first) {
     char place[WEFT_PLACE_BYTES] = "", size[48] = "";
     size_t count = 0, bytes = 0;
@@ -131,9 +131,9 @@ void weft_made_list(void) {
             more++;
         }
     if (more > 0)
-        weft_note("and %zu more that are not freed at the end of the job", more);
+        weft_note("and %zu more not freed at the end of the job", more);
     if (kept.incomplete)
-        weft_note("there was no memory to keep all that was made: this list is not complete");
+        weft_note("this list is incomplete: there was no memory to record everything");
     while (kept.count > 0)
         free(kept.all[--kept.count].where);
     free(kept.all);

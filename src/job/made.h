@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the program has made and not freed, kept in checked mode for a list at the end of the job.
- * The standard frees it then, so the list is a note and no error. What all PEs or all members of a
- * team make together is kept by the first of them. */
+/* The objects, teams, contexts and locks that the program has made and not freed. Checked mode
+ * records them and lists them at the end of the job. The standard frees them then, so the list is a
+ * note, not an error. Things made collectively are recorded by the first member only. */
 #ifndef WEFT_JOB_MADE_H
 #define WEFT_JOB_MADE_H
 
@@ -12,20 +12,21 @@ enum weft_made_kind {
     WEFT_MADE_OBJECT,
     WEFT_MADE_TEAM,
     WEFT_MADE_CONTEXT,
-    WEFT_MADE_LOCK, /* held */
+    WEFT_MADE_LOCK, /* a lock that this PE holds */
 };
 
-/* Keeps `what` with the place of the call that this thread is in. `bytes`: of an object. */
+/* Records `what` with the place of this thread's call. `bytes` is the size of an object and 0
+ * otherwise. */
 void weft_made_keep(enum weft_made_kind kind, const void *what, size_t bytes);
 
-/* Forgets `what` if it was kept. */
+/* Removes `what` from the records if it is there. */
 void weft_made_forget(enum weft_made_kind kind, const void *what);
 
-/* Forgets all of a kind that are gone. */
+/* Removes all records of a kind for which is_alive returns false. */
 void weft_made_sweep(enum weft_made_kind kind, bool (*is_alive)(const void *what));
 
-/* Writes a line for each place where something was made that is still there, for a limited number
- * of places, and forgets all. */
+/* Logs one line for each place where something was made that is not freed, up to a limit, and
+ * removes all records. */
 void weft_made_list(void);
 
 #endif

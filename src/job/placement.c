@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hosts of PEs, as their launcher has them or as WEFT_PRETEND_HOSTS says, and the cut into
- * progressions. */
+/* The host of each PE, as reported by the launcher or set by WEFT_PRETEND_HOSTS, and the division
+ * into progressions. */
 #include "job/placement.h"
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +23,8 @@ static int refuse_number(const char *what, int named, int npes) {
     return -EINVAL;
 }
 
-/* Digits and what ends them; *at goes behind both. -1: there is no such number. */
+/* Reads a decimal number and the separator or end of text that must follow it, and moves *at past
+ * both. Returns -1 if there is no such number. */
 static int take_number(const char **at, char separator) {
     long number = 0;
     if (!isdigit((unsigned char)**at))
@@ -37,13 +38,13 @@ static int take_number(const char **at, char separator) {
     return (int)number;
 }
 
-/* The PEs of each host, one host behind the other. */
+/* Reads the number of PEs of each host, as in "2+1". */
 static int read_blocks(const char *at, int npes, int *hosts) {
     int named = 0;
     for (int host = 0; *at; host++) {
         int size = take_number(&at, '+');
         if (size < 1)
-            return refuse("which is no placement");
+            return refuse("which is not a placement");
         for (int pe = named; pe < npes && pe < named + size; pe++)
             hosts[pe] = host;
         named = named + size < HOSTS_MAX ? named + size : HOSTS_MAX;
@@ -54,7 +55,7 @@ static int read_blocks(const char *at, int npes, int *hosts) {
 static int read_cyclic(const char *at, int npes, int *hosts) {
     int nhosts = take_number(&at, '\0');
     if (nhosts < 1)
-        return refuse("which names no number of hosts");
+        return refuse("which gives no number of hosts");
     for (int pe = 0; pe < npes; pe++)
         hosts[pe] = pe % nhosts;
     return 0;
@@ -65,7 +66,7 @@ static int read_list(const char *at, int npes, int *hosts) {
     do {
         int host = take_number(&at, ',');
         if (host < 0)
-            return refuse("which is no list of hosts");
+            return refuse("which is not a list of hosts");
         if (named < npes)
             hosts[named] = host;
         named++;
@@ -73,7 +74,7 @@ static int read_list(const char *at, int npes, int *hosts) {
     return named == npes ? 0 : refuse_number("which lists", named, npes);
 }
 
-/* Where there are several hosts, none needs to be pretended. */
+/* WEFT_PRETEND_HOSTS applies only to a job on one host. */
 static int read_hosts(const char *text, int npes, int *hosts) {
     static const char cyclic[] = "cyclic:", list[] = "list:";
     if (weft_boot_nhosts() > 1)
@@ -88,11 +89,11 @@ static int read_hosts(const char *text, int npes, int *hosts) {
         return read_list(text + sizeof list - 1, npes, hosts);
     else
         return isdigit((unsigned char)*text) ? read_blocks(text, npes, hosts)
-                                             : refuse("which is no placement");
+                                             : refuse("which is not a placement");
     return 0;
 }
 
-/* The next PE of a host that is in no progression yet, from `pe` on; npes where there is none. */
+/* Returns the first PE from `pe` on that is on `host` and in no progression yet, or npes. */
 static int next_of(const int *hosts, int npes, int host, int pe) {
     while (pe < npes && hosts[pe] != host)
         pe++;

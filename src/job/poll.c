@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop is one that polls if it does hardly anything else: then some looks in vain take less than
- * a few microseconds. A program that works between its looks keeps its processor, and one that
- * fetches what does not change is asked less and less often, as long as nobody else wants it. */
+/* A loop counts as polling if it does little else: a few fetches without a change take less than
+ * some microseconds. A program that works between its fetches keeps its processor. A program
+ * that fetches an unchanging word yields less and less often while no other thread wants the
+ * processor. */
 #include "job/poll.h"
 #include <sched.h>
 #include "base/clock.h"
 #include "job/wait.h"
 
 enum {
-    LOOKS_MIN = 16, /* in vain, from one yield to the next */
+    LOOKS_MIN = 16, /* fetches without a change between two yields */
     LOOKS_MAX = 1024,
-    LOOK_NS = 500,           /* that each takes at most in a loop that polls */
-    MESSAGES_NS = 30 * 1000, /* from one look for messages to the next, which takes 300 */
+    LOOK_NS = 500,           /* the longest time between two fetches of a polling loop */
+    MESSAGES_NS = 30 * 1000, /* between two polls of the engine, each of which takes 300 ns */
 };
 
 _Atomic uint64_t weft_poll_seen[WEFT_POLL_WORDS];
@@ -31,8 +32,8 @@ static void give_way(uint64_t now_ns) {
         polling.interval *= 2;
 }
 
-/* The word may be near, and then messages must not cost what they cost in other waits. The time
- * behind a look. */
+/* Delivers messages now and then and returns the time afterwards. The word may be near, so polling
+ * the engine must cost less here than in other waits. */
 static uint64_t look_for_messages(void) {
     void (*look)(void) = weft_wait_look;
     uint64_t now_ns = weft_clock_ns();

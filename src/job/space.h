@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a job asks of memory that is not the host's: a table of functions, which the room that has
- * such memory registers before the job comes up (device/space.c). All other rooms reach it through
- * this table alone, except for streams, so that a library without that room is whole.
+/* Memory that is not the host's: a table of functions. The room that manages such memory registers
+ * the table before the job starts (device/space.c). All other rooms reach that memory through this
+ * table only, except for streams, so the library is complete without that room.
  *
- * The table is there for good once it is registered; what is in it works as soon as the job runs,
- * and costs nothing where nobody has used such memory. */
+ * A registered table stays for good. Its functions work while the job runs and cost nothing if the
+ * program does not use such memory. */
 #ifndef WEFT_JOB_SPACE_H
 #define WEFT_JOB_SPACE_H
 
@@ -19,13 +19,13 @@
 #include "job/window.h"
 
 struct weft_arena;
-struct weft_device_team; /* of shmemx.h */
+struct weft_device_team; /* declared in shmemx.h */
 struct weft_operations;
 struct weft_share_space;
 struct weft_team;
 
-/* A symmetric heap: its objects, and their allocation, which is the arena's or begins and ends
- * with it. Collective over WORLD, with the barriers that the standard prescribes. */
+/* A symmetric heap: its window, and the functions that allocate from it. They are collective over
+ * WORLD, with the barriers that the standard prescribes. */
 struct weft_heap {
     const struct weft_window *window;
     struct weft_arena *arena;
@@ -34,65 +34,71 @@ struct weft_heap {
     void (*free)(struct weft_arena *arena, void *p);
 };
 
-/* What a member asks of a handle that kernels work with a team by. */
+/* The request of one member for a handle by which kernels use a team. */
 struct weft_device_wish {
     uint32_t channels, slot_bytes;
-    int error; /* not 0, with text: this member's arguments are wrong, and no member gets a handle
-                */
+    int error; /* not 0, with text, if this member's arguments are wrong: no member succeeds */
 };
 
-/* What messages of far PEs do to this PE's memory of the space (far/apply.c): called under the
- * lock of messages, on any thread, and none waits. Addresses are this PE's own, and checked; what a
- * call points to is the caller's again on return. What a PE's messages begin is done in their
- * order, and complete when `settle` says so.
+/* The functions by which messages from far PEs access this PE's memory of the space (far/apply.c).
+ * They are called on any thread, under the lock of messages, and do not block. Addresses are this
+ * PE's own and have been checked. The caller owns everything that its arguments point to again on
+ * return. Operations of one PE's messages take effect in their order and are complete once `settle`
+ * returns 0.
  *
- * 0; -EAGAIN: nothing has been begun, or not all has come, and the same call has to come again as
- * the next one of that PE; or another -errno, with text. */
+ * The functions return 0, another -errno with text, or -EAGAIN: nothing has begun, or some data is
+ * still missing, and the next call for that PE must repeat this one. */
 struct weft_space_messages {
     int (*put)(int from, const struct weft_strided_copy *blocks);
     int (*signal)(int from, uint64_t *word, uint64_t signal, enum weft_signal_op op);
 
-    /* *answer: all blocks, one behind the other; good until the next call. The word before comes
-     * to amo->fetch, if that is not NULL. Without it -EAGAIN says that nothing has been begun. */
+    /* *answer receives all blocks back to back, valid until the next call. amo->fetch receives the
+     * word's old value unless it is NULL. If amo->fetch is NULL, -EAGAIN means that nothing has
+     * begun. */
     int (*get)(int from, const struct weft_strided_copy *blocks, const void **answer);
     int (*amo)(int from, const struct weft_amo *amo);
 
-    /* 0: all that messages of that PE have begun is complete, for all PEs and GPUs. Cheap. */
+    /* Returns 0 once all operations that messages of that PE have begun are complete for all PEs
+     * and GPUs. Cheap. */
     int (*settle)(int from);
 };
 
 struct weft_memory_space {
     /* --- The life of a job; local --- */
 
-    /* The host heap has been committed further, on all PEs: devices come to reach what is new. */
+    /* The host heap has grown on all PEs: makes the new part accessible to devices. */
     void (*grown)(void);
 
-    /* Waits for all work of this process on its devices, also the program's own: before the PEs
-     * part, because peers may still wait for some of it, and it may need this PE's memory. */
+    /* Waits for all work of this process on its devices, the program's own included. Called before
+     * the PEs part: peers may still wait for that work, and it may need this PE's memory. */
     void (*finish)(void);
 
-    /* Gives everything back, while the host's memory is still mapped: devices know it. */
+    /* Frees everything. Called while the host's memory, which devices have registered, is still
+     * mapped. */
     void (*close)(void);
 
-    /* A team ends, and what devices know of it: before the members part, and behind that. */
+    /* A team ends: team_ended is called before its members part, team_parted afterwards. */
     void (*team_ended)(const struct weft_team *team);
     void (*team_parted)(void);
 
-    /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
+    /* Returns the address at which this PE's device reaches pe's copy of a symmetric object, or
+     * NULL if it cannot. */
     void *(*pointer)(const void *p, int pe);
 
-    /* Signal pads, in the order of a stream: 0 or -errno with text. */
+    /* Performs an operation on a signal pad in the order of a stream. Returns 0 or -errno with
+     * text. */
     int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
 
-    /* Handles, as shmemx_device_team has them: 0 or -errno with text. Collective over the team, and
-     * over the members that it had; local. */
+    /* Handles as defined by shmemx_device_team. Each returns 0 or -errno with text. device_team is
+     * collective over the team, device_team_free over the members that it had; device_team_address
+     * is local. */
     int (*device_team)(struct weft_device_team *handle, const struct weft_team *team,
                        const struct weft_device_wish *wish);
     int (*device_team_free)(struct weft_device_team *handle);
     int (*device_team_address)(const struct weft_device_team *handle,
                                const struct weft_device_team **address);
 
-    /* --- What has a table of its own --- */
+    /* --- Parts that have a table of their own --- */
 
     struct weft_heap heap;
     const struct weft_operations *operations; /* put, get, atomics: core/dispatch.h */
@@ -100,13 +106,13 @@ struct weft_memory_space {
     const struct weft_space_messages *messages;
 };
 
-/* That of GPUs; NULL: the library has none. */
+/* The table for GPU memory, or NULL if the library was built without it. */
 extern const struct weft_memory_space *weft_space_device;
 
-/* -ENOSYS with text: the call wants memory of GPUs, or their work, and there is no such table. */
+/* Returns -ENOSYS with text: the call needs GPU memory or GPU work, and there is no such table. */
 int weft_space_missing(void);
 
-/* Whether p is an address of this PE's part of its heap. Two compares. */
+/* Returns whether p lies in this PE's slot of the space's heap. Takes two comparisons. */
 static inline bool weft_space_holds(const void *p) {
     return weft_space_device && weft_window_holds(weft_space_device->heap.window, p, 1);
 }

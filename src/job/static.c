@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding the data, moving it before main, and giving forked children a copy of their own.
+/* Finds the data, moves it before main, and gives forked children a copy of their own.
  *
  * Pages that were never touched are not copied, so a huge zero array costs nothing. Between the
- * copy and the mapping no function is called that could write to the data: with a static sanitizer
- * runtime even mmap's wrapper would, hence the plain system calls. */
+ * copy and the mapping no function is called that could write to the data. With a static sanitizer
+ * runtime even mmap's wrapper would, so plain system calls are used. */
 #include "job/static.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,8 @@ static const ElfW(Phdr) * find_header(const struct executable *e, uint32_t type)
     return NULL;
 }
 
-/* The dynamic section's d_ptr are relocated by glibc on most targets, but not on all. */
+/* Returns the string table of the dynamic section. glibc relocates the section's d_ptr on most
+ * targets, but not on all. */
 static const char *string_table(const struct executable *e, const ElfW(Dyn) * dynamic) {
     for (; dynamic->d_tag != DT_NULL; dynamic++)
         if (dynamic->d_tag == DT_STRTAB)
@@ -65,7 +66,7 @@ static const char *string_table(const struct executable *e, const ElfW(Dyn) * dy
     return NULL;
 }
 
-/* The loadable segment that p lies in, or NULL. */
+/* Returns the loadable segment that contains p, or NULL. */
 static const ElfW(Phdr) * find_load(const struct executable *e, const void *p) {
     for (size_t i = 0; i < e->nheaders; i++) {
         const ElfW(Phdr) *h = &e->headers[i];
@@ -75,7 +76,7 @@ static const ElfW(Phdr) * find_load(const struct executable *e, const void *p) {
     return NULL;
 }
 
-/* Whether the executable names libweft among its libraries or contains it. */
+/* Returns whether the executable contains libweft or lists it as a needed library. */
 static bool links_weft(const struct executable *e) {
     if (find_load(e, &data))
         return true;
@@ -88,7 +89,8 @@ static bool links_weft(const struct executable *e) {
     return false;
 }
 
-/* Layout and build id: equal for the same program, whatever its path and load address. */
+/* Returns a hash of layout and build id: equal for the same program, whatever its path and load
+ * address. */
 static uint64_t fingerprint(const struct executable *e) {
     uint64_t sum = WEFT_HASH_BASIS;
     for (size_t i = 0; i < e->nheaders; i++) {
@@ -100,9 +102,9 @@ static uint64_t fingerprint(const struct executable *e) {
     return sum;
 }
 
-/* The writable pages of one loadable segment, without what the loader has made read-only. */
+/* The writable pages of one loadable segment, without those that the loader has made read-only. */
 struct writable {
-    size_t nheaders; /* looked at */
+    size_t nheaders; /* program headers examined so far */
     uintptr_t begin, end;
     uintptr_t file_end; /* pages from here on are zeros at the start */
 };
@@ -111,7 +113,7 @@ static bool is_inside(const ElfW(Phdr) * h, const ElfW(Phdr) * load) {
     return h && h->p_vaddr >= load->p_vaddr && h->p_vaddr < load->p_vaddr + load->p_memsz;
 }
 
-/* Finds the next segment with such pages. */
+/* Finds the next segment with writable pages; returns false if there is none. */
 static bool next_writable(const struct executable *e, struct writable *w) {
     const ElfW(Phdr) *relro = find_header(e, PT_GNU_RELRO);
     while (w->nheaders < e->nheaders) {
@@ -134,8 +136,8 @@ static bool next_writable(const struct executable *e, struct writable *w) {
     return false;
 }
 
-/* Adds the pages of one more segment: the headers are in the order of addresses. Of more segments
- * than a window can have holes between, the first ones are left out. */
+/* Adds the pages of the next segment; headers are in ascending order of addresses. If there are
+ * more segments than a window can have holes between, the first ones are dropped. */
 static void add_pages(struct weft_static *found, uintptr_t begin, uintptr_t end) {
     struct weft_holes *holes = &found->holes;
     if (begin == end)
@@ -149,8 +151,8 @@ static void add_pages(struct weft_static *found, uintptr_t begin, uintptr_t end)
     found->bytes = end - found->begin;
 }
 
-/* The writable segments; a linker makes several for large arrays. A program without a dynamic
- * loader has the C library's own state in there, which must not be shared. */
+/* Collects the writable segments; a linker makes several for large arrays. Skips a program without
+ * a dynamic loader: its data includes the C library's state, which must not be shared. */
 static void find_data(struct weft_static *found, const struct executable *e) {
     if (!find_header(e, PT_INTERP) || !links_weft(e))
         return;
@@ -167,12 +169,12 @@ static void find_data(struct weft_static *found, const struct executable *e) {
 
 /* --- Moving it ------------------------------------------------------------------------------- */
 
-/* A run of pages that hold something: what comes after it has not been looked at. */
+/* A run of pages to copy; pages after it have not been examined yet. */
 struct run {
     uintptr_t begin, end;
 };
 
-/* Linux 6.7's PAGEMAP_SCAN (linux/fs.h there) skips what has no page table at all. */
+/* Linux 6.7's PAGEMAP_SCAN (linux/fs.h there) skips ranges that have no page table. */
 struct scan_region {
     uint64_t start, end, categories;
 };
@@ -183,7 +185,8 @@ struct scan_request {
 #define SCAN_IOCTL   _IOWR('f', 16, struct scan_request)
 #define SCAN_TOUCHED (UINT64_C(1) << 3 | UINT64_C(1) << 4) /* present, swapped */
 
-/* The first touched run of [begin, end), empty at `end` when there is none. -1: no such ioctl. */
+/* Finds the first run of touched pages in [begin, end); the run is empty and at `end` if there is
+ * none. Returns -1 if the kernel lacks the ioctl. */
 static int scan_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run) {
     struct scan_region region = {.start = end, .end = end};
     struct scan_request request = {.size = sizeof request,
@@ -199,8 +202,8 @@ static int scan_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run
     return 0;
 }
 
-/* The same by reading a piece of the page map: bit 63 of an entry is present, 62 swapped. Where
- * even that cannot be read, all is taken for touched. */
+/* Finds the first run of touched pages by reading a piece of the page map: bit 63 of an entry means
+ * present, 62 swapped. If the page map cannot be read, all pages count as touched. */
 static void read_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run) {
     enum { PAGES_AT_ONCE = 512 };
     uint64_t entry[PAGES_AT_ONCE];
@@ -230,8 +233,8 @@ static bool copy_run(const struct weft_static *from, struct run run) {
     return true;
 }
 
-/* Copies what is not zero in a segment: all pages that come from the file, and the touched ones
- * behind them. */
+/* Copies the non-zero pages of a segment: all pages that the file fills, and those after them that
+ * were touched. */
 static bool copy_segment(const struct weft_static *from, const struct writable *w, int pagemap) {
     struct run run = {w->begin, w->file_end};
     bool complete = w->begin < from->begin || copy_run(from, run);
@@ -253,7 +256,8 @@ static bool copy_pages(const struct weft_static *from, const struct executable *
     return complete;
 }
 
-/* Arguments of syscall() are longs: an int may leave the upper half of its stack slot undefined. */
+/* Maps the memfd over the data. Arguments of syscall() are longs: an int may leave the upper half
+ * of its stack slot undefined. */
 static bool map_over(const struct weft_static *over) {
     bool complete = true;
     size_t begin, end = 0;
@@ -266,18 +270,18 @@ static bool map_over(const struct weft_static *over) {
 
 /* --- Forked children ------------------------------------------------------------------------- */
 
-/* Only the moment of the fork is the child's: it copies the data while the parent's forking thread
- * waits. The word lies in a page that both share. These handlers do not run for the children of
- * _Fork() and clone(2), which copy later (base/child.h). */
+/* The child's copy of the data must show the moment of the fork, so the child makes it while the
+ * parent's forking thread waits. The word for that lies in a page that both share. These handlers
+ * do not run for children of _Fork() and clone(2), which copy later (base/child.h). */
 static pthread_mutex_t fork_turn = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint32_t *fork_done;
 
-enum { FORK_WAIT_S = 2 }; /* a child killed on its first steps, or a fork that failed */
+enum { FORK_WAIT_S = 2 }; /* covers a child killed on its first steps, and a failed fork */
 
 static void fork_prepare(void) {
     pthread_mutex_lock(&fork_turn);
     atomic_store(fork_done, 0);
-    weft_child_inherit(true); /* other handlers may need the data before this one's turn */
+    weft_child_inherit(true); /* other fork handlers may access the data before this one runs */
 }
 
 static void fork_parent(void) {
@@ -290,8 +294,8 @@ static void fork_parent(void) {
     pthread_mutex_unlock(&fork_turn);
 }
 
-/* In a child: puts a memfd with a copy of all data in the place of the one that the program has
- * closed. */
+/* In a child: creates a memfd with a copy of all data in place of the descriptor that the program
+ * has closed. */
 static bool copy_anew(struct weft_static *mine) {
     mine->fd = weft_memfd_create("weft-static", mine->bytes);
     bool complete = mine->fd >= 0;
@@ -303,7 +307,7 @@ static bool copy_anew(struct weft_static *mine) {
 
 static void fork_child(void) {
     if ((!weft_descriptor_is_ours(data.fd) && !copy_anew(&data)) || !weft_child_copy())
-        _exit(127); /* rather than write into the parent */
+        _exit(127); /* otherwise the child would write to the parent's data */
     weft_descriptor_close(data.fd);
     data.fd = -1;
     atomic_store(fork_done, 1);
@@ -330,10 +334,10 @@ static void keep_from_children(const struct weft_static *mine) {
     weft_child_copy_later(pieces, count, mine->fd);
 }
 
-/* When a launcher or the program says that there are peers. What fails here leaves the data as it
- * is: it is not symmetric then, and a use of it as such is reported as misuse. */
+/* Moves the data if a launcher or the program has announced peers. On failure the data stays in
+ * place and is not symmetric; using it as symmetric memory is reported as misuse. */
 static void move(void) {
-    static bool moved; /* or tried to */
+    static bool moved; /* moved, or the attempt failed */
     struct executable e = {0};
     dl_iterate_phdr(take_first, &e);
     if (!data.begin)
@@ -355,9 +359,9 @@ __attribute__((constructor)) static void move_before_main(void) {
     move();
 }
 
-/* Another thread could write between the copy and the mapping. */
+/* With more than one thread, another could write to the data between the copy and the mapping. */
 static bool is_single_thread(void) {
-    struct stat tasks; /* a folder has two links and one for each folder in it */
+    struct stat tasks; /* a directory has two links plus one for each subdirectory */
     return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 
@@ -379,7 +383,7 @@ const char *weft_static_refusal(const void *p) {
         return "where only a library that the program loads is linked with Weft: pass memory of "
                "shmem_malloc, or link the program itself with Weft";
     if (data.fd >= 0 && weft_job.npes > 1 && !weft_segment_is_mapped(&weft_windows.statics))
-        return "where PEs run different programs, or one has closed descriptors that it has not "
-               "opened before shmem_init: pass memory of shmem_malloc";
+        return "where PEs run different programs, or a PE closed descriptors before shmem_init "
+               "that it had not opened: pass memory of shmem_malloc";
     return NULL;
 }

@@ -2,10 +2,9 @@
 /* The executable's globals and statics as symmetric memory.
  *
  * Before main, .data and .bss are copied into a memfd that is mapped over them in place: addresses
- * and contents stay, but peers can map the same memory. Where only the program knows of peers it
- * happens in its shmemx_init_attr, as long as there is one thread. Only for an executable that
- * itself links Weft: the data of an interpreter that loads the library later is nobody's business.
- */
+ * and contents stay, but peers can map the same memory. If only the program knows of its peers,
+ * this happens in shmemx_init_attr, provided that the process has a single thread. It applies only
+ * to an executable that itself links Weft, not to an interpreter that loads the library later. */
 #ifndef WEFT_JOB_STATIC_H
 #define WEFT_JOB_STATIC_H
 
@@ -13,25 +12,26 @@
 #include <stdint.h>
 #include "job/window.h"
 
-/* From the first writable segment to the end of the last one. An executable has several if it is
- * compiled with -mcmodel=medium, for example, and constants may lie between them. */
+/* The range from the first writable segment to the end of the last one. An executable has several
+ * writable segments if it is compiled with -mcmodel=medium, for example, and constants may lie
+ * between them. */
 struct weft_static {
-    uintptr_t begin;         /* page-aligned; 0 when there is nothing symmetric */
+    uintptr_t begin;         /* page-aligned; 0 if nothing is symmetric */
     size_t bytes;            /* whole pages */
-    struct weft_holes holes; /* whole pages that stay as they are */
-    uint64_t fingerprint;    /* of the executable: PEs share statics only with their like */
-    int fd;                  /* -1 unless mapped over */
+    struct weft_holes holes; /* whole pages that are not moved */
+    uint64_t fingerprint;    /* of the executable: PEs share statics only if it is equal */
+    int fd;                  /* the memfd, or -1 if the data has not been moved */
 };
 
-/* What this process has; the same from weft_static_move_late to the end. */
+/* Returns the range and state of the data. They no longer change after weft_static_move_late. */
 const struct weft_static *weft_static_data(void);
 
-/* Before the first joining, and after the program has said all it will: moves what had no reason to
- * be moved before main. */
+/* Moves the data if it was not moved before main because no launcher announced peers. Called before
+ * the process first joins a job, after the program has set its attributes. */
 void weft_static_move_late(void);
 
-/* Why globals and statics of the executable are not symmetric, and what to do, if `p` points to one
- * and there is a reason for all of them; NULL otherwise. */
+/* Returns why globals and statics of this executable are not symmetric, and the remedy, if `p`
+ * points to one of them; otherwise NULL. */
 const char *weft_static_refusal(const void *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strided accesses: where their blocks lie. */
+/* The layout of strided accesses. */
 #ifndef WEFT_JOB_STRIDED_H
 #define WEFT_JOB_STRIDED_H
 
@@ -13,7 +13,8 @@ struct weft_strided {
     ptrdiff_t dest_stride, source_stride;
 };
 
-/* A copy of nblocks blocks of `bytes`, which begin so many bytes apart on either side. */
+/* A copy of nblocks blocks of `bytes` each. Blocks begin dest_step bytes apart at the destination
+ * and source_step bytes apart at the source. */
 struct weft_strided_copy {
     char *dest;
     const char *source;
@@ -21,8 +22,8 @@ struct weft_strided_copy {
     size_t bytes, nblocks;
 };
 
-/* The blocks of one side, in bytes: they begin `step` apart, and lie in [low, low + span) seen from
- * the first one. */
+/* The blocks of one side, in bytes: they begin `step` apart and occupy [low, low + span) relative
+ * to the first block. */
 struct weft_strided_side {
     ptrdiff_t step, low;
     size_t span;
@@ -32,7 +33,8 @@ static inline bool weft_strided_is_empty(const struct weft_strided *shape) {
     return shape->nblocks == 0 || shape->bsize == 0;
 }
 
-/* Of a shape that is not empty. False when no address space is that large. */
+/* Computes the layout of one side of a shape that is not empty. Returns false if it exceeds the
+ * address space. */
 static inline bool weft_strided_lay_out(const struct weft_strided *shape, ptrdiff_t stride,
                                         struct weft_strided_side *side) {
     ptrdiff_t block_bytes, reach;

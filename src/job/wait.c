@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stages of a wait: spin, yield, sleep. Spinning is for hosts where every PE has a processor;
- * elsewhere it only delays the PE that is waited for. */
+/* The stages of a wait: spin, yield, sleep. A wait spins only on a host where every PE has a
+ * processor; elsewhere spinning delays the PE that is waited for. */
 #include "job/wait.h"
 #include <sched.h>
 #include <time.h>
@@ -13,30 +13,30 @@
 
 enum {
     BRIEF_TURNS = 32,
-    FEW_TURNS = 4,     /* of which each may take 25 ms where twelve others want this processor */
-    SPIN_TURNS = 4096, /* some 50 us of pauses */
+    FEW_TURNS = 4,     /* each may take 25 ms if twelve other threads want this processor */
+    SPIN_TURNS = 4096, /* about 50 us of pauses */
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
-    CLOCK_TURNS = 64,       /* of looks, from one reading of the clock to the next */
+    CLOCK_TURNS = 64,       /* turns with a poll of the engine between two readings of the clock */
     CLOCK_AFTER_TURNS = 32, /* shorter waits are not worth two readings of the clock */
-    LOOK_TURNS = 16,        /* of pauses, from one look for messages to the next: it takes 200 ns */
-    SPIN_NS = 50 * 1000,    /* of looks for messages, which take an engine as long as they do */
-    AWAKE_NS = 5000000,     /* of looks and yields: longer where others want this processor */
-    SHARED_NS = 200 * 1000, /* a yield that comes back later has let somebody compute */
-    SHARED_WAITS = 64,      /* that do not spin once a yield has let others run */
-    TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
-    TIMER_NS_FAR = 2000000, /* at most, where no other PE stores to this one's memory itself */
+    LOOK_TURNS = 16,        /* pauses between two polls of the engine, each of which takes 200 ns */
+    SPIN_NS = 50 * 1000,    /* spinning with polls of the engine, which may take long */
+    AWAKE_NS = 5000000,     /* polls and yields; longer if other threads want this processor */
+    SHARED_NS = 200 * 1000, /* a longer yield has let another thread compute */
+    SHARED_WAITS = 64,      /* waits without a spin after a yield that let another thread run */
+    TIMER_NS = 30 * 1000,   /* below 100 us, including the kernel's timer slack of 50 us */
+    TIMER_NS_FAR = 2000000, /* at most, if no near PE stores to this one's memory */
     REST_MS_MIN = 5,
     REST_MS_MAX = 100,
-    REST_SHARE = 8, /* of the time waited so far */
+    REST_SHARE = 8, /* a sleep is this fraction of the time waited so far */
 };
 
 _Thread_local uint64_t weft_waited_ns;
 struct weft_wait_watch weft_wait_watch;
 void (*_Atomic weft_wait_look)(void);
 
-static _Thread_local uint32_t shared_waits;               /* that will not spin */
-static _Thread_local const struct weft_waiter *innermost; /* of those that wait for a word */
+static _Thread_local uint32_t shared_waits;               /* remaining waits without a spin */
+static _Thread_local const struct weft_waiter *innermost; /* of this thread */
 
 static inline void pause_briefly(void) {
 #if defined(__x86_64__)
@@ -46,21 +46,23 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-/* The job is over. Who waits with a limit expects that peers may not come. */
+/* Leaves because the job is over. A waiter with a time limit expects that peers may be missing, so
+ * it goes on alone. */
 static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     if (waiter->limited)
         weft_boot_go_alone();
     weft_job_die_aborted();
 }
 
-/* Whether messages alone end a wait for this PE, or for any: no other process stores here. */
+/* Returns whether only messages can end a wait for this PE, or for any PE: no other process stores
+ * directly to this PE's memory. */
 static inline bool messages_alone(int pe) {
     return weft_job.far && (weft_windows.scratch.window.count <= 1 || weft_is_far(pe));
 }
 
-/* Looks for messages, where there are any: at every turn of a wait that nothing else ends, now and
- * then in another one. A wait that sleeps looks no more: the progress thread keeps away for a while
- * from who does. */
+/* Delivers messages if the job has far PEs: on every turn of a wait that only messages end, now and
+ * then in any other wait. A wait that sleeps no longer polls. The progress thread stays away for a
+ * while from a PE that polls. */
 static inline bool look_for_messages(const struct weft_waiter *waiter, bool in_any_wait) {
     void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
     if (__builtin_expect(!look, 1) ||
@@ -70,7 +72,8 @@ static inline bool look_for_messages(const struct weft_waiter *waiter, bool in_a
     return true;
 }
 
-/* How long the wait has lasted since this was asked first; now and then the watch looks at it. */
+/* Returns the time since the first call for this wait, and lets the watch look when its time has
+ * come. */
 static uint64_t lasted_ns(struct weft_waiter *waiter) {
     uint64_t now_ns = weft_clock_ns();
     if (waiter->since_ns == 0) {
@@ -82,9 +85,9 @@ static uint64_t lasted_ns(struct weft_waiter *waiter) {
     return now_ns - waiter->since_ns;
 }
 
-/* Pauses are counted. Looks for messages are timed, by an engine that may take long: PEs of several
- * hosts can share processors without knowing it, and each look keeps one from the peer that it is
- * for. */
+/* Pauses are limited by their number. Polls of the engine, which may take long, are limited by
+ * time: PEs of several hosts can share processors without knowing it, and every poll keeps a
+ * processor from the peer that is waited for. */
 static void spin(struct weft_waiter *waiter, uint32_t turn) {
     if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
         waiter_leave(waiter);
@@ -94,11 +97,11 @@ static void spin(struct weft_waiter *waiter, uint32_t turn) {
         waiter->turns = SPIN_TURNS;
 }
 
-/* Yields, and learns from how long that took whether others that wait and serve, too, want this
- * processor: PEs of hosts that are one machine, of which the job does not know. Waits then begin
- * with yields for a while. Who keeps the processor longer computes, and is not waited for. */
+/* Yields, and infers from the duration whether other waiting or serving threads want this
+ * processor: several hosts may be one machine without the job's knowledge. If so, waits begin with
+ * yields for a while. A thread that keeps the processor longer is computing and does not count. */
 static void yield(void) {
-    if (weft_job.oversubscribed) { /* no wait spins anyway */
+    if (weft_job.oversubscribed) { /* no wait spins here anyway */
         sched_yield();
         return;
     }
@@ -108,7 +111,7 @@ static void yield(void) {
     shared_waits = took_ns > WEFT_YIELD_ALONE_NS && took_ns < SHARED_NS ? SHARED_WAITS : 0;
 }
 
-/* Whether a wait that begins spins. */
+/* Returns whether a wait that begins may spin. */
 static bool may_spin(void) {
     if (weft_job.oversubscribed)
         return false;
@@ -118,8 +121,8 @@ static bool may_spin(void) {
     return false;
 }
 
-/* Shortens the slices of the calling thread when it waits beyond the spin for the first time: then
- * it probably shares its processor, and its peers wait until it runs again. */
+/* Shortens the time slices of this thread when a wait outlasts the spin for the first time: the
+ * thread probably shares its processor, and its peers wait until it runs again. */
 static void shorten_slices(void) {
     static _Thread_local bool shortened;
     if (!shortened)
@@ -127,8 +130,8 @@ static void shorten_slices(void) {
     shortened = true;
 }
 
-/* Spins or yields for one turn; false when it is time to sleep. Where others want the processor a
- * yield lasts until all have had theirs, and no message ends it, as it ends a sleep. */
+/* While other threads want the processor, a yield lasts until all of them have run, and no message
+ * ends it. A message does end a sleep, so the stage of yields is limited by time. */
 bool weft_waiter_awake(struct weft_waiter *waiter) {
     if (waiter->turns == 0 && !may_spin())
         waiter->turns = SPIN_TURNS;
@@ -147,7 +150,7 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
             waiter->turns = SPIN_TURNS + YIELD_TURNS;
         return true;
     }
-    waiter->turns = SPIN_TURNS + YIELD_TURNS; /* and stay there, without ever wrapping */
+    waiter->turns = SPIN_TURNS + YIELD_TURNS; /* keeps the count from wrapping around */
     weft_guard_look();
     return false;
 }
@@ -164,7 +167,7 @@ uint32_t weft_arrivals_count(void) {
     return atomic_load(&weft_arrivals()->count);
 }
 
-void weft_arrivals_tell(struct weft_arrivals *arrivals) {
+void weft_arrivals_notify(struct weft_arrivals *arrivals) {
     atomic_fetch_add(&arrivals->count, 1);
     if (__builtin_expect(atomic_load(&arrivals->sleepers) != 0, 0))
         weft_futex_wake(&arrivals->count, WEFT_FUTEX_ALL);
@@ -183,16 +186,17 @@ void weft_waiter_hide(struct weft_waiter *waiter) {
     waiter->stall = NULL;
 }
 
-/* An eighth of the time waited, from 5 to 100 ms. Many sleepers on few processors would otherwise
- * keep those busy by looking at the abort word alone, and the PE that they wait for waits, too. */
+/* Returns an eighth of the time waited, between 5 and 100 ms. With shorter sleeps, many sleepers on
+ * few processors would keep these busy just by checking the abort word, while the PE that they wait
+ * for waits for a processor. */
 uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
     uint64_t rest_ms = lasted_ns(waiter) / WEFT_NS_PER_MS / REST_SHARE;
     return rest_ms < REST_MS_MIN ? REST_MS_MIN : rest_ms > REST_MS_MAX ? REST_MS_MAX : rest_ms;
 }
 
-/* Sleeps while the word is still `seen`. The setter stores the value before it looks for sleepers,
- * the sleeper counts itself before the kernel compares the value: one of them sees the other. Of
- * many sleepers the first that finds the job over wakes the others. */
+/* Sleeps while the word still has the value `seen`. The setter stores the value before it checks
+ * for sleepers, and the sleeper counts itself before the kernel compares the value, so at least one
+ * notices the other. The first sleeper to find the job over wakes the others. */
 static void word_sleep(struct weft_word *word, uint32_t seen, uint32_t limit_ms) {
     atomic_fetch_add(&word->sleepers, 1);
     weft_futex_sleep(&word->value, seen, WEFT_FUTEX_ALL, limit_ms);
@@ -207,7 +211,8 @@ bool weft_pe_departed(int pe) {
            atomic_load(&control->pe[weft_job.pe].departures);
 }
 
-/* A PE that has gone into shmem_finalize sets nothing any more: the wait would never end. */
+/* Ends the job: a PE that has entered shmem_finalize sets no word any more, so the wait would never
+ * end. */
 static void panic_departed(const struct weft_waiter *waiter) {
     int status = atomic_load(&weft_job.control->pe[waiter->pe].exit_status);
     if (status)
@@ -224,8 +229,8 @@ static void check_departure(const struct weft_word *word, uint32_t value,
         panic_departed(waiter);
 }
 
-/* Until messages arrive that had not when the condition was looked at. The timer is for stores of
- * others: near PEs, or, where there are none, threads of this one. */
+/* Sleeps until a batch of messages arrives after the condition was checked. The timer covers direct
+ * stores: by near PEs, or, if there are none, by other threads of this PE. */
 static void arrivals_sleep(struct weft_waiter *waiter, uint64_t waited_ns) {
     bool near_peers = weft_windows.scratch.window.count > 1;
     uint64_t rest_ns = near_peers ? 0 : waited_ns / REST_SHARE;
@@ -233,8 +238,8 @@ static void arrivals_sleep(struct weft_waiter *waiter, uint64_t waited_ns) {
     waiter->arrivals = weft_arrivals_sleep(waiter->arrivals, rest_ns);
 }
 
-/* What the PE did before it departed is visible once the departure is, a far one's because it
- * departs behind its quiet: one more look decides. */
+/* Everything the PE stored before it departed is visible once its departure is. For a far PE this
+ * holds because it departs after a quiet. So one more check of the condition decides. */
 void weft_waiter_turn(struct weft_waiter *waiter) {
     if (weft_waiter_awake(waiter))
         return;
@@ -251,8 +256,8 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
     }
 }
 
-/* Marks the wait as this thread's. Where the thread is in one already, a signal handler has called.
- */
+/* Records the wait as this thread's innermost one. If the thread is in a wait already, a signal
+ * handler made this call. */
 static void word_wait_begin(struct weft_waiter *waiter, const struct weft_word *word) {
     waiter->call = weft_current_call;
     waiter->word = word;
@@ -267,7 +272,8 @@ static void word_wait_end(const struct weft_waiter *waiter, uint64_t since_ns) {
     innermost = waiter->outer;
 }
 
-/* Whether the word was reached in at most `turns` turns: pauses, yields, sleeps. */
+/* Waits for at most `turns` turns (pauses, yields, sleeps). Returns whether the word was
+ * reached. */
 static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter *waiter,
                       uint32_t turns) {
     uint64_t since_ns = 0;
@@ -286,7 +292,7 @@ static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter
         check_departure(word, value, waiter);
         word_sleep(word, seen, weft_waiter_rest_ms(waiter));
         if (turns < FEW_TURNS)
-            turns = 0; /* a sleep may be long, so a brief wait has one */
+            turns = 0; /* a sleep may be long, so a brief wait sleeps once */
     }
     if (since_ns)
         word_wait_end(waiter, since_ns);
@@ -301,7 +307,7 @@ static __attribute__((noinline)) void word_wait_long(struct weft_word *word, uin
     weft_waiter_end(&waiter);
 }
 
-/* Where every PE has a processor most waits are over within some turns, and need no waiter. */
+/* If every PE has a processor, most waits end within a few pauses and need no waiter. */
 void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe) {
     int turns = weft_job.oversubscribed || messages_alone(pe) ? 0 : BRIEF_TURNS;
     for (int turn = 0; turn < turns; turn++) {

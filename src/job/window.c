@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of a slot is a memfd without a name: it has its full size from the start, sealed against
- * shrinking and growing so that no peer can turn a store into a SIGBUS. A page is committed through
- * the mapping, or comes when it is touched; untouched address space costs nothing. */
+/* A slot's memory is an unnamed memfd. It has its full size from the start and is sealed against
+ * shrinking and growing, so that no peer can turn a store into a SIGBUS. Pages are committed
+ * through the mapping or allocated when touched; untouched address space costs nothing. */
 #include "job/window.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 struct weft_windows weft_windows;
 
 int weft_memfd_create(const char *name, size_t bytes) {
-    struct rlimit limit; /* beyond which the process would die of SIGXFSZ; RLIM_INFINITY is most */
+    struct rlimit limit; /* a larger file would raise SIGXFSZ; RLIM_INFINITY is the largest value */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
         return -EFBIG;
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -34,7 +34,7 @@ int weft_memfd_create(const char *name, size_t bytes) {
         fd = memfd_create(name, flags);
     if (fd < 0)
         return -errno;
-    /* Never F_SEAL_WRITE: the memory is for writing. */
+    /* F_SEAL_WRITE is left out: the memory must stay writable. */
     if (ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return weft_descriptor_keep(fd);
@@ -43,7 +43,8 @@ int weft_memfd_create(const char *name, size_t bytes) {
     return -error;
 }
 
-/* `alignment` is a power of two and at least a page; what it takes too much goes back. */
+/* Reserves address space and unmaps the excess. `alignment` is a power of two and at least a
+ * page. */
 static void *reserve(size_t bytes, size_t alignment) {
     size_t spare = alignment - weft_page_bytes();
     char *base =
@@ -58,8 +59,8 @@ static void *reserve(size_t bytes, size_t alignment) {
     return base + skip;
 }
 
-/* Maps a piece of a member's memory: accessible as far as the segment has grown, and no part of a
- * core file. Children of this process do not get it. */
+/* Maps a piece of a member's memory. The part up to the segment's grown size is accessible, and no
+ * part is included in core files. Forked children do not inherit the mapping. */
 static int map_piece(const struct weft_segment *segment, char *at, size_t begin, size_t end,
                      int fd) {
     size_t grown = segment->window.bytes < end ? segment->window.bytes : end;
@@ -68,13 +69,13 @@ static int map_piece(const struct weft_segment *segment, char *at, size_t begin,
         return -errno;
     madvise(at + begin, end - begin, MADV_DONTDUMP);
     weft_child_deny(at + begin, end - begin);
-    /* Only where the system allows it for shared memory. */
+    /* Has an effect only if the system allows huge pages for shared memory. */
     madvise(at + begin, end - begin, MADV_HUGEPAGE);
     bool opens = grown > begin;
     return opens && mprotect(at + begin, grown - begin, PROT_READ | PROT_WRITE) != 0 ? -errno : 0;
 }
 
-/* Maps a member's memory into its slot, except for the holes. */
+/* Maps a member's memory, except for the holes, into its slot. */
 static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, size_t bytes) {
     char *at = weft_window_slot_begin(&segment->window, slot);
     size_t begin, end = 0;
@@ -84,7 +85,7 @@ static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, s
     return error;
 }
 
-/* Lays the slots out in what has been reserved at `base`. */
+/* Defines the slots within the range reserved at `base`. */
 static void lay_out(struct weft_segment *segment, const struct weft_slots *slots, uintptr_t base,
                     size_t stride, uintptr_t local) {
     segment->window = weft_window_make(base, stride, slots->count, local);
@@ -93,7 +94,7 @@ static void lay_out(struct weft_segment *segment, const struct weft_slots *slots
     segment->mine = slots->mine;
 }
 
-/* One attempt at a size; the caller halves it after -ENOMEM and -EFBIG. */
+/* Tries one size; the caller halves it after -ENOMEM and -EFBIG. */
 static int try_alloc(struct weft_segment *segment, const char *name, const struct weft_slots *slots,
                      size_t slot_bytes) {
     if (slot_bytes > SIZE_MAX / 2 / slots->count)
@@ -129,18 +130,18 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name,
 }
 
 int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
-                          uintptr_t local, size_t bytes, const struct weft_holes *holes, int fd) {
-    *segment = (struct weft_segment){.fd = -1}; /* the memory is not its own */
-    if (holes)
-        segment->holes = *holes;
-    size_t stride = weft_page_up(bytes);
+                          const struct weft_backing *memory) {
+    *segment = (struct weft_segment){.fd = -1}; /* the caller keeps the memory's descriptor */
+    if (memory->holes)
+        segment->holes = *memory->holes;
+    size_t bytes = memory->bytes, stride = weft_page_up(bytes);
     void *base = reserve(slots->count * stride, weft_page_bytes());
     if (!base)
         return -ENOMEM;
-    lay_out(segment, slots, (uintptr_t)base, stride, local);
+    lay_out(segment, slots, (uintptr_t)base, stride, memory->local);
     segment->window.bytes = bytes;
     segment->slot_bytes = bytes;
-    int result = map_slot(segment, slots->mine, fd, bytes); /* an alias */
+    int result = map_slot(segment, slots->mine, memory->fd, bytes); /* a second mapping */
     if (result < 0)
         weft_segment_free(segment);
     return result;
@@ -166,15 +167,16 @@ static int protect(const struct weft_segment *segment, size_t offset, size_t byt
     return 0;
 }
 
-/* Each part that is open costs mappings in each slot; where there are too many, all of the slots is
- * opened, which is one a slot. */
+/* Each accessible part adds mappings to every slot. If the process has too many mappings, makes
+ * whole slots accessible, which takes one mapping per slot. */
 int weft_segment_open(const struct weft_segment *segment, size_t offset, size_t bytes) {
     int error = bytes ? protect(segment, offset, bytes, PROT_READ | PROT_WRITE) : 0;
     return error == -ENOMEM ? protect(segment, 0, segment->slot_bytes, PROT_READ | PROT_WRITE)
                             : error;
 }
 
-/* What a PE has of its own is part of its core file; what peers have is part of theirs. */
+/* Includes this PE's own memory in core files, or excludes it. The memory of peers belongs in
+ * theirs. */
 static void show_in_core(const struct weft_segment *segment, size_t offset, size_t bytes,
                          int advice) {
     size_t begin = weft_page_down(offset);
@@ -182,8 +184,8 @@ static void show_in_core(const struct weft_segment *segment, size_t offset, size
     madvise(own + begin, weft_page_up(offset + bytes) - begin, advice);
 }
 
-/* Touches each page through the kernel, which adds 0 to a word there and reports -EFAULT where a
- * store would end in SIGBUS: what others have stored stays. */
+/* Touches each page through the kernel, by a futex operation that adds 0 to a word there. It keeps
+ * concurrent stores, and reports -EFAULT where a store would raise SIGBUS. */
 static int touch_pages(char *at, size_t bytes) {
     uint32_t nobody = 0, add_0 = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
     for (size_t done = 0; done < bytes; done += weft_page_bytes())
@@ -192,8 +194,8 @@ static int touch_pages(char *at, size_t bytes) {
     return 0;
 }
 
-/* The mapping says which memory is meant: a number may be the program's by now. Linux 5.14 has
- * MADV_POPULATE_WRITE. */
+/* Allocates the pages through the mapping, because the descriptor's number may belong to the
+ * program by now. Linux 5.14 has MADV_POPULATE_WRITE. */
 static int populate(char *at, size_t bytes) {
     int result;
     do
@@ -214,13 +216,13 @@ int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_
                                : error;
 }
 
-/* How much of the slot is symmetric memory from now on. Other threads may be looking. */
+/* Sets how much of the slot is symmetric memory. Other threads may be reading the value. */
 static void show_bytes(struct weft_segment *segment, size_t bytes) {
     __atomic_store_n(&segment->window.bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Extents are at most WEFT_EXTENTS_MAX because a device registers each: the last one grows then.
- */
+/* A device registers each extent, so there are at most WEFT_EXTENTS_MAX: when the table is full,
+ * the last extent grows. */
 static void note_extent(struct weft_segment *segment, size_t offset, size_t bytes) {
     struct weft_extent *last = segment->nextents ? &segment->extents[segment->nextents - 1] : NULL;
     if (last && segment->nextents == WEFT_EXTENTS_MAX)
@@ -277,7 +279,7 @@ int weft_segment_shrink(struct weft_segment *segment, size_t bytes) {
     return result ? result : error;
 }
 
-/* Without the descriptor: the pages in memory, but not those that are swapped out. */
+/* Counts the pages in memory, without swapped ones; needs no descriptor. */
 static size_t pages_count(const struct weft_segment *segment) {
     enum { PAGES_AT_ONCE = 4096 };
     unsigned char present[PAGES_AT_ONCE];
@@ -301,8 +303,8 @@ size_t weft_segment_present(const struct weft_segment *segment) {
     return pages_count(segment);
 }
 
-/* A system that cannot tell has data everywhere, and so has memory whose descriptor the program has
- * closed. */
+/* Without the descriptor, which the program may have closed, or on a system that cannot report
+ * data, all pages count as written. */
 bool weft_segment_find_data(const struct weft_segment *segment, size_t from, size_t end,
                             size_t *begin, size_t *stop) {
     if (from >= end)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Segments: a window's memory on one host, one sealed memfd per near PE.
  *
- * alloc is local: it reserves count * stride of address space and maps this PE's memfd into its own
- * slot. attach maps the peers' memfds, which have come by an exchange. A memfd has the full size of
- * a slot from the start and can change no more; pages come to be inside it, when they are committed
- * or else when they are touched. Errors are 0 or -errno without text: callers know what the memory
- * is for. */
+ * weft_segment_alloc is local: it reserves count * stride bytes of address space and maps this PE's
+ * memfd into its own slot. weft_segment_attach maps the peers' memfds, received in an exchange. A
+ * memfd has the full size of a slot from the start and never changes its size. Its pages are
+ * allocated when they are committed or first touched. Functions return 0 or -errno without text:
+ * the caller knows the purpose of the memory. */
 #ifndef WEFT_JOB_WINDOW_H
 #define WEFT_JOB_WINDOW_H
 
@@ -19,11 +19,11 @@
 #define WEFT_EXTENTS_MAX 32
 
 /* Slots begin at multiples of this, or of their size if that is less (a power of two for a heap),
- * on every PE: an offset in the heap that is aligned is an aligned address everywhere. */
+ * on every PE. So an aligned offset in the heap is an aligned address everywhere. */
 #define WEFT_SEGMENT_ALIGN ((size_t)1 << 30)
 
-/* Parts of a slot without memory, in ascending order: what lies between the writable segments of an
- * executable. weft_near does not look at them, so an access to a hole faults. */
+/* Parts of a slot without memory, in ascending order: the gaps between an executable's writable
+ * segments. weft_near does not check for holes, so an access to a hole faults. */
 #define WEFT_HOLES_MAX 8
 struct weft_holes {
     unsigned count;
@@ -32,84 +32,95 @@ struct weft_holes {
     } hole[WEFT_HOLES_MAX];
 };
 
-/* The PEs that have slots: first, first + step, ..., count of them. This PE has number `mine`. */
+/* The PEs that have slots: first, first + step, ..., `count` of them. This PE's slot is `mine`. */
 struct weft_slots {
     uint32_t first, step, count, mine;
 };
 
 struct weft_segment {
-    struct weft_window window; /* window.bytes: how far it has grown, or for statics all of it */
-    size_t slot_bytes;         /* usable bytes of a slot: the smallest among the members */
+    struct weft_window window; /* window.bytes is its grown size; of statics, all */
+    size_t slot_bytes;         /* usable bytes of a slot: the minimum over all members */
     uint32_t mine;             /* this PE's slot */
-    int fd;                    /* own memory */
-    struct weft_holes holes;   /* of statics */
+    int fd;                    /* this PE's memory */
+    struct weft_holes holes;   /* of statics only */
     unsigned nextents;
     struct weft_extent {
         size_t offset, bytes;
-    } extents[WEFT_EXTENTS_MAX]; /* by which it has grown, in order: what a device registers */
+    } extents[WEFT_EXTENTS_MAX]; /* the steps of its growth, in order: devices register each */
 };
 
-/* The windows that an address of the user can lie in, and the one that the library works in. */
+/* The heap and statics hold the user's symmetric objects; the scratch is the library's own. */
 struct weft_windows {
     struct weft_segment heap, statics, scratch;
 };
 extern struct weft_windows weft_windows;
 
-/* A memfd of `bytes` without a name, sealed against shrinking, growing and further seals: a
- * descriptor that weft_descriptor_close closes, or -errno. */
+/* Creates an unnamed memfd of `bytes`, sealed against shrinking, growing and further seals. Returns
+ * a descriptor, which the caller closes with weft_descriptor_close, or -errno. */
 int weft_memfd_create(const char *name, size_t bytes);
 
-/* Makes a segment of these slots; halves slot_bytes (down to slot_bytes_min) until the address
- * space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
+/* Makes a segment with these slots. Halves slot_bytes, down to slot_bytes_min, until the address
+ * space, RLIMIT_AS and RLIMIT_FSIZE permit it. Local. */
 int weft_segment_alloc(struct weft_segment *segment, const char *name,
                        const struct weft_slots *slots, size_t slot_bytes, size_t slot_bytes_min);
 
-/* Reserves slots for memory that lies elsewhere already (static data at `local`, backed by `fd`).
- * The own slot is a second mapping of it, so that no access has to ask whether it is its own. The
- * same holes are in every slot; NULL if there are none. */
-int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
-                          uintptr_t local, size_t bytes, const struct weft_holes *holes, int fd);
+/* Memory that exists already, such as static data. All slots have its holes; NULL means no holes.
+ */
+struct weft_backing {
+    uintptr_t local; /* where it is mapped */
+    size_t bytes;
+    const struct weft_holes *holes;
+    int fd; /* stays the caller's */
+};
 
-/* Maps fds[slot] into every other slot; slot_bytes is what all agreed on. */
+/* Makes a segment of slots for such memory. This PE's slot is a second mapping of it, so that
+ * accesses need not test for their own PE. */
+int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
+                          const struct weft_backing *memory);
+
+/* Maps fds[slot] into every slot but this PE's; slot_bytes is the size that all members agreed
+ * on. */
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
 
-/* Lets this PE's memory grow up to `bytes` from the start of its slot. Of what is new the first
- * `at_once` bytes are committed, the rest when it is touched. Local. -ENOMEM. */
+/* Lets this PE's memory grow to `bytes` from the start of its slot. Commits the first `at_once`
+ * bytes of the new part; the rest is allocated when touched. Local. Returns 0, or -ENOMEM and
+ * changes nothing. */
 int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once);
 
-/* Undoes growth beyond `bytes`, of which no device knows and which nobody has used: memory behind
- * it goes back. 0 or -errno. */
+/* Undoes growth beyond `bytes` and returns the memory to the system. No device may have registered
+ * that part, and no PE may have used it. Returns 0 or -errno. */
 int weft_segment_shrink(struct weft_segment *segment, size_t bytes);
 
-/* Makes [offset, offset + bytes) of all slots accessible here. The rest of a slot is not, so that
- * whatever walks over the memory of a process (a core dump, helgrind) passes over it. What a
- * segment has grown by is accessible already. Local, a system call a slot; 0 or -errno. */
+/* Makes [offset, offset + bytes) of all slots accessible to this process; memory within the
+ * segment's grown size is already. The rest of a slot stays inaccessible, so that tools that read
+ * all memory of a process (core dumps, helgrind) skip it. Local, one system call per slot; returns
+ * 0 or -errno. */
 int weft_segment_open(const struct weft_segment *segment, size_t offset, size_t bytes);
 
-/* Opens [offset, offset + bytes), and commits it in the own slot without counting it as an extent.
- */
+/* Opens [offset, offset + bytes) and commits that part of this PE's slot, without recording it as
+ * an extent. */
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
 
-/* Gives the whole pages of [offset, offset+bytes) of the own slot back to the machine: they are
- * zeros when they are touched again. Nobody uses them, on any PE, and no device has them. */
+/* Returns the whole pages of [offset, offset + bytes) of this PE's slot to the system; they read as
+ * zeros when touched again. No PE may be using them, and no device may have registered them. */
 int weft_segment_return(struct weft_segment *segment, size_t offset, size_t bytes);
 
-/* Bytes of the own slot that have memory behind them. */
+/* Returns the number of bytes of this PE's slot that have memory. */
 size_t weft_segment_present(const struct weft_segment *segment);
 
-/* The first run of pages in [from, end) of the own slot that were written to, as far as it reaches:
- * *begin to *stop. False where there is none. What lies between runs is zeros without memory, which
- * a look at it would bring. */
+/* Finds the first run of pages in [from, end) of this PE's slot that were written to: [*begin,
+ * *stop). Returns false if there is none. Pages between runs are zeros without memory; reading them
+ * would allocate it. */
 bool weft_segment_find_data(const struct weft_segment *segment, size_t from, size_t end,
                             size_t *begin, size_t *stop);
 
-/* Whether there are slots: not so of what a PE alone has in place. */
+/* Returns whether there are slots. A single PE's static data, used in place, has no slots. */
 static inline bool weft_segment_is_mapped(const struct weft_segment *segment) {
     return segment->window.stride != 0;
 }
 
-/* Finds the memory of a slot from `offset` up to the next hole or the end, `bytes`: *begin to *end.
- * False if there is none. */
+/* Finds the part of a slot from `offset` up to the next hole or the end, `bytes`: [*begin, *end).
+ * Returns false if there is none. */
 static inline bool weft_holes_next_piece(const struct weft_holes *holes, size_t offset,
                                          size_t bytes, size_t *begin, size_t *end) {
     *begin = offset;
@@ -124,7 +135,7 @@ static inline bool weft_holes_next_piece(const struct weft_holes *holes, size_t 
     return *begin < *end;
 }
 
-/* Whether [offset, offset + bytes) meets a hole. */
+/* Returns whether [offset, offset + bytes) overlaps a hole. */
 static inline bool weft_holes_meet(const struct weft_holes *holes, size_t offset, size_t bytes) {
     for (unsigned i = 0; i < holes->count; i++)
         if (offset < holes->hole[i].end && offset + bytes > holes->hole[i].begin)
@@ -132,8 +143,8 @@ static inline bool weft_holes_meet(const struct weft_holes *holes, size_t offset
     return false;
 }
 
-/* Whether [p, p + bytes) lies between two segments of the executable, where constants may be:
- * inside the window of the statics, but not symmetric. */
+/* Returns whether [p, p + bytes) overlaps a gap between two writable segments of the executable.
+ * Constants may lie there: inside the window of the statics, but not symmetric. */
 static inline bool weft_statics_meet_hole(const void *p, size_t bytes) {
     const struct weft_segment *statics = &weft_windows.statics;
     return statics->holes.count > 0 &&
@@ -142,12 +153,13 @@ static inline bool weft_statics_meet_hole(const void *p, size_t bytes) {
 
 void weft_segment_free(struct weft_segment *segment);
 
-/* Where `pe` keeps its copy of [p, p+bytes), for a load or store from here. NULL: p is no symmetric
- * address of that length, or there is no such PE near. Heap first: about a nanosecond. */
+/* Returns the address at which this PE can load and store pe's copy of [p, p + bytes). Returns NULL
+ * if the range is not symmetric or no such PE is near. Tries the heap first; takes about a
+ * nanosecond. */
 static inline __attribute__((always_inline)) void *weft_near(const void *p, size_t bytes, int pe) {
     const struct weft_window *w = &weft_windows.heap.window;
     uintptr_t offset = (uintptr_t)p - w->local;
-    size_t now = weft_window_bytes(w); /* one load keeps the choice below a branch */
+    size_t now = weft_window_bytes(w); /* a single load, so that the choice is the only branch */
     if (__builtin_expect(offset > now, 0)) {
         w = &weft_windows.statics.window;
         offset = (uintptr_t)p - w->local;
@@ -158,12 +170,13 @@ static inline __attribute__((always_inline)) void *weft_near(const void *p, size
     uint32_t slot = weft_window_slot(w, pe);
     if (__builtin_expect(slot >= w->count, 0))
         return NULL;
-#ifdef WEFT_THREAD_SANITIZER /* which knows memory by one address: own statics must have one */
+#ifdef WEFT_THREAD_SANITIZER /* it identifies memory by address: own statics must have one address \
+                              */
     if (slot == weft_windows.heap.mine)
         return (void *)p;
 #endif
     void *near = weft_window_at(w, p, slot);
-    if (!near) /* the callers' tests for NULL then cost nothing here */
+    if (!near) /* so that callers' tests for NULL are optimized away */
         __builtin_unreachable();
     return near;
 }

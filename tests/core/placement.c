@@ -84,27 +84,27 @@ static int keep_line(const char *text) {
 static void bad_values(void) {
     tap_case("what is no placement, or one of another number of PEs, is refused by name");
     static const char *const texts[][2] = {
-        {"", "is '', which is no placement: set it to"},
-        {"some", "is 'some', which is no placement"},
-        {"2+", "is '2+', which is no placement"},
-        {"+2", "is '+2', which is no placement"},
-        {"3+0", "is '3+0', which is no placement"},
-        {"2-1", "is '2-1', which is no placement"},
+        {"", "is '', which is not a placement: set it to"},
+        {"some", "is 'some', which is not a placement"},
+        {"2+", "is '2+', which is not a placement"},
+        {"+2", "is '+2', which is not a placement"},
+        {"3+0", "is '3+0', which is not a placement"},
+        {"2-1", "is '2-1', which is not a placement"},
         {"2+2", "is '2+2', whose hosts have 4 PEs, but the job has 3"},
         {"1+1", "is '1+1', whose hosts have 2 PEs, but the job has 3"},
-        {"99999999999999999999", "which is no placement"},
+        {"99999999999999999999", "which is not a placement"},
         {"1048575+1048575", "whose hosts have 1048576 PEs, but the job has 3"},
-        {"each2", "is 'each2', which is no placement"},
-        {"cyclic", "is 'cyclic', which is no placement"},
-        {"cyclic:", "is 'cyclic:', which names no number of hosts"},
-        {"cyclic:0", "is 'cyclic:0', which names no number of hosts"},
-        {"cyclic:2x", "is 'cyclic:2x', which names no number of hosts"},
-        {"list:", "is 'list:', which is no list of hosts"},
+        {"each2", "is 'each2', which is not a placement"},
+        {"cyclic", "is 'cyclic', which is not a placement"},
+        {"cyclic:", "is 'cyclic:', which gives no number of hosts"},
+        {"cyclic:0", "is 'cyclic:0', which gives no number of hosts"},
+        {"cyclic:2x", "is 'cyclic:2x', which gives no number of hosts"},
+        {"list:", "is 'list:', which is not a list of hosts"},
         {"list:0,1", "is 'list:0,1', which lists 2 PEs, but the job has 3"},
         {"list:0,1,2,3", "is 'list:0,1,2,3', which lists 4 PEs, but the job has 3"},
-        {"list:0,,1", "is 'list:0,,1', which is no list of hosts"},
-        {"list:0,1,", "is 'list:0,1,', which is no list of hosts"},
-        {"list:0,-1,1", "is 'list:0,-1,1', which is no list of hosts"}};
+        {"list:0,,1", "is 'list:0,,1', which is not a list of hosts"},
+        {"list:0,1,", "is 'list:0,1,', which is not a list of hosts"},
+        {"list:0,-1,1", "is 'list:0,-1,1', which is not a list of hosts"}};
     weft_log_set_handler(keep_line);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct weft_slots run;
