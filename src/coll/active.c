@@ -42,9 +42,9 @@ static bool is_far(const struct weft_group *group, int member) {
 }
 
 static void count_up(const struct weft_group *group, _Atomic long *word, int member) {
+    struct weft_amo add = {WEFT_AMO_ADD, sizeof *word, (void *)word, .value = 1};
     if (is_far(group, member))
-        weft_far_amo(WEFT_AMO_ADD, sizeof *word, false, (void *)word, 1, 0, false,
-                     weft_group_pe(group, member));
+        weft_far_amo(&add, false, weft_group_pe(group, member));
     else
         atomic_fetch_add(word_of(group, word, member), 1);
 }
@@ -159,8 +159,10 @@ static uint32_t read_post(int pe, int i, struct weft_entry *entry) {
     struct post *post = &posts_of(weft_is_far(pe) ? weft_job.pe : pe)[i];
     if (weft_is_far(pe)) {
         weft_far_get(entry, &post->entry, sizeof *entry, pe, false);
-        return (uint32_t)weft_far_amo(WEFT_AMO_FETCH, sizeof post->state, true, &post->state, 0, 0,
-                                      false, pe);
+        uint32_t state;
+        struct weft_amo fetch = {WEFT_AMO_FETCH, sizeof state, &post->state, .fetch = &state};
+        weft_far_amo(&fetch, false, pe);
+        return state;
     }
     *entry = post->entry;
     atomic_thread_fence(memory_order_acquire);
@@ -168,9 +170,10 @@ static uint32_t read_post(int pe, int i, struct weft_entry *entry) {
 }
 
 static void set_state(int pe, int i, uint32_t state) {
+    struct weft_amo set = {WEFT_AMO_SET, sizeof state, &posts_of(weft_job.pe)[i].state,
+                           .value = state};
     if (weft_is_far(pe))
-        weft_far_amo(WEFT_AMO_SET, sizeof state, false, &posts_of(weft_job.pe)[i].state, state, 0,
-                     false, pe);
+        weft_far_amo(&set, false, pe);
     else
         atomic_store(&posts_of(pe)[i].state, state);
 }

@@ -49,8 +49,12 @@ static void answer_far(uint32_t answer, int pe) {
     if (now_ns < next_ns)
         return;
     next_ns = now_ns + pause_ns;
-    weft_far_amo(WEFT_AMO_COMPARE_SWAP, sizeof answer, false, lost_word_of(weft_job.pe), answer,
-                 LOST, false, pe);
+    struct weft_amo swap = {.op = WEFT_AMO_COMPARE_SWAP,
+                            .bytes = sizeof answer,
+                            .dest = lost_word_of(weft_job.pe),
+                            .value = answer,
+                            .cond = LOST};
+    weft_far_amo(&swap, false, pe);
 }
 
 void weft_lost_member_answer(const struct weft_team *team, int member) {

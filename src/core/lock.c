@@ -63,7 +63,10 @@ static uint32_t served(struct lock *lock) {
 /* An atomic on a half of HOME's long, of which `word` is the name. */
 static uint32_t far_amo(enum weft_amo_op op, _Atomic uint32_t *word, uint32_t value,
                         uint32_t cond) {
-    return (uint32_t)weft_far_amo(op, sizeof value, true, (void *)word, value, cond, false, HOME);
+    uint32_t before;
+    struct weft_amo amo = {op, sizeof *word, (void *)word, value, cond, &before};
+    weft_far_amo(&amo, false, HOME);
+    return before;
 }
 
 /* What threads that are far from HOME sleep on, of a near PE. */
@@ -74,7 +77,8 @@ static _Atomic uint32_t *bell_of(int pe) {
 static void ring(int pe) {
     void *name = (void *)bell_of(weft_job.pe);
     if (weft_is_far(pe)) {
-        weft_far_amo(WEFT_AMO_ADD, sizeof(uint32_t), false, name, 1, 0, true, pe);
+        struct weft_amo add = {WEFT_AMO_ADD, sizeof(uint32_t), name, .value = 1};
+        weft_far_amo(&add, true, pe);
         return;
     }
     atomic_fetch_add(bell_of(pe), 1);
@@ -255,8 +259,10 @@ static int far_test(long *object) {
 
 /* Who sleeps on HOME's long is woken there, whatever its turn. */
 static void far_release(struct lock *lock) {
-    uint32_t before = (uint32_t)weft_far_amo(WEFT_AMO_ADD, sizeof before, true,
-                                             (void *)&lock->serving, TICKET, 0, true, HOME);
+    uint32_t before;
+    struct weft_amo add = {WEFT_AMO_ADD, sizeof before, (void *)&lock->serving, TICKET,
+                           .fetch = &before};
+    weft_far_amo(&add, true, HOME);
     if (before & FAR_SLEEP) {
         far_amo(WEFT_AMO_AND, &lock->serving, ~FAR_SLEEP, 0);
         ring_all();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All of it is done by a processor of the target's host, under the lock of messages, or begun by it
- * where memory is another space's. A place is found, which checks it, before anything is touched;
- * NULL says that the message has been refused, or put off until what the PE's messages have begun
- * before is done. */
+/* Everything runs under the lock of messages, on a processor of the target's host. Operations on
+ * another space's memory are only begun here. The *_find functions check a place before any memory
+ * is touched. They return NULL if the message was refused, or put off until operations begun by
+ * earlier messages of that PE are complete. */
 #include "far/apply.h"
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "far/meet.h"
 #include "far/protocol.h"
 
-/* A message as it is read, from its beginning on. */
+/* The unread part of a message. */
 struct reader {
     int from;
     const char *at;
@@ -23,19 +23,19 @@ struct reader {
 static const char *const window_names[WEFT_FAR_WINDOWS] = {"heap", "statics", "memory of GPUs",
                                                            "scratch"};
 
-static bool serves_all; /* slots, and not the own one alone */
+static bool serves_all_slots; /* all slots, not just this PE's own */
 
-/* Other PEs whose memory has changed in this look: a bit for each slot. */
+/* Slots of other PEs whose memory has changed since the last wake-up, one bit each. */
 static uint64_t changed[WEFT_WIRE_PES_MAX / 64];
 static bool any_changed;
 
-/* Parts of the scratch that messages have named: a bit for each. */
+/* Parts of the scratch that are accessible here, one bit each. */
 enum { PARTS = 1 << 16 };
 static uint64_t opened[PARTS / 64];
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
-/* Copies the next part; false: the message is too short, and has been refused. */
+/* Copies the next part. Returns false, with the message refused, if the message is too short. */
 static bool reader_take(struct reader *reader, void *part, size_t bytes) {
     if (bytes > reader->left) {
         weft_message_refuse(reader->from, "it ends %zu bytes too early", bytes - reader->left);
@@ -51,7 +51,7 @@ static bool is_in_space(const struct weft_far_place *place) {
     return place->window == WEFT_FAR_SPACE;
 }
 
-/* What came of a call of the space's: whether it is done. */
+/* Returns whether a function of the space succeeded. Any error but -EAGAIN ends the job. */
 static bool space_check(int error) {
     if (error && error != -EAGAIN)
         weft_channel_fail("%s", weft_fail_text());
@@ -64,11 +64,11 @@ bool weft_far_settled(int from) {
 
 static bool serves(const struct weft_far_place *place, const struct weft_window *window) {
     return place->slot == weft_windows.scratch.mine ||
-           (serves_all && !is_in_space(place) && place->slot < window->count);
+           (serves_all_slots && !is_in_space(place) && place->slot < window->count);
 }
 
-/* A proxy is no member of the teams of its host's other PEs, and has not opened their parts of
- * the scratch. */
+/* Makes a part of the scratch accessible: a host proxy is not a member of its near PEs' teams, and
+ * so has not opened their slots. */
 static bool scratch_open(size_t offset, size_t bytes) {
     const struct weft_segment *scratch = &weft_windows.scratch;
     size_t part = scratch->slot_bytes / PARTS, page = weft_page_bytes();
@@ -86,7 +86,7 @@ static bool scratch_open(size_t offset, size_t bytes) {
     return true;
 }
 
-/* Where a slot begins here. The own one is where the program has it. */
+/* Returns where a slot begins here: this PE's own at the program's address. */
 static char *slot_begin(const struct weft_window *window, uint32_t slot) {
     if (slot == weft_windows.scratch.mine)
         return (char *)window->local;
@@ -95,7 +95,8 @@ static char *slot_begin(const struct weft_window *window, uint32_t slot) {
     return weft_window_slot_begin(window, slot);
 }
 
-/* [place + low, + bytes) of a PE that is served here; the place itself. */
+/* Checks [place + low, place + low + bytes) of a PE that is served here. Returns the address of the
+ * place. */
 static char *place_find_around(const struct reader *reader, const struct weft_far_place *place,
                                int64_t low, size_t bytes) {
     const struct weft_window *window = weft_far_window(place->window);
@@ -115,8 +116,8 @@ static char *place_find_around(const struct reader *reader, const struct weft_fa
     if (place->window == WEFT_FAR_STATICS &&
         weft_holes_meet(&weft_windows.statics.holes, lowest, bytes)) {
         weft_message_refuse(reader->from,
-                            "it names %zu bytes at offset %#lx of the statics, which are not all "
-                            "variables",
+                            "it names %zu bytes at offset %#lx of the statics, where not all "
+                            "bytes are variables",
                             bytes, (unsigned long)lowest);
         return NULL;
     }
@@ -142,7 +143,7 @@ static char *blocks_find(const struct reader *reader, const struct weft_far_plac
     return NULL;
 }
 
-/* A word of the program or the library, which must lie as words do. */
+/* Finds a word of the program or the library, which must be aligned. */
 static void *word_find(const struct reader *reader, const struct weft_far_place *place,
                        size_t bytes) {
     char *word = place_find(reader, place, bytes);
@@ -156,8 +157,9 @@ static void *word_find(const struct reader *reader, const struct weft_far_place 
 
 /* --- Stores and loads ------------------------------------------------------------------------ */
 
-/* What lies as a word does is stored or loaded whole, for those that look meanwhile. It may be the
- * flag of data in another message, so a load acquires and a store releases. */
+/* Copies a size and alignment of a word in one load and one store, for threads that read it
+ * meanwhile. It may be the flag of data in another message, so the load acquires and the store
+ * releases. */
 #define WORD_COPY(BITS)                                                                         \
     case BITS / 8:                                                                              \
         if (((uintptr_t)to | (uintptr_t)from) % (BITS / 8) == 0) {                              \
@@ -178,7 +180,7 @@ static void bytes_copy(void *to, const void *from, size_t bytes) {
 }
 #undef WORD_COPY
 
-/* Blocks come one after the other in a message, so a word may lie across its alignment there. */
+/* Blocks are back to back in a message, so a word may be misaligned there. */
 static void blocks_store(char *to, int64_t step, size_t bytes, size_t count, const char *from) {
     for (size_t i = 0; i < count; i++, from += bytes) {
         uint64_t word = 0;
@@ -196,7 +198,7 @@ static void blocks_load(char *to, const char *from, int64_t step, size_t bytes, 
 
 /* --- In another space ------------------------------------------------------------------------ */
 
-/* Whether they are stored, or so good as. */
+/* Stores the data, or begins to. Returns false if the message is refused or put off. */
 static bool data_store(const struct reader *reader, const struct weft_far_place *place, char *to,
                        const struct weft_far_blocks *blocks) {
     if (!is_in_space(place)) {
@@ -227,23 +229,24 @@ static bool space_get(const struct reader *reader, char *from,
     return true;
 }
 
-/* Behind the data of its message, which have been begun: so it is not put off. */
+/* Comes after the data of its message, which has begun, so it is never put off. */
 static bool space_signal(int from, uint64_t *word, uint64_t value, enum weft_far_word_op op) {
     enum weft_signal_op as = op == WEFT_FAR_SIGNAL_ADD ? WEFT_SIGNAL_ADD : WEFT_SIGNAL_SET;
     return space_check(weft_space_device->messages->signal(from, word, value, as));
 }
 
-/* --- What messages say ------------------------------------------------------------------------ */
+/* --- Kinds of messages
+ * -------------------------------------------------------------------------- */
 
-/* All of these are false where the message has been refused, or has to come again. */
+/* These functions return false if the message was refused or put off. */
 
-static bool put_apply(struct reader *reader, const struct weft_far_header *text) {
+static bool put_apply(struct reader *reader, const struct weft_far_header *header) {
     struct weft_far_blocks all = {0, reader->left, 1};
-    char *to = place_find(reader, &text->place, reader->left);
-    return to && data_store(reader, &text->place, to, &all);
+    char *to = place_find(reader, &header->place, reader->left);
+    return to && data_store(reader, &header->place, to, &all);
 }
 
-/* Release: who sees the word sees the data. */
+/* A release: a thread that sees the word sees the data. */
 static void word_apply(enum weft_far_word_op op, void *to, uint64_t value) {
     switch (op) {
     case WEFT_FAR_WORD:
@@ -258,30 +261,31 @@ static void word_apply(enum weft_far_word_op op, void *to, uint64_t value) {
     }
 }
 
-static bool put_word_apply(struct reader *reader, const struct weft_far_header *text) {
+static bool put_word_apply(struct reader *reader, const struct weft_far_header *header) {
     struct weft_far_word word;
     if (!reader_take(reader, &word, sizeof word))
         return false;
-    if (text->detail > WEFT_FAR_SIGNAL_ADD)
-        return weft_message_refuse(reader->from, "it changes a word by %u", text->detail);
-    size_t bytes = text->detail == WEFT_FAR_WORD ? sizeof(struct weft_word) : sizeof(uint64_t);
+    if (header->detail > WEFT_FAR_SIGNAL_ADD)
+        return weft_message_refuse(reader->from, "it changes a word by unknown operation %u",
+                                   header->detail);
+    size_t bytes = header->detail == WEFT_FAR_WORD ? sizeof(struct weft_word) : sizeof(uint64_t);
     bool in_space = is_in_space(&word.place);
-    if (in_space && text->detail == WEFT_FAR_WORD)
-        return weft_message_refuse(reader->from, "it sets a word of the library's in the %s",
+    if (in_space && header->detail == WEFT_FAR_WORD)
+        return weft_message_refuse(reader->from, "it sets a word of the library in the %s",
                                    window_names[WEFT_FAR_SPACE]);
-    if (reader->left && in_space != is_in_space(&text->place))
+    if (reader->left && in_space != is_in_space(&header->place))
         return weft_message_refuse(reader->from,
                                    "its data and its word are not in the same memory");
     void *at = word_find(reader, &word.place, bytes);
-    if (!at || (reader->left && !put_apply(reader, text)))
+    if (!at || (reader->left && !put_apply(reader, header)))
         return false;
     if (in_space)
-        return space_signal(reader->from, at, word.value, text->detail);
-    word_apply(text->detail, at, word.value);
+        return space_signal(reader->from, at, word.value, header->detail);
+    word_apply(header->detail, at, word.value);
     return true;
 }
 
-static bool put_blocks_apply(struct reader *reader, const struct weft_far_header *text) {
+static bool put_blocks_apply(struct reader *reader, const struct weft_far_header *header) {
     struct weft_far_blocks blocks;
     size_t all;
     if (!reader_take(reader, &blocks, sizeof blocks))
@@ -290,17 +294,17 @@ static bool put_blocks_apply(struct reader *reader, const struct weft_far_header
         return weft_message_refuse(reader->from, "it has %zu bytes for %lu blocks of %lu",
                                    reader->left, (unsigned long)blocks.count,
                                    (unsigned long)blocks.bytes);
-    char *to = blocks_find(reader, &text->place, &blocks);
-    return to && data_store(reader, &text->place, to, &blocks);
+    char *to = blocks_find(reader, &header->place, &blocks);
+    return to && data_store(reader, &header->place, to, &blocks);
 }
 
-/* One block goes as it lies in memory; several are packed first. */
-static bool get_apply(struct reader *reader, const struct weft_far_header *text) {
+/* Answers one large block directly from memory; packs small ones first. */
+static bool get_apply(struct reader *reader, const struct weft_far_header *header) {
     struct weft_far_blocks blocks;
     char packed[WEFT_FAR_PACKED_BYTES] __attribute__((aligned(8)));
     if (!reader_take(reader, &blocks, sizeof blocks))
         return false;
-    char *from = blocks_find(reader, &text->place, &blocks);
+    char *from = blocks_find(reader, &header->place, &blocks);
     if (!from)
         return false;
     bool whole = blocks.count == 1 && blocks.bytes > sizeof(uint64_t);
@@ -308,7 +312,7 @@ static bool get_apply(struct reader *reader, const struct weft_far_header *text)
     if (blocks.bytes > most || blocks.count > most || blocks.bytes * blocks.count > most)
         return weft_message_refuse(reader->from, "it wants %lu blocks of %lu bytes at once",
                                    (unsigned long)blocks.count, (unsigned long)blocks.bytes);
-    if (is_in_space(&text->place))
+    if (is_in_space(&header->place))
         return space_get(reader, from, &blocks);
     if (!whole)
         blocks_load(packed, from, blocks.step, blocks.bytes, blocks.count);
@@ -317,26 +321,26 @@ static bool get_apply(struct reader *reader, const struct weft_far_header *text)
     return true;
 }
 
-static bool amo_apply(struct reader *reader, const struct weft_far_header *text) {
-    struct weft_far_amo_text amo;
-    enum weft_amo_op op = text->detail & 0xff;
-    size_t bytes = text->detail >> WEFT_FAR_AMO_BYTES_SHIFT & 0xff;
+static bool amo_apply(struct reader *reader, const struct weft_far_header *header) {
+    struct weft_far_amo_operands amo;
+    enum weft_amo_op op = header->detail & 0xff;
+    size_t bytes = header->detail >> WEFT_FAR_AMO_BYTES_SHIFT & 0xff;
     if (!reader_take(reader, &amo, sizeof amo))
         return false;
     if (op > WEFT_AMO_XOR || (bytes != sizeof(uint32_t) && bytes != sizeof(uint64_t)))
         return weft_message_refuse(reader->from, "it wants atomic %d on %zu bytes", (int)op, bytes);
-    void *word = word_find(reader, &text->place, bytes);
+    void *word = word_find(reader, &header->place, bytes);
     if (!word)
         return false;
     uint64_t before = 0;
-    bool fetches = text->detail & WEFT_FAR_AMO_FETCHES;
-    if (is_in_space(&text->place)) {
+    bool fetches = header->detail & WEFT_FAR_AMO_FETCHES;
+    if (is_in_space(&header->place)) {
         struct weft_amo there = {op, bytes, word, amo.value, amo.cond, fetches ? &before : NULL};
         if (!space_check(weft_space_device->messages->amo(reader->from, &there)))
             return false;
     } else {
         before = weft_amo_apply(op, bytes, word, amo.value, amo.cond);
-        if (text->detail & WEFT_FAR_AMO_WAKES)
+        if (header->detail & WEFT_FAR_AMO_WAKES)
             weft_futex_wake(word, WEFT_FUTEX_ALL);
     }
     if (fetches)
@@ -344,35 +348,37 @@ static bool amo_apply(struct reader *reader, const struct weft_far_header *text)
     return true;
 }
 
-static bool text_apply(struct reader *reader, const struct weft_far_header *text) {
-    switch ((enum weft_far_kind)text->kind) {
+static bool message_apply(struct reader *reader, const struct weft_far_header *header) {
+    switch ((enum weft_far_kind)header->kind) {
     case WEFT_FAR_PUT:
-        return put_apply(reader, text);
+        return put_apply(reader, header);
     case WEFT_FAR_PUT_WORD:
-        return put_word_apply(reader, text);
+        return put_word_apply(reader, header);
     case WEFT_FAR_PUT_BLOCKS:
-        return put_blocks_apply(reader, text);
+        return put_blocks_apply(reader, header);
     case WEFT_FAR_GET:
-        return get_apply(reader, text);
+        return get_apply(reader, header);
     case WEFT_FAR_AMO:
-        return amo_apply(reader, text);
+        return amo_apply(reader, header);
     case WEFT_FAR_MEET:
-        return weft_far_meet_keep(reader->from, text->place.offset, reader->at, reader->left);
+        return weft_far_meet_keep(reader->from, header->place.offset, reader->at, reader->left);
     }
-    return weft_message_refuse(reader->from, "it is of kind %u, and there is no such", text->kind);
+    return weft_message_refuse(reader->from, "it is of kind %u, which does not exist",
+                               header->kind);
 }
 
 bool weft_far_apply(int from, const void *message, size_t bytes) {
     struct reader reader = {from, message, bytes};
-    struct weft_far_header text;
-    atomic_thread_fence(memory_order_release); /* a flag may also stand at the end of much data */
-    return reader_take(&reader, &text, sizeof text) && text_apply(&reader, &text);
+    struct weft_far_header header;
+    atomic_thread_fence(memory_order_release); /* a flag may also be at the end of much data */
+    return reader_take(&reader, &header, sizeof header) && message_apply(&reader, &header);
 }
 
-/* --- Who is served --------------------------------------------------------------------------- */
+/* --- Which slots are served
+ * ---------------------------------------------------------------------- */
 
 void weft_far_serve(bool all) {
-    serves_all = all;
+    serves_all_slots = all;
     memset(opened, 0, sizeof opened);
 }
 
@@ -387,11 +393,12 @@ void weft_far_wake_served(void) {
     any_changed = false;
 }
 
-void weft_far_answered(int from, const struct weft_message_request *request, const void *text,
+void weft_far_answered(int from, const struct weft_message_request *request, const void *payload,
                        size_t bytes) {
     size_t wanted = request->block_bytes * request->nblocks;
     if (bytes == wanted)
-        blocks_store(request->dest, request->step, request->block_bytes, request->nblocks, text);
+        blocks_store(request->dest, request->step, request->block_bytes, request->nblocks, payload);
     else
-        weft_message_refuse(from, "it answers %zu bytes, and %zu were asked for", bytes, wanted);
+        weft_message_refuse(from, "it answers with %zu bytes, but %zu were requested", bytes,
+                            wanted);
 }

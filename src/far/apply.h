@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The target's side of messages: the memory of this PE changes as they say; where it carries for
- * its host, that of the PEs that are near to it does, too. */
+/* The target's side of messages: changes this PE's memory as they say, and, in a host proxy, that
+ * of its near PEs. */
 #ifndef WEFT_FAR_APPLY_H
 #define WEFT_FAR_APPLY_H
 
@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include "far/message.h"
 
-/* As struct weft_message_user has them. */
-bool weft_far_apply(int from, const void *text, size_t bytes);
+/* The functions of struct weft_message_user. */
+bool weft_far_apply(int from, const void *payload, size_t bytes);
 bool weft_far_settled(int from);
-void weft_far_answered(int from, const struct weft_message_request *request, const void *text,
+void weft_far_answered(int from, const struct weft_message_request *request, const void *payload,
                        size_t bytes);
 
-/* Before the first message, and behind the last: whether messages to the memory of all near PEs
- * come here, and not those to this one's alone. */
+/* Called before the first message and after the last: sets whether this process serves the memory
+ * of all near PEs or only its own. */
 void weft_far_serve(bool all);
 
-/* Behind messages: wakes those whose memory has changed. Under the lock of messages. */
+/* Called after a batch of messages, under their lock: wakes the PEs whose memory has changed. */
 void weft_far_wake_served(void);
 
 #endif

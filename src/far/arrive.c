@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that arrive, of one channel (far/channel.h): they are applied in the order of their
- * numbers.
+/* Receiving: messages of one channel (far/channel.h) are applied in the order of their numbers.
  *
- * What a message begins may take its time, where memory is a GPU's. Then the rest of that message
- * is put off, all behind it waits as if it had come early, and whoever looks next goes on: nobody
- * waits under the lock, and nothing is acknowledged before it is there. */
+ * An operation on GPU memory may take time. Then the rest of the message is put off, later messages
+ * are kept as if they had arrived early, and the next thread that polls continues: no thread blocks
+ * under the lock, and a message is acknowledged only when it is complete. */
 #include <stdlib.h>
 #include <string.h>
 #include "job/job.h"
 #include "far/bundle.h"
 #include "far/channel.h"
 
-/* False: the message has been refused. */
-static bool channel_hear(struct weft_channel *channel, uint32_t heard) {
+/* Returns false if the message was refused. */
+static bool channel_take_acknowledgment(struct weft_channel *channel, uint32_t acknowledged) {
     uint32_t before = channel->acknowledged;
-    if (!weft_epoch_reached(heard, before))
-        return true; /* this message has been overtaken */
-    if (heard - before > channel->sent - before)
-        return weft_message_refuse(channel->pe, "it acknowledges message %u, and %u was the last",
-                                   heard, channel->sent);
-    channel->acknowledged = heard;
-    if (weft_epoch_reached(heard, channel->written))
-        channel->written = heard;
-    if (weft_epoch_reached(heard, channel->asked))
-        channel->asked = heard;
+    if (!weft_epoch_reached(acknowledged, before))
+        return true; /* a later message has overtaken this one */
+    if (acknowledged - before > channel->sent - before)
+        return weft_message_refuse(channel->pe,
+                                   "it acknowledges message %u, but the last one sent was %u",
+                                   acknowledged, channel->sent);
+    channel->acknowledged = acknowledged;
+    if (weft_epoch_reached(acknowledged, channel->written))
+        channel->written = acknowledged;
+    if (weft_epoch_reached(acknowledged, channel->asked))
+        channel->asked = acknowledged;
     weft_channel_count(channel);
     return true;
 }
 
-static void channel_take_answer(struct weft_channel *channel, const void *text, size_t bytes) {
+static void channel_take_answer(struct weft_channel *channel, const void *payload, size_t bytes) {
     if (channel->answered == channel->requested) {
-        weft_message_refuse(channel->pe, "it answers what nobody has asked");
+        weft_message_refuse(channel->pe, "it answers no request");
         return;
     }
     struct weft_message_request request =
         channel->requests[channel->answered % WEFT_CHANNEL_REQUESTS];
-    weft_channels.user->answered(channel->pe, &request, text, bytes);
+    weft_channels.user->answered(channel->pe, &request, payload, bytes);
     channel->answer_bytes -= request.block_bytes * request.nblocks;
     channel->answered++;
     weft_channel_count(channel);
@@ -45,44 +45,46 @@ static void channel_take_answer(struct weft_channel *channel, const void *text, 
         request.continuation->answered(request.continuation);
 }
 
-/* How much is left at the end, for later. */
-static size_t channel_apply_bundle(struct weft_channel *channel, const char *texts, size_t bytes) {
-    const void *text;
+/* Returns the number of bytes at the end that are left for later. */
+static size_t channel_apply_bundle(struct weft_channel *channel, const char *payloads,
+                                   size_t bytes) {
+    const void *payload;
     size_t left = bytes, part;
     while (left > 0 && !weft_channels.failure[0]) {
-        const char *next = texts;
+        const char *next = payloads;
         size_t behind = left;
-        if (!(text = weft_bundle_take(&next, &behind, &part)))
+        if (!(payload = weft_bundle_take(&next, &behind, &part)))
             weft_message_refuse(channel->pe, "a bundle ends within a message");
-        else if (!weft_channels.user->apply(channel->pe, text, part))
+        else if (!weft_channels.user->apply(channel->pe, payload, part))
             break;
-        texts = next;
+        payloads = next;
         left = behind;
     }
     return left;
 }
 
-/* Whether the message counts as applied; if not so many bytes at its end are left for later. */
-static bool channel_apply(struct weft_channel *channel, const struct head *head, const void *text,
-                          size_t bytes, size_t *left) {
+/* Returns whether the message counts as applied. If not, *left bytes at its end remain for
+ * later. */
+static bool channel_apply(struct weft_channel *channel, const struct head *head,
+                          const void *payload, size_t bytes, size_t *left) {
     channel->applying = head->number;
     *left = 0;
     if (head->sort == ANSWER)
-        channel_take_answer(channel, text, bytes);
+        channel_take_answer(channel, payload, bytes);
     else if (head->sort == BUNDLE)
-        *left = channel_apply_bundle(channel, text, bytes);
+        *left = channel_apply_bundle(channel, payload, bytes);
     else if (!channel->put_off || bytes > 0)
-        *left = weft_channels.user->apply(channel->pe, text, bytes) ? 0 : bytes;
-    channel->told_bytes += (uint32_t)(bytes - *left);
+        *left = weft_channels.user->apply(channel->pe, payload, bytes) ? 0 : bytes;
+    channel->unacked_bytes += (uint32_t)(bytes - *left);
     if (*left > 0 || !weft_channels.user->settled(channel->pe))
         return false;
     channel->applied = head->number;
-    channel->told_bytes += (uint32_t)sizeof *head;
+    channel->unacked_bytes += (uint32_t)sizeof *head;
     return true;
 }
 
 static struct weft_message_kept *message_copy(const struct weft_channel *channel,
-                                              const struct head *head, const void *text,
+                                              const struct head *head, const void *payload,
                                               size_t bytes) {
     struct weft_message_kept *kept = malloc(sizeof *kept + sizeof *head + bytes);
     if (!kept) {
@@ -92,25 +94,25 @@ static struct weft_message_kept *message_copy(const struct weft_channel *channel
     *kept = (struct weft_message_kept){.bytes = sizeof *head + bytes};
     memcpy(kept->message, head, sizeof *head);
     if (bytes > 0)
-        memcpy(kept->message + sizeof *head, text, bytes);
+        memcpy(kept->message + sizeof *head, payload, bytes);
     return kept;
 }
 
-static void channel_hold(struct weft_channel *channel, const struct head *head, const void *text,
+static void channel_hold(struct weft_channel *channel, const struct head *head, const void *payload,
                          size_t bytes) {
     struct weft_message_kept **place = &channel->early[head->number % WEFT_CHANNEL_RING];
     bool ordered =
         channel->engine && weft_channels.engine->abilities(channel->engine) & WEFT_ENGINE_ORDERED;
     if (*place || (ordered && !channel->put_off)) {
-        weft_message_refuse(channel->pe, "number %u came %s, behind %u", head->number,
+        weft_message_refuse(channel->pe, "number %u arrived %s, after %u", head->number,
                             *place ? "twice" : "early from an engine that promises order",
                             channel->applied);
         return;
     }
-    *place = message_copy(channel, head, text, bytes);
+    *place = message_copy(channel, head, payload, bytes);
 }
 
-/* Has it looked at again, if something has been put off. It is not in the list. */
+/* Puts a channel with a put-off message, which must not be in the list, into the list. */
 static void channel_list_put_off(struct weft_channel *channel) {
     if (!channel->put_off)
         return;
@@ -119,16 +121,16 @@ static void channel_list_put_off(struct weft_channel *channel) {
     atomic_fetch_add(&weft_channels_put_off, 1);
 }
 
-/* What has been put off, and messages that came early and whose turn it is. */
+/* Applies the put-off message and the early messages whose turn it is. */
 static void channel_apply_held(struct weft_channel *channel) {
     struct weft_message_kept **place, *kept;
     while ((kept = *(place = &channel->early[(channel->applied + 1) % WEFT_CHANNEL_RING]))) {
         struct head head;
         memcpy(&head, kept->message, sizeof head);
-        unsigned char *text = kept->message + sizeof head;
+        unsigned char *payload = kept->message + sizeof head;
         size_t bytes = kept->bytes - sizeof head, left;
-        if (!channel_apply(channel, &head, text, bytes, &left)) {
-            memmove(text, text + bytes - left, left);
+        if (!channel_apply(channel, &head, payload, bytes, &left)) {
+            memmove(payload, payload + bytes - left, left);
             kept->bytes = sizeof head + left;
             channel->put_off = true;
             return;
@@ -139,30 +141,30 @@ static void channel_apply_held(struct weft_channel *channel) {
     }
 }
 
-/* The next message, where nothing has been put off. */
+/* Applies the next message in order, if none is put off. */
 static void channel_take_next(struct weft_channel *channel, const struct head *head,
-                              const char *text, size_t bytes) {
+                              const char *payload, size_t bytes) {
     size_t left;
-    if (channel_apply(channel, head, text, bytes, &left)) {
+    if (channel_apply(channel, head, payload, bytes, &left)) {
         channel_apply_held(channel);
     } else {
-        struct weft_message_kept *rest = message_copy(channel, head, text + bytes - left, left);
+        struct weft_message_kept *rest = message_copy(channel, head, payload + bytes - left, left);
         channel->early[head->number % WEFT_CHANNEL_RING] = rest;
         channel->put_off = rest != NULL;
     }
     channel_list_put_off(channel);
 }
 
-static void channel_take(struct weft_channel *channel, const struct head *head, const char *text,
+static void channel_take(struct weft_channel *channel, const struct head *head, const char *payload,
                          size_t bytes) {
     uint32_t ahead = head->number - channel->applied;
     if (ahead == 0 || ahead >= WEFT_CHANNEL_RING) {
-        weft_message_refuse(channel->pe, "it has the number %u, and %u was the last", head->number,
+        weft_message_refuse(channel->pe, "it has number %u, but the last one was %u", head->number,
                             channel->applied);
     } else if (ahead > 1 || channel->put_off) {
-        channel_hold(channel, head, text, bytes);
+        channel_hold(channel, head, payload, bytes);
     } else {
-        channel_take_next(channel, head, text, bytes);
+        channel_take_next(channel, head, payload, bytes);
     }
 }
 
@@ -170,7 +172,7 @@ static bool channel_go_on(struct weft_channel *channel) {
     uint32_t before = channel->applied;
     channel_apply_held(channel);
     channel_list_put_off(channel);
-    weft_channel_tell(channel);
+    weft_channel_acknowledge(channel);
     return channel->applied != before;
 }
 
@@ -190,25 +192,26 @@ void weft_channel_arrived(void *unused, const void *message, size_t bytes) {
     struct head head;
     (void)unused;
     if (weft_channels.failure[0])
-        return; /* the job ends */
+        return; /* the job is ending */
     if (bytes < sizeof head) {
-        weft_channel_fail("a message of %zu bytes has arrived, which has no head (engine '%s')",
-                          bytes, weft_channels.engine->name);
+        weft_channel_fail(
+            "a message of %zu bytes has arrived, which is shorter than a head (engine '%s')", bytes,
+            weft_channels.engine->name);
         return;
     }
     memcpy(&head, message, sizeof head);
     if (head.from >= (uint32_t)weft_job.npes || head.sort > BUNDLE) {
-        weft_channel_fail(
-            "a message has arrived of PE %u, sort %u, and there is no such (engine '%s')",
-            head.from, head.sort, weft_channels.engine->name);
+        weft_channel_fail("a message has arrived from PE %u, of sort %u: there is no such PE or "
+                          "sort (engine '%s')",
+                          head.from, head.sort, weft_channels.engine->name);
         return;
     }
     struct weft_channel *channel = weft_channel_of((int)head.from);
-    if (!channel || !channel_hear(channel, head.heard))
+    if (!channel || !channel_take_acknowledgment(channel, head.acknowledged))
         return;
-    if (head.asks && weft_epoch_reached(head.number, channel->wanted))
-        channel->wanted = head.number;
+    if (head.asks && weft_epoch_reached(head.number, channel->ack_wanted))
+        channel->ack_wanted = head.number;
     if (head.sort != CONTROL)
         channel_take(channel, &head, (const char *)message + sizeof head, bytes - sizeof head);
-    weft_channel_tell(channel);
+    weft_channel_acknowledge(channel);
 }

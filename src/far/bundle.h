@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How messages of a channel begin, and how several small ones lie in a bundle, which is one:
+/* The head of messages, and the layout of a bundle, which holds several small messages:
  *
- *     head | text
- *     head | bytes, text | bytes, text | ...      each text aligned as that of a message is */
+ *     head | payload
+ *     head | bytes, payload | bytes, payload | ...      each payload aligned as that of a message
+ */
 #ifndef WEFT_FAR_BUNDLE_H
 #define WEFT_FAR_BUNDLE_H
 
@@ -12,26 +13,27 @@
 
 enum sort { MESSAGE, ANSWER, CONTROL, BUNDLE };
 
-/* A control message has no number of its own: it says how far its sender has heard, and may ask how
- * far the target has applied. Both only grow, so its order does not matter. Another message may
- * ask, too, up to itself. */
+/* A control message has no number in the stream: it acknowledges, and may ask for an
+ * acknowledgment. Both numbers only grow, so the order of control messages does not matter. Any
+ * other message may ask for its own acknowledgment. */
 struct head {
-    uint32_t number; /* of a control message: up to which it asks */
-    uint32_t heard;  /* of the messages that came from the target, all up to this are applied */
+    uint32_t number;       /* of a control message: asks for the acknowledgment up to this number */
+    uint32_t acknowledged; /* messages from the target are applied up to this number */
     uint32_t from;
     uint8_t sort, asks;
     uint16_t unused; /* 0 */
 };
 
-size_t weft_text_bytes(const struct iovec *text, int nparts);
+size_t weft_payload_bytes(const struct iovec *payload, int nparts);
 
-/* What a text of so many bytes takes. */
+/* Returns the bytes that such a payload takes in a bundle. */
 size_t weft_bundle_part_bytes(size_t text_bytes);
 
-/* Writes a text, behind the others. */
-void weft_bundle_add(unsigned char *at, const struct iovec *text, int nparts);
+/* Appends a payload. */
+void weft_bundle_add(unsigned char *at, const struct iovec *payload, int nparts);
 
-/* The next text of those that are left, which are moved on; NULL: they are damaged. */
+/* Returns the next payload of the *left bytes at *at, and moves both past it. Returns NULL if they
+ * are malformed. */
 const void *weft_bundle_take(const char **at, size_t *left, size_t *bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A number that comes early waits in a ring of places, and one that is applied makes those behind
- * it follow. Acknowledgments say how far a stream has come, so a later one stands for all before.
- */
+/* Sending. A message that finds no room in the engine waits in the channel's queue, so that
+ * messages leave in the order of their numbers. Acknowledgments are cumulative: a later one covers
+ * all before. */
 #include "far/channel.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -14,11 +14,13 @@
 #include "far/bundle.h"
 
 enum {
-    BUNDLE_BYTES = WEFT_ENGINE_MESSAGE_MIN,    /* with its head: every engine takes so many */
-    YOUNG_NS = 20000,                          /* is a bundle until then */
-    TELL_MESSAGES = WEFT_CHANNEL_MESSAGES / 4, /* are acknowledged without being asked */
-    TELL_BYTES = WEFT_CHANNEL_BYTES / 4,
-    PATIENCE_MS = 2000, /* for the news that a PE is dead */
+    BUNDLE_BYTES =
+        WEFT_ENGINE_MESSAGE_MIN, /* with its head; every engine takes messages of this size */
+    YOUNG_NS = 20000,            /* after this time a bundle is sent */
+    ACK_MESSAGES = WEFT_CHANNEL_MESSAGES /
+                   4, /* received messages after which an acknowledgment is sent unasked */
+    ACK_BYTES = WEFT_CHANNEL_BYTES / 4,
+    PATIENCE_MS = 2000, /* time for the news of a PE's death to arrive */
 };
 
 uint32_t weft_message_first = UINT32_MAX - 511;
@@ -38,8 +40,8 @@ void weft_channel_fail(const char *format, ...) {
 
 void weft_channel_fail_closed(void) {
     weft_channel_fail(
-        "this program has closed descriptors by which messages go to far PEs: close only "
-        "descriptors that the program has opened (engine '%s')",
+        "this program has closed descriptors of the engine that reaches far PEs: close only "
+        "descriptors that it has opened (engine '%s')",
         weft_channels.engine->name);
 }
 
@@ -49,7 +51,7 @@ bool weft_message_refuse(int from, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    weft_channel_fail("a message of PE %d is damaged: %s (engine '%s')", from, text,
+    weft_channel_fail("a message from PE %d is damaged: %s (engine '%s')", from, text,
                       weft_channels.engine->name);
     return false;
 }
@@ -67,7 +69,7 @@ static struct weft_channel *channel_make(int pe) {
     channel->sent = channel->acknowledged = channel->written = channel->asked =
         weft_message_first - 1;
     channel->watched = channel->acknowledged;
-    channel->applied = channel->told = channel->wanted = weft_message_first - 1;
+    channel->applied = channel->ack_sent = channel->ack_wanted = weft_message_first - 1;
     channel->queue_end = &channel->queue;
     return channel;
 }
@@ -87,17 +89,17 @@ static void channel_make_due(struct weft_channel *channel) {
     weft_channels.due = channel;
 }
 
-/* Its PE is dead, which the launcher tells, or cannot be reached. Of a want on this side nobody
- * tells. */
+/* Marks the channel as dead. If its PE has died, the launcher reports that. If this process ran out
+ * of a resource, no other process would report it, so the job ends here. */
 static void channel_die(struct weft_channel *channel, int error) {
     if (error == -EMFILE || error == -ENFILE)
-        weft_channel_fail("no more connections to PEs of other hosts, such as PE %d: %s%s, or set "
+        weft_channel_fail("cannot open a connection to PE %d on another host: %s%s, or set "
                           "WEFT_PROXIES=host",
                           channel->pe, strerror(-error), weft_remedy(error).text);
     if (error == -EAFNOSUPPORT)
         weft_channel_fail(
-            "PE %d%s has an address that this host's own cannot reach (one is of IPv4 "
-            "and one of IPv6, or only one is channel-local): name all hosts by addresses "
+            "PE %d%s has an address that this host's address cannot reach (one is IPv4 "
+            "and one IPv6, or only one is link-local): name all hosts by addresses "
             "of one kind in --hosts, or, without oshrun, by WEFT_INTERFACE",
             channel->pe, weft_boot_on(channel->pe).text);
     if (error == -EBADF || error == -ENOTSOCK)
@@ -118,7 +120,7 @@ void weft_channels_look_at_dead(void) {
     if (channel && weft_boot_nhosts() == 1 &&
         weft_clock_ns() - channel->dead_ns > PATIENCE_MS * WEFT_NS_PER_MS)
         weft_channel_fail(
-            "PE %d cannot be reached, though nobody has noticed that it died: %s (engine '%s')",
+            "PE %d cannot be reached, but no process has reported its death: %s (engine '%s')",
             channel->pe, strerror(-channel->error), weft_channels.engine->name);
 }
 
@@ -148,51 +150,53 @@ void weft_channel_count(struct weft_channel *channel) {
     channel->unfinished = unfinished;
 }
 
-/* A quarter of what may be under way, so that whoever waits for room has it acknowledged. */
+/* A quarter of the bytes that may be under way, so that a sender that waits for room gets its
+ * acknowledgments in time. */
 size_t weft_channel_room(void) {
     size_t most = weft_channels.engine->message_bytes;
-    return (most < TELL_BYTES ? most : TELL_BYTES) - sizeof(struct head);
+    return (most < ACK_BYTES ? most : ACK_BYTES) - sizeof(struct head);
 }
 
 /* --- Sending --------------------------------------------------------------------------------- */
 
-/* Hands a message to the engine, with the head as it has to be now: 0 or -EAGAIN, also of a dead
- * channel. Whatever goes there acknowledges what has come from there. */
-static int channel_carry(struct weft_channel *channel, struct head *head, const struct iovec *text,
-                         int nparts) {
+/* Hands a message to the engine, with the current acknowledgment in its head. Returns 0, or -EAGAIN
+ * if the engine has no room or the channel is dead. */
+static int channel_emit(struct weft_channel *channel, struct head *head,
+                        const struct iovec *payload, int nparts) {
     if (channel->error || !channel_is_connected(channel))
         return -EAGAIN;
     struct iovec parts[WEFT_ENGINE_MESSAGE_PARTS] = {{head, sizeof *head}};
     for (int i = 0; i < nparts; i++)
-        parts[i + 1] = text[i];
-    head->heard = channel->applied;
+        parts[i + 1] = payload[i];
+    head->acknowledged = channel->applied;
     head->from = (uint32_t)weft_job.pe;
     int result = weft_channels.engine->message(channel->engine, parts, nparts + 1);
     if (result == 0) {
-        channel->told = channel->applied;
-        channel->told_bytes = 0;
-        if (weft_epoch_reached(channel->told, channel->wanted))
-            channel->wanted = channel->told;
+        channel->ack_sent = channel->applied;
+        channel->unacked_bytes = 0;
+        if (weft_epoch_reached(channel->ack_sent, channel->ack_wanted))
+            channel->ack_wanted = channel->ack_sent;
     } else if (result != -EAGAIN) {
         channel_die(channel, result);
     }
     return result ? -EAGAIN : 0;
 }
 
-/* Counts bytes of the message that was numbered last. */
+/* Counts bytes of the last numbered message. */
 static void channel_weigh(struct weft_channel *channel, size_t bytes) {
     channel->sent_bytes += (uint32_t)bytes;
     channel->bytes_until[channel->sent % WEFT_CHANNEL_RING] = channel->sent_bytes;
 }
 
-/* Counts one that has been sent, or will be. */
+/* Numbers a message that has been sent or queued. */
 static void channel_number(struct weft_channel *channel, size_t bytes) {
     channel->sent++;
     channel_weigh(channel, bytes);
     weft_channel_count(channel);
 }
 
-/* The limits: of messages, and of the answers that the peer may have to keep for want of room. */
+/* Returns whether the limits permit another message: of messages under way, and of answers, which
+ * the peer may have to queue. */
 static bool channel_has_room(const struct weft_channel *channel, size_t bytes,
                              const struct weft_message_request *request) {
     uint32_t acknowledged = channel->acknowledged;
@@ -223,10 +227,10 @@ static void channel_keep(struct weft_channel *channel, struct weft_message_kept 
     channel_make_due(channel);
 }
 
-/* Keeps a message that has its number until the engine has room. */
+/* Queues a copy of a numbered message until the engine has room. */
 static void channel_queue(struct weft_channel *channel, const struct head *head,
-                          const struct iovec *text, int nparts) {
-    size_t bytes = sizeof *head + weft_text_bytes(text, nparts);
+                          const struct iovec *payload, int nparts) {
+    size_t bytes = sizeof *head + weft_payload_bytes(payload, nparts);
     struct weft_message_kept *kept = malloc(sizeof *kept + bytes);
     if (!kept) {
         weft_channel_fail("no memory for an answer of %zu bytes to PE %d", bytes, channel->pe);
@@ -235,8 +239,8 @@ static void channel_queue(struct weft_channel *channel, const struct head *head,
     *kept = (struct weft_message_kept){.bytes = bytes};
     memcpy(kept->message, head, sizeof *head);
     unsigned char *at = kept->message + sizeof *head;
-    for (int i = 0; i < nparts; at += text[i++].iov_len)
-        memcpy(at, text[i].iov_base, text[i].iov_len);
+    for (int i = 0; i < nparts; at += payload[i++].iov_len)
+        memcpy(at, payload[i].iov_base, payload[i].iov_len);
     channel_keep(channel, kept);
 }
 
@@ -245,8 +249,8 @@ bool weft_channel_send_kept(struct weft_channel *channel) {
     while ((kept = channel->queue)) {
         struct head head;
         memcpy(&head, kept->message, sizeof head);
-        struct iovec text = {kept->message + sizeof head, kept->bytes - sizeof head};
-        if (channel_carry(channel, &head, &text, 1) != 0)
+        struct iovec payload = {kept->message + sizeof head, kept->bytes - sizeof head};
+        if (channel_emit(channel, &head, &payload, 1) != 0)
             return false;
         if (kept == channel->bundle)
             bundle_close(channel);
@@ -281,13 +285,13 @@ bool weft_channel_open_bundle(struct weft_channel *channel, uint64_t now_ns) {
 
 bool weft_channel_add(struct weft_channel *channel, const struct weft_message *message) {
     struct weft_message_kept *bundle = channel->bundle;
-    size_t bytes = weft_bundle_part_bytes(weft_text_bytes(message->text, message->nparts));
+    size_t bytes = weft_bundle_part_bytes(weft_payload_bytes(message->payload, message->nparts));
     if (!bundle || bundle->bytes + bytes > BUNDLE_BYTES || !channel_has_room(channel, bytes, NULL))
         return false;
-    weft_bundle_add(bundle->message + bundle->bytes, message->text, message->nparts);
+    weft_bundle_add(bundle->message + bundle->bytes, message->payload, message->nparts);
     bundle->bytes += bytes;
     channel_weigh(channel, bytes);
-    if (!message->by_the_way)
+    if (!message->no_quiet)
         channel->written = channel->sent;
     weft_channel_count(channel);
     return true;
@@ -295,17 +299,17 @@ bool weft_channel_add(struct weft_channel *channel, const struct weft_message *m
 
 bool weft_channel_try_send(struct weft_channel *channel, const struct weft_message *message) {
     const struct weft_message_request *request = message->request;
-    size_t bytes = sizeof(struct head) + weft_text_bytes(message->text, message->nparts);
+    size_t bytes = sizeof(struct head) + weft_payload_bytes(message->payload, message->nparts);
     struct head head = {.number = channel->sent + 1, .sort = MESSAGE};
     head.asks =
         channel->quiet_follows && message->may_wait && channel->acknowledged == channel->sent;
     if (!weft_channel_send_kept(channel) || !channel_has_room(channel, bytes, request) ||
-        channel_carry(channel, &head, message->text, message->nparts) != 0)
+        channel_emit(channel, &head, message->payload, message->nparts) != 0)
         return false;
     channel->quiet_follows = false;
     if (head.asks)
         channel->asked = head.number;
-    if (!message->by_the_way)
+    if (!message->no_quiet)
         channel->written = head.number;
     if (request) {
         channel->requests[channel->requested++ % WEFT_CHANNEL_REQUESTS] = *request;
@@ -315,19 +319,18 @@ bool weft_channel_try_send(struct weft_channel *channel, const struct weft_messa
     return true;
 }
 
-/* The message that is answered counts as applied from here on, so that the answer acknowledges it.
- */
-void weft_message_answer(int pe, const struct iovec *text, int nparts) {
+/* The request counts as applied from here on, so that its answer acknowledges it. */
+void weft_message_answer(int pe, const struct iovec *payload, int nparts) {
     struct weft_channel *channel = weft_channel_of(pe);
     struct head head = {.number = channel->sent + 1, .sort = ANSWER};
     if (channel->sent - channel->acknowledged >= WEFT_CHANNEL_RING - 1) {
-        weft_message_refuse(pe, "it asks for more than may be under way");
+        weft_message_refuse(pe, "it has more requests than may be under way");
         return;
     }
     channel->applied = channel->applying;
-    if (channel->queue || channel_carry(channel, &head, text, nparts) != 0)
-        channel_queue(channel, &head, text, nparts);
-    channel_number(channel, sizeof head + weft_text_bytes(text, nparts));
+    if (channel->queue || channel_emit(channel, &head, payload, nparts) != 0)
+        channel_queue(channel, &head, payload, nparts);
+    channel_number(channel, sizeof head + weft_payload_bytes(payload, nparts));
 }
 
 /* --- What is due ----------------------------------------------------------------------------- */
@@ -342,34 +345,34 @@ void weft_channel_ask(struct weft_channel *channel, bool all) {
     channel_make_due(channel);
 }
 
-/* Whether the peer waits for an acknowledgment, or may soon. */
-static bool channel_must_tell(const struct weft_channel *channel) {
-    uint32_t untold = channel->applied - channel->told;
-    bool asked =
-        channel->wanted != channel->told && weft_epoch_reached(channel->applied, channel->wanted);
-    return asked || untold >= TELL_MESSAGES || channel->told_bytes >= TELL_BYTES;
+/* Returns whether the peer waits for an acknowledgment, or may soon. */
+static bool channel_must_acknowledge(const struct weft_channel *channel) {
+    uint32_t unacked = channel->applied - channel->ack_sent;
+    bool asked = channel->ack_wanted != channel->ack_sent &&
+                 weft_epoch_reached(channel->applied, channel->ack_wanted);
+    return asked || unacked >= ACK_MESSAGES || channel->unacked_bytes >= ACK_BYTES;
 }
 
-void weft_channel_tell(struct weft_channel *channel) {
-    if (channel_must_tell(channel))
+void weft_channel_acknowledge(struct weft_channel *channel) {
+    if (channel_must_acknowledge(channel))
         channel_make_due(channel);
 }
 
-/* Whether all that is kept is a bundle that had better wait for more. */
+/* Returns whether the queue is just a bundle that is young enough to stay open. */
 static bool channel_lingers(const struct weft_channel *channel) {
     return channel->bundle && channel->queue == channel->bundle && !channel->must_ask &&
            weft_clock_ns() - channel->bundle_ns < YOUNG_NS;
 }
 
-/* Whether all of it has gone. */
+/* Returns whether nothing is left to send. */
 static bool channel_send_due(struct weft_channel *channel, bool linger) {
     bool waits = linger && channel_lingers(channel);
     if (!waits && !weft_channel_send_kept(channel))
         return false;
-    if (!channel->must_ask && !channel_must_tell(channel))
+    if (!channel->must_ask && !channel_must_acknowledge(channel))
         return !waits;
     struct head head = {.number = channel->asked, .sort = CONTROL, .asks = channel->must_ask};
-    if (channel_carry(channel, &head, NULL, 0) != 0)
+    if (channel_emit(channel, &head, NULL, 0) != 0)
         return false;
     channel->must_ask = false;
     return !waits;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A bundle has its number from its beginning on, so that whatever goes behind it is applied behind
- * it, whichever leaves first. Until it leaves it is the last message that the channel keeps. */
+/* A bundle gets its number when it is opened, so that later messages are applied after it in any
+ * case. Until it is sent it is the last message of the channel's queue. */
 #include "far/coalesce.h"
 #include "base/clock.h"
 #include "far/bundle.h"
 
 enum {
-    TEXT_MAX = 512,  /* of a message that is gathered */
-    BURST_NS = 2000, /* a message that comes later behind the one before it waits for no other */
+    PAYLOAD_MAX = 512, /* the largest payload that is put in a bundle */
+    BURST_NS = 2000,   /* a message that follows later than this is sent at once */
 };
 
 _Atomic uint32_t weft_coalesce_burst;
 
-/* Whether the message, which may wait, comes in a burst of such. Where nothing is under way any
- * more a quiet may have passed, which leaves no trace then. */
+/* Returns whether the message, which may wait, is part of a burst. If no message is under way, a
+ * quiet may have passed, which leaves no other trace. */
 static bool channel_gathers(struct weft_channel *channel, uint64_t now_ns) {
     uint32_t burst = atomic_load_explicit(&weft_coalesce_burst, memory_order_relaxed);
     bool soon = channel->unfinished && burst == channel->small_burst &&
@@ -23,7 +23,7 @@ static bool channel_gathers(struct weft_channel *channel, uint64_t now_ns) {
     return channel->bundle || soon;
 }
 
-/* Whether a bundle has taken it; else it goes by itself. */
+/* Adds the message to a bundle; returns false if it has to be sent by itself. */
 static bool channel_gather(struct weft_channel *channel, const struct weft_message *message) {
     uint64_t now_ns = message->may_wait ? weft_clock_ns() : 0;
     bool gathers = message->may_wait && channel_gathers(channel, now_ns);
@@ -37,10 +37,11 @@ static bool channel_gather(struct weft_channel *channel, const struct weft_messa
 }
 
 static bool is_small(const struct weft_message *message) {
-    return weft_text_bytes(message->text, message->nparts) <= TEXT_MAX && !message->request;
+    return weft_payload_bytes(message->payload, message->nparts) <= PAYLOAD_MAX &&
+           !message->request;
 }
 
-/* A send may take longer than the pause between two, so the time counts from its end on. */
+/* A send may take longer than the interval that ends a burst, so the time counts from its end. */
 bool weft_coalesce_try_send(struct weft_channel *channel, const struct weft_message *message) {
     if ((channel->bundle || message->may_wait) && is_small(message) &&
         channel_gather(channel, message))

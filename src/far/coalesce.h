@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small messages are gathered in bundles (far/bundle.h).
+/* Collects small messages in bundles (far/bundle.h).
  *
- * A small message that may wait opens one if it comes shortly behind another one: the first of a
- * burst goes at once, and of many most go in bundles. A bundle goes when it is full, with the next
- * message that may not wait, when the program waits, fences or quiets, and at last because the
- * progress thread finds that it is not young any more. */
+ * A small message opens a bundle only if it follows another one closely: the first message of a
+ * burst is sent at once, most of the others travel in bundles. A bundle is sent when it is full,
+ * before the next message that must not wait, when the program waits, fences or calls quiet, and
+ * otherwise by the progress thread once it is no longer young. */
 #ifndef WEFT_FAR_COALESCE_H
 #define WEFT_FAR_COALESCE_H
 
 #include "far/channel.h"
 
-/* Counts what ends a burst of small messages: fences, and whatever waits. What comes behind it goes
- * at once. */
+/* Counts the events that end a burst of small messages: fences, and everything that waits. The
+ * first message after such an event is sent at once. */
 extern _Atomic uint32_t weft_coalesce_burst;
 
-/* Sends a message, or takes it into a bundle. False: there is no room now. */
+/* Sends a message or adds it to a bundle. Returns false, with the message not taken, if there is no
+ * room. */
 bool weft_coalesce_try_send(struct weft_channel *channel, const struct weft_message *message);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process that never sends a message touches no endpoint but its own, and all touch the same
- * pages. */
+/* A process that sends no message touches no endpoint but its own, and all near processes share the
+ * same pages. */
 #include "far/endpoints.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,14 +10,15 @@
 #include "job/wait.h"
 #include "job/window.h"
 
-/* What is in the file. */
+/* The contents of the file. */
 static struct endpoints {
-    _Atomic uint32_t written; /* all are there */
+    _Atomic uint32_t written; /* not 0 once all endpoints are there */
     _Alignas(64) struct weft_endpoint of[];
 } * endpoints;
 static size_t endpoints_bytes;
 
-/* Whether this PE can exchange messages with the one that has shown this endpoint. */
+/* Returns whether this PE can exchange messages with the PE of this endpoint; logs the reason if
+ * not. */
 static bool endpoint_fits(const struct weft_endpoint *endpoint, const struct weft_endpoint *mine,
                           int pe) {
     if (endpoint->version == mine->version && endpoint->message_bytes == mine->message_bytes &&
@@ -25,8 +26,8 @@ static bool endpoint_fits(const struct weft_endpoint *endpoint, const struct wef
         endpoint->address_bytes <= sizeof endpoint->address &&
         endpoint->first < (uint32_t)weft_job.npes)
         return true;
-    weft_log("PE %d has engine '%.31s' with messages of %lu bytes, and this one '%.31s' with %lu: "
-             "WEFT_ENGINE must name the same one everywhere",
+    weft_log("PE %d has engine '%.31s' with messages of %lu bytes, and this PE '%.31s' with %lu: "
+             "set WEFT_ENGINE to the same engine on all hosts",
              pe, endpoint->engine, (unsigned long)endpoint->message_bytes, mine->engine,
              (unsigned long)mine->message_bytes);
     return false;
@@ -50,7 +51,7 @@ int weft_endpoints_make(int *file) {
     return *file;
 }
 
-/* Those of the job before go. */
+/* Also unmaps the endpoints of the previous job. */
 static int endpoints_map(int file, int protection) {
     if (endpoints)
         munmap(endpoints, endpoints_bytes);
@@ -93,7 +94,7 @@ const void *weft_endpoint_address(int pe, size_t *bytes) {
 }
 
 const weft_probe_address *weft_endpoint_probe(int pe) {
-    return &endpoints->of[pe].path;
+    return &endpoints->of[pe].probe;
 }
 
 uint32_t weft_far_slot(int pe) {
@@ -106,7 +107,7 @@ int weft_far_first(int pe) {
 
 int weft_far_proxy(int pe) {
     uint32_t first = endpoints->of[pe].first;
-    return endpoints->of[first].carries ? (int)first : pe;
+    return endpoints->of[first].uses_proxies ? (int)first : pe;
 }
 
 bool weft_far_is_proxy(void) {

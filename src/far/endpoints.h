@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints: what each PE shows to all before any message goes, so that they find each other. Those
- * of all PEs lie once for the PEs that are near to each other, in memory that these have mapped. */
+/* Endpoints: what each PE publishes before the first message, so that PEs find each other. The
+ * endpoints of all PEs are stored once for each group of near PEs, in memory that these map. */
 #ifndef WEFT_FAR_ENDPOINTS_H
 #define WEFT_FAR_ENDPOINTS_H
 
@@ -11,12 +11,12 @@
 #include "far/probe.h"
 
 struct weft_endpoint {
-    uint32_t version, slot; /* of this PE in its own windows */
+    uint32_t version, slot; /* of this PE in its windows */
     uint64_t message_bytes;
     char engine[32];
-    uint32_t first;   /* of the PEs that are near to it, itself included */
-    uint32_t carries; /* for all of these, if it is the first */
-    weft_probe_address path;
+    uint32_t first;        /* the first of its near PEs, possibly itself */
+    uint32_t uses_proxies; /* if it is the first of its near PEs, it serves them all */
+    weft_probe_address probe;
     uint32_t address_bytes;
     unsigned char address[WEFT_ENGINE_ADDRESS_BYTES];
 };
@@ -24,32 +24,35 @@ struct weft_endpoint {
 _Static_assert(sizeof(struct weft_endpoint) <= WEFT_FAR_ENDPOINT_BYTES,
                "endpoints have their size");
 
-/* Makes a file that has room for the endpoints of all. 0 or -errno, logged. */
+/* Creates a file with room for the endpoints of all PEs. Returns 0, or -errno after logging the
+ * reason. */
 int weft_endpoints_make(int *file);
 
-/* With the endpoints of all PEs, one after the other, WEFT_FAR_ENDPOINT_BYTES each: the first of
- * the near PEs writes them to its file, and all map that. They stay until the next job, for threads
- * behind the end. 0 or -errno, logged: one does not fit to this PE's. */
+/* Takes the endpoints of all PEs in order, WEFT_FAR_ENDPOINT_BYTES each: the first of the near PEs
+ * writes them to its file, and all of these map it. They stay mapped until the next job, for
+ * threads that outlive this one. Returns 0, or -errno after logging the reason: -EPROTO if some
+ * PE's endpoint does not match this PE's. */
 int weft_endpoints_take(const void *all, int file);
 
-/* The address of a PE's end of the engine. */
+/* Returns the address at which the engine reaches a PE. */
 const void *weft_endpoint_address(int pe, size_t *bytes);
 
 /* Returns the address at which probes reach the host of a PE (far/probe.h). */
 const weft_probe_address *weft_endpoint_probe(int pe);
 
-/* The slot of a PE in its own windows. */
+/* Returns the slot of a PE in its own windows. */
 uint32_t weft_far_slot(int pe);
 
-/* The first of the PEs that are near to this one, itself included: PEs with the same one are near
- * to each other. Before anybody has shown a endpoint, each is near to itself alone. */
+/* Returns the first of the PEs that are near to this PE, possibly itself: PEs with equal firsts are
+ * near to each other. Before the endpoints are known, every PE counts as its own first. */
 int weft_far_first(int pe);
 
-/* Who applies messages to the memory of a PE: itself, or the first of the PEs that are near to it
- * for all of these. What concerns a process, and not its windows, is sent to that one itself. */
+/* Returns the PE whose process applies messages to a PE's host memory: the PE itself or its host
+ * proxy, the first of its near PEs. Messages that concern the process rather than its windows are
+ * sent to the PE itself. */
 int weft_far_proxy(int pe);
 
-/* Whether messages for its near PEs come to this process. */
+/* Returns whether this process is the host proxy of other PEs. */
 bool weft_far_is_proxy(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All PEs of a job must come to the same choice, so it is made by variables, which all have, and
- * not by what is found on a host. */
+/* All PEs of a job must make the same choice, so it depends only on variables, which are the same
+ * on all PEs, not on what is installed on a host. */
 #include "far/engine.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static const char ucx[] = "libweft_ucx.so";
 
-/* Who tells UCX by what it is to go means UCX. */
+/* A user who sets UCX's transports or devices wants UCX. */
 static const char *choice(void) {
     if (strcmp(weft_env.far_engine, "ucx") == 0)
         return ucx;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which engine reaches far PEs: that over TCP, which is part of Weft, or one of a library. */
+/* The choice of the engine that reaches far PEs: TCP, which is part of Weft, or an engine in a
+ * library. */
 #ifndef WEFT_FAR_ENGINE_H
 #define WEFT_FAR_ENGINE_H
 
 #include "transport/transport.h"
 
-/* As WEFT_ENGINE has it: tcp; ucx; a library's name or path; or auto. 0, and *engine, which stays
- * for good; or -errno, with the reason in `reason`, of WEFT_ENGINE_TEXT_BYTES. */
+/* Finds the engine that WEFT_ENGINE names: tcp, ucx, a library's name or path, or auto. Returns 0
+ * and *engine, which is never freed; or -errno with the reason in `reason`, which has
+ * WEFT_ENGINE_TEXT_BYTES. */
 int weft_far_engine(const struct weft_engine **engine, char *reason);
 
 #endif

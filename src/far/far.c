@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of the engine: it is opened before the exchange that brings a job up, and given up
- * behind one in which all PEs part. Between them stands nothing but messages. */
+/* The life of the engine: it is opened before the exchange that starts a job, and closed after an
+ * exchange in which all PEs part. In between, PEs communicate by messages only. */
 #include "far/far.h"
 #include <errno.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 #include "far/meet.h"
 #include "far/progress.h"
 
-/* A job of this many PEs uses proxies by itself, on hosts that have a processor for the proxy's
- * thread: channels from each PE to each would cost more than one thread that applies all messages.
- */
-enum { CARD_VERSION = 6, PROXY_PES_MIN = 256 };
+/* A job of this many PEs uses host proxies by default if each host has a processor to spare for the
+ * proxy's thread: channels between all pairs of PEs would cost more than one thread per host that
+ * applies all messages. */
+enum { ENDPOINT_VERSION = 6, PROXY_PES_MIN = 256 };
 
 static bool open;
 
-/* The thread of a proxy needs a processor that no PE has. */
+/* The thread of a proxy needs a processor that no PE uses. */
 static bool proxy_is_worth_it(void) {
     cpu_set_t processors;
     weft_machine_processors(&processors);
@@ -30,11 +30,11 @@ static bool proxy_is_worth_it(void) {
     return spare && weft_job.npes >= PROXY_PES_MIN;
 }
 
-/* Reads WEFT_PROXIES into *carries. 0, or -EINVAL, logged. */
-static int proxies_read(bool *carries) {
+/* Reads WEFT_PROXIES. Returns 0, or -EINVAL after logging it. */
+static int proxies_read(bool *uses_proxies) {
     bool automatic = strcmp(weft_env.proxies, "auto") == 0;
-    *carries = automatic ? proxy_is_worth_it() : strcmp(weft_env.proxies, "host") == 0;
-    if (automatic || *carries || strcmp(weft_env.proxies, "pe") == 0)
+    *uses_proxies = automatic ? proxy_is_worth_it() : strcmp(weft_env.proxies, "host") == 0;
+    if (automatic || *uses_proxies || strcmp(weft_env.proxies, "pe") == 0)
         return 0;
     weft_log("WEFT_PROXIES is '%s': set it to auto, pe or host", weft_env.proxies);
     return -EINVAL;
@@ -42,7 +42,7 @@ static int proxies_read(bool *carries) {
 
 static void endpoint_write(void *room, struct weft_endpoint *endpoint) {
     endpoint->message_bytes = weft_channel_room();
-    weft_probes_open(&endpoint->path);
+    weft_probes_open(&endpoint->probe);
     snprintf(endpoint->engine, sizeof endpoint->engine, "%s", weft_channels.engine->name);
     memset(room, 0, WEFT_FAR_ENDPOINT_BYTES);
     memcpy(room, endpoint, sizeof *endpoint);
@@ -52,13 +52,13 @@ int weft_far_open(void *room, int *file) {
     static const struct weft_message_user user = {weft_far_apply, weft_far_settled,
                                                   weft_far_answered, weft_endpoint_address,
                                                   weft_far_wake_served};
-    struct weft_endpoint endpoint = {.version = CARD_VERSION,
+    struct weft_endpoint endpoint = {.version = ENDPOINT_VERSION,
                                      .slot = weft_windows.scratch.mine,
                                      .first = weft_windows.scratch.window.first};
     size_t bytes = sizeof endpoint.address;
-    bool carries;
-    int result = proxies_read(&carries);
-    endpoint.carries = carries;
+    bool uses_proxies;
+    int result = proxies_read(&uses_proxies);
+    endpoint.uses_proxies = uses_proxies;
     if (result == 0)
         result = weft_messages_open(&user, endpoint.address, &bytes);
     if (result < 0)
@@ -99,7 +99,7 @@ void weft_far_abandon(void) {
     open = false;
 }
 
-/* The exchange ends when all PEs have come to it, and then nobody wants anything any more. */
+/* The exchange ends once all PEs have come to it; no PE needs an answer after that. */
 void weft_far_finish(void) {
     if (!open)
         return;
@@ -116,17 +116,17 @@ void weft_far_finish(void) {
     weft_far_abandon();
 }
 
-static bool any_is_carried(void) {
+static bool any_has_proxy(void) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         if (weft_far_proxy(pe) != pe)
             return true;
     return false;
 }
 
-/* Messages to memory of a GPU go to its PE itself, and to memory of the host to who carries for it:
- * two ends keep no order between them. */
+/* Messages for a PE's GPU memory and for its host memory may be sent to two processes, the PE and
+ * its proxy, with no order between them. */
 void weft_far_fence(void) {
-    if (weft_job.devices && any_is_carried())
+    if (weft_job.devices && any_has_proxy())
         weft_far_quiet();
     else
         weft_messages_fence();

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PEs that are far: what messages to them say (far/message.h), and what is done where one arrives.
+/* Far PEs: the operations that reach them by messages (far/message.h), and the life of the engine
+ * that transports the messages.
  *
- * The target's own processor applies each message, so that near and far calls are coherent on one
- * word. Nothing is taken on trust: a message names window, slot, offset and bytes, which are
- * checked against this PE's window before anything is touched, and a bad one ends the job.
+ * A processor of the target's host applies each message, so that near and far calls are coherent on
+ * one word. Messages are not trusted: a message names a window, slot, offset and length, which are
+ * checked against the target's windows before any memory is touched. A bad message ends the job.
  *
- * Messages to one PE are applied in the order in which they were sent. Whoever sees the word of a
- * put sees its data, too; a fence is nothing; a quiet waits for acknowledgments. */
+ * Messages to one PE are applied in the order in which they were sent. A PE that sees the word of a
+ * put therefore sees its data, too; a fence does nothing; a quiet waits for acknowledgments. */
 #ifndef WEFT_FAR_FAR_H
 #define WEFT_FAR_FAR_H
 
@@ -19,59 +20,61 @@
 struct weft_strided;
 struct weft_word;
 
-/* The operations of public calls on memory of far PEs (far/rma.c). */
+/* The operation table of far PEs (far/rma.c). */
 extern const struct weft_operations weft_far_operations;
 
-/* Opens the engine, writes this PE's endpoint (far/endpoints.h) and makes the file that has room
- * for the endpoints of all, which the caller closes. This PE's windows have their slots by then.
- * Local; 0 or -errno, logged. */
+/* Opens the engine, writes this PE's endpoint (far/endpoints.h, WEFT_FAR_ENDPOINT_BYTES) and
+ * creates the file for the endpoints of all PEs, which the caller closes. This PE's windows must
+ * have their slots. Local. Returns 0, or -errno after logging the reason. */
 int weft_far_open(void *endpoint, int *file);
 
-/* Takes the endpoints and the files of all PEs, one after the other, when near memory is mapped.
- * From here on messages are delivered. 0 or -errno, logged. */
+/* Starts delivery of messages, given the endpoints and endpoint files of all PEs in order. Called
+ * once near memory is mapped. Returns 0, or -errno after logging the reason. */
 int weft_far_start(const void *endpoints, const int *files);
 
-/* At the end of a job, behind the last barrier: waits until all PEs have come here with nothing
- * under way, while this one still serves them; then there is no engine any more. */
+/* Closes the engine at the end of a job, after its last barrier. Blocks until every PE has come
+ * here with no message under way; meanwhile this PE still serves the others. */
 void weft_far_finish(void);
 
-/* The same without a farewell: the job is over, or was never brought up. Nothing where nothing is
+/* Closes the engine at once: the job is over or did not start. Does nothing if no engine is
  * open. */
 void weft_far_abandon(void);
 
-/* What has been sent goes now, and waits for no more to go with. */
+/* Sends the bundles that still wait for more messages. Orders nothing unless two processes serve
+ * one PE. */
 void weft_far_fence(void);
 
-/* Waits until all that this process has sent so far, or sent to these PEs, is applied there, and
- * the answers to it are here. PEs that are near need nothing of that. */
+/* Blocks until all that this process has sent, to any PE or to these PEs, has been applied, and all
+ * answers have arrived. Near PEs in the list cost nothing. */
 void weft_far_quiet(void);
 void weft_far_quiet_pes(const int *pes, size_t n);
 
-/* The same, of all that the library has said by the way, too (weft_far_put_word). */
+/* As weft_far_quiet, and also waits for the messages that no quiet waits for
+ * (weft_far_put_word). */
 void weft_far_settle(void);
 
-/* Behind it no thread looks any more at a word that this one has seen set: the one that has applied
- * a message looks for sleepers still when the word is there. */
+/* Blocks until no thread of this process is still applying a message: the thread that set a word
+ * from a message looks for the word's sleepers afterwards. */
 void weft_far_leave_words(void);
 
-/* For the library's own objects. On `pe` they are named by their address in this PE's own slot of
- * the heap, the statics or the scratch; a name that is none ends the job. A source is the caller's
- * again on return. */
+/* Puts to one of the library's own objects. `dest` is the object's address in this PE's own slot of
+ * the heap, the statics or the scratch; any other address ends the job. The caller may reuse
+ * `source` on return. */
 void weft_far_put(void *dest, const void *source, size_t bytes, int pe);
 
-/* The same; behind the data the word is set and its sleepers are woken. `bytes` may be 0. No quiet
- * waits for it alone. */
+/* As weft_far_put, then sets the word at the target and wakes its sleepers. `bytes` may be 0. No
+ * quiet waits for this message alone. */
 void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft_word *word,
                        uint32_t value, int pe);
 
-/* To any memory of this process. With `nbi` what is fetched is there behind a quiet. */
+/* Gets to any memory of this process. With `nbi` the data has arrived after the next quiet. */
 void weft_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 void weft_far_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           bool nbi);
 
-/* The word before, where `fetch` asks for it, and else 0. With `wake` all sleepers of that 32-bit
- * word at the target are woken (futex). */
-uint64_t weft_far_amo(enum weft_amo_op op, size_t bytes, bool fetch, void *word, uint64_t value,
-                      uint64_t cond, bool wake, int pe);
+/* Performs an atomic on one of the library's own words, amo->dest, and blocks until the old value
+ * has arrived in amo->fetch, if that is not NULL. With `wake` all futex sleepers of the word at the
+ * target, which has 32 bits, are woken. */
+void weft_far_amo(const struct weft_amo *amo, bool wake, int pe);
 
 #endif

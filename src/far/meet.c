@@ -132,9 +132,10 @@ static void give(const struct meeting *meeting, int member, const void *data, si
     const char *at = data;
     for (bool begun = false; !begun || left > 0; begun = true) {
         size_t room = weft_channel_room() - said, piece = left < room ? left : room;
-        struct weft_message message = {
-            .text = {{&text, sizeof text}, {&gift, begun ? 0 : sizeof gift}, {(void *)at, piece}},
-            .nparts = 3};
+        struct weft_message message = {.payload = {{&text, sizeof text},
+                                                   {&gift, begun ? 0 : sizeof gift},
+                                                   {(void *)at, piece}},
+                                       .nparts = 3};
         weft_message_send(meeting->subset->pes[member], &message);
         at += piece;
         left -= piece;

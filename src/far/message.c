@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One lock stands around all channels and all calls of the engine. Who waits lets go of it and
- * looks; a look that finds it taken leaves the work to whoever has it. A failure that is found
- * under it is told behind it, because telling may leave the call for good. */
+/* One lock protects all channels and all calls of the engine. A thread that waits releases it and
+ * polls; a thread that finds it taken leaves the polling to the holder. A failure found under the
+ * lock is reported after its release, because the program's error handler may leave the call for
+ * good. */
 #include "far/message.h"
 #include <errno.h>
 #include <pthread.h>
@@ -19,13 +20,14 @@
 _Atomic bool weft_messages_armed;
 
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-static _Atomic(pthread_t) holder; /* of the lock; another thread's own may be an old one */
+static _Atomic(pthread_t)
+    holder; /* the thread that holds the lock; may be out of date for other threads */
 static bool started;
 
-/* A signal handler has broken into this thread while it held the lock. */
+/* Ends the job: a signal handler has interrupted this thread while it held the lock. */
 static void handler_refuse(void) {
-    weft_job_panic("called by a signal handler within a call to a far PE: set a flag in the "
-                   "handler, and call behind it");
+    weft_job_panic("called by a signal handler that interrupted a call to a far PE: set a flag in "
+                   "the handler, and make the call after it");
 }
 
 static void messages_hold(void) {
@@ -131,9 +133,10 @@ void weft_messages_close(void) {
     messages_unlock();
 }
 
-/* --- Looking and waiting --------------------------------------------------------------------- */
+/* --- Polling and waiting
+ * ------------------------------------------------------------------------- */
 
-/* Once the job is over nothing more is delivered: what asked for it may be gone. */
+/* Once the job is over, no message is delivered: the destination of an answer may be gone. */
 static bool channels_look(bool linger) {
     if (!started || weft_job_aborted())
         return false;
@@ -147,7 +150,7 @@ static bool channels_look(bool linger) {
 bool weft_messages_look(bool linger) {
     if (pthread_mutex_trylock(&lock) != 0) {
         if (pthread_equal(atomic_load_explicit(&holder, memory_order_relaxed), pthread_self()))
-            handler_refuse(); /* who waits in a handler would wait for ever */
+            handler_refuse(); /* a wait in the handler would never end */
         return false;
     }
     messages_hold();
@@ -193,7 +196,8 @@ bool weft_messages_wait_for_room(void) {
     return waits;
 }
 
-/* Whoever looks wakes those who sleep, so that a look by another thread is as good. */
+/* A thread that polls wakes those that sleep, so a poll by another thread is as good as an own
+ * one. */
 void weft_message_turn(struct weft_waiter *waiter) {
     waiter->by_messages = true;
     if (!weft_waiter_awake(waiter)) {
@@ -240,13 +244,13 @@ void weft_messages_fence(void) {
     messages_unlock();
 }
 
-/* The channel to a PE that has been written to; NULL: none has. */
+/* Returns the channel to a PE, or NULL if it is unused. */
 static struct weft_channel *channel_find(int pe) {
     return weft_channels.of ? weft_channels.of[pe] : NULL;
 }
 
-/* Until the channel has come so far as it had been asked to when this began. A channel that is
- * gone, with the job, comes no further. */
+/* Waits until the channel has the acknowledgments and answers that were outstanding at the first
+ * look. If the job, and with it the channel, is gone, that never happens. */
 static void channel_await(int pe) {
     struct weft_waiter waiter = {.pe = pe};
     bool begun = false;
@@ -270,7 +274,7 @@ static void channel_await(int pe) {
     weft_waiter_end(&waiter);
 }
 
-/* All are asked first, and answer side by side. */
+/* All PEs are asked first, so that they answer in parallel. */
 void weft_messages_quiet(const int *pes, size_t n, bool all) {
     if (!all && atomic_load(&weft_channels_unfinished) == 0)
         return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Silence is counted in turns of the thread that looks, each of which counts for little more than
- * it should have taken: a process that was stopped itself first takes what has come meanwhile.
+/* Silence is counted in turns of the calling thread, and a turn counts for little more than it
+ * should have taken. If this process itself was stopped, it thus first takes the messages that
+ * arrived meanwhile.
  *
- * A probe is a connection that is begun and given up. Each quarter of the limit has another one,
- * since what the network loses of the last one comes again after seconds only. */
+ * A probe is a connection that is begun and given up. Each quarter of the limit has a new probe,
+ * because the kernel repeats a lost connection request only after seconds. */
 #include "far/probe.h"
 #include <errno.h>
 #include <poll.h>
@@ -21,35 +22,36 @@
 enum {
     TURN_MS = 100,
     TURN_MS_MAX = 250,
-    MARGIN_MS = 250, /* behind the limit: a host that is dead is found so first */
+    MARGIN_MS = 250, /* beyond the limit, so that a dead host is found dead first */
     PROBES = 4,      /* within the limit */
 };
 
-/* The way to another host. */
+/* The path to another host. */
 struct path {
-    uint64_t silent_ns, dead_ns; /* for so long nothing has come back; a channel there is dead */
-    uint64_t probed_ns;          /* the silence when the last probe began */
-    uint64_t told_ns;            /* when the launcher was last told */
-    int probe;                   /* a socket; -1: there is none */
-    int waiting;                 /* a PE that messages wait for; -1: there is none */
-    bool moves, dead;            /* in this turn */
+    uint64_t silent_ns,
+        dead_ns; /* how long no message was acknowledged, and how long a channel has been dead */
+    uint64_t probed_ns;   /* the silence when the last probe began */
+    uint64_t reported_ns; /* when the launcher was last told */
+    int probe;            /* a socket, or -1 */
+    int waiting;          /* a PE with unacknowledged messages, or -1 */
+    bool moves, dead;     /* acknowledged a message in this turn; has a dead channel */
 };
 
 static struct {
-    int port; /* the socket that has it; -1: none does */
+    int port; /* the bound socket, or -1 */
     weft_probe_address mine;
-    const weft_probe_address *(*end_of)(int pe);
-    struct path *path; /* of each host; NULL: nothing is watched */
+    const weft_probe_address *(*address_of)(int pe);
+    struct path *path; /* by host; NULL if no path is watched */
     uint64_t turn_ns;
     uint64_t limit_ns;
 } paths = {.port = -1};
 
-static socklen_t end_bytes(const weft_probe_address *end) {
-    return end->sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof *end;
+static socklen_t address_bytes(const weft_probe_address *address) {
+    return address->sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof *address;
 }
 
-static bool end_is_somewhere(const weft_probe_address *end) {
-    return end->sin6_family == AF_INET || end->sin6_family == AF_INET6;
+static bool address_is_set(const weft_probe_address *address) {
+    return address->sin6_family == AF_INET || address->sin6_family == AF_INET6;
 }
 
 /* --- Probes ---------------------------------------------------------------------------------- */
@@ -60,27 +62,27 @@ static void probe_end(struct path *path) {
     path->probed_ns = path->silent_ns;
 }
 
-/* A port at which somebody listens, which is none of ours, is an answer, too. */
+/* A connection that another program accepts is an answer, too. */
 static bool error_is_answer(int error) {
     return error == 0 || error == ECONNREFUSED || error == ECONNRESET;
 }
 
-/* From the address by which messages go, so that it takes their way. Whether it was answered at
- * once. */
+/* Begins a probe from the address that messages use, so that it takes their path. Returns whether
+ * it was answered at once. */
 static bool probe_begin(struct path *path) {
-    weft_probe_address from = paths.mine, to = *paths.end_of(path->waiting);
+    weft_probe_address from = paths.mine, to = *paths.address_of(path->waiting);
     probe_end(path);
-    if (!end_is_somewhere(&to) || from.sin6_family != to.sin6_family)
+    if (!address_is_set(&to) || from.sin6_family != to.sin6_family)
         return false;
     from.sin6_port = 0;
     if (to.sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&to.sin6_addr))
         to.sin6_scope_id = from.sin6_scope_id;
     path->probe =
         weft_descriptor_keep(socket(to.sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (path->probe < 0 || bind(path->probe, (struct sockaddr *)&from, end_bytes(&from)) != 0)
+    if (path->probe < 0 || bind(path->probe, (struct sockaddr *)&from, address_bytes(&from)) != 0)
         return false;
-    return error_is_answer(connect(path->probe, (struct sockaddr *)&to, end_bytes(&to)) ? errno
-                                                                                        : 0);
+    return error_is_answer(connect(path->probe, (struct sockaddr *)&to, address_bytes(&to)) ? errno
+                                                                                            : 0);
 }
 
 static bool probe_is_answered(const struct path *path) {
@@ -94,8 +96,8 @@ static bool probe_is_answered(const struct path *path) {
 
 /* --- Paths ----------------------------------------------------------------------------------- */
 
-/* How messages to a PE have fared since the last turn. Once that takes long, acknowledgments are
- * asked for: perhaps nobody has. */
+/* Notes whether messages to a PE were acknowledged since the last turn. After a quarter of the
+ * limit asks for an acknowledgment, since perhaps no thread has. */
 static void channel_note(struct weft_channel *channel) {
     struct path *path = &paths.path[weft_boot_host(channel->pe)];
     bool moves = channel->acknowledged != channel->watched;
@@ -109,7 +111,7 @@ static void channel_note(struct weft_channel *channel) {
         weft_channel_ask(channel, true);
 }
 
-/* Where nothing can be probed, silence alone says nothing. */
+/* Returns whether the path counts as cut. Silence alone proves nothing if no probe is possible. */
 static bool path_is_cut(const struct path *path) {
     uint64_t long_ns = paths.limit_ns + MARGIN_MS * WEFT_NS_PER_MS;
     bool probed = path->waiting >= 0 && path->probe >= 0;
@@ -127,9 +129,9 @@ static void path_judge(int host, uint64_t spent_ns) {
         path->silent_ns = 0;
         probe_end(path);
     }
-    if (!path_is_cut(path) || paths.turn_ns < path->told_ns + paths.limit_ns / PROBES)
+    if (!path_is_cut(path) || paths.turn_ns < path->reported_ns + paths.limit_ns / PROBES)
         return;
-    path->told_ns = paths.turn_ns;
+    path->reported_ns = paths.turn_ns;
     weft_boot_tell_cut(host);
 }
 
@@ -159,21 +161,21 @@ void weft_probes_open(weft_probe_address *mine) {
     if (weft_boot_nhosts() == 1 || !engine->where || engine->where(weft_channels.end, &where) != 0)
         return;
     memcpy(mine, &where, sizeof *mine);
-    if (!end_is_somewhere(mine))
+    if (!address_is_set(mine))
         return;
     mine->sin6_port = 0;
     paths.port = weft_descriptor_keep(socket(mine->sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (paths.port < 0 || bind(paths.port, (struct sockaddr *)mine, end_bytes(mine)) != 0 ||
+    if (paths.port < 0 || bind(paths.port, (struct sockaddr *)mine, address_bytes(mine)) != 0 ||
         getsockname(paths.port, (struct sockaddr *)mine, &bytes) != 0)
         mine->sin6_family = 0;
     paths.mine = *mine;
 }
 
-int weft_probes_start(const weft_probe_address *(*end_of)(int pe)) {
+int weft_probes_start(const weft_probe_address *(*address_of)(int pe)) {
     int nhosts = weft_boot_nhosts();
-    paths.end_of = end_of;
-    if (!end_is_somewhere(&paths.mine))
-        paths.mine = *end_of(weft_job.pe);
+    paths.address_of = address_of;
+    if (!address_is_set(&paths.mine))
+        paths.mine = *address_of(weft_job.pe);
     paths.turn_ns = weft_clock_ns();
     paths.limit_ns = (uint64_t)(weft_env.host_timeout * 1e9);
     paths.path = nhosts > 1 ? calloc((size_t)nhosts, sizeof *paths.path) : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread takes naps while other threads of this process look, so that it neither competes for
- * their processor nor for the lock. Each nap costs those some 20 us, so they grow: one lasts as
- * long as the others have been looking, and a peer that has waited for a program to compute again
- * has waited for no longer than that. Once none has looked for a nap it looks itself, and on for a
- * while behind the last message, because the next one may follow: else each would cost a sleep and
- * a wake-up, 30 us. Then it sleeps on the descriptor. */
+/* The thread naps while other threads of this process poll, so that it competes neither for their
+ * processor nor for the lock. Each nap costs the others about 20 us, so naps grow: a nap lasts as
+ * long as the others have been polling, and a peer that waits for a program that computes again
+ * waits no longer than that. If no other thread has polled during a nap, the thread polls itself.
+ * It goes on for a while after the last message, because the next one may follow; with a sleep in
+ * between, each message would cost a wake-up of 30 us. Then it sleeps on the descriptor. */
 #include "far/progress.h"
 #include <errno.h>
 #include <poll.h>
@@ -27,9 +27,9 @@
 enum {
     NAP_NS_MIN = 200 * 1000,
     NAP_NS_MAX = 3000 * 1000,
-    BUNDLE_NAP_NS = 20 * 1000, /* while small messages wait for others, or for work of a GPU */
+    BUNDLE_NAP_NS = 20 * 1000, /* while a bundle is open or GPU work is pending */
     LINGER_NS = 50 * 1000,
-    SLEEP_MS = 100, /* until it looks whether the program's threads have all ended */
+    SLEEP_MS = 100, /* then it checks whether all threads of the program have ended */
     SHORT_SLEEP_MS = 1,
 };
 
@@ -40,7 +40,7 @@ static struct {
     _Atomic bool stops;
 } progress;
 
-static _Atomic uint32_t looks; /* of other threads */
+static _Atomic uint32_t looks; /* polls by other threads */
 
 static void bell_ring(void) {
     uint64_t one = 1;
@@ -67,7 +67,7 @@ static void nap(long ns) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
 }
 
-/* Until there is something to do. */
+/* Sleeps until there is something to do. */
 static void progress_sleep(void) {
     uint64_t rung;
     struct pollfd descriptors[] = {{.fd = progress.bell, .events = POLLIN},
@@ -84,7 +84,7 @@ static void progress_sleep(void) {
         weft_alive_end_if_last();
 }
 
-/* Until the next message, for a moment. */
+/* Polls for a moment, until no message arrives any more. */
 static void progress_linger(void) {
     uint64_t until_ns = weft_clock_ns() + LINGER_NS;
     uint32_t seen = atomic_load_explicit(&looks, memory_order_relaxed);
@@ -97,7 +97,8 @@ static void progress_linger(void) {
              atomic_load_explicit(&looks, memory_order_relaxed) == seen);
 }
 
-/* The next nap of a row. Where this thread carries for other PEs they wait as long as it naps. */
+/* Returns the length of the next nap in a row. The naps of a host proxy's thread stay short: other
+ * PEs wait for it. */
 static long nap_longer(long ns) {
     long most = weft_far_is_proxy() ? NAP_NS_MIN : NAP_NS_MAX;
     ns = ns == 0 ? NAP_NS_MIN : 2 * ns;
@@ -141,7 +142,8 @@ int weft_far_progress_start(void) {
     return error;
 }
 
-/* The thread itself calls exit() when all others have ended, and then has peers to serve still. */
+/* The progress thread itself calls exit() once all other threads have ended, but must still serve
+ * its peers. */
 void weft_far_progress_hand_over(void) {
     if (!progress.running || !pthread_equal(progress.thread, pthread_self()))
         return;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who makes progress: messages arrive only where somebody looks.
+/* Progress of messages: they are delivered only when a thread polls the engine.
  *
- * A thread of this process that waits looks by itself, at every turn of a wait for a far PE. Behind
- * them stands a thread of the library's own, which keeps out of the way while others look, and else
- * sleeps on the engine's descriptor: a PE that computes serves its peers all the same. It sends
- * bundles of small messages that nobody waits for, too. */
+ * A thread that waits for a far PE polls on every turn. In addition the library has a progress
+ * thread, which stays away while other threads poll and otherwise sleeps on the engine's
+ * descriptor. So a PE that computes still serves its peers. The progress thread also sends bundles
+ * of small messages that no thread waits for. */
 #ifndef WEFT_FAR_PROGRESS_H
 #define WEFT_FAR_PROGRESS_H
 
-/* One look at the engine, if nobody else is looking: what has arrived is applied, answers and
- * acknowledgments go out. Never blocks. Nothing where no PE is far. */
+/* Polls the engine once unless another thread does: applies the messages that have arrived and
+ * sends answers and acknowledgments. Never blocks. Does nothing if no PE is far. */
 void weft_far_look(void);
 
-/* Ends a sleep of the thread, if it is in one. */
+/* Wakes the progress thread if it sleeps. */
 void weft_far_progress_wake(void);
 
-/* Starts and ends the thread. 0 or -errno, logged. It is gone when the second returns. */
+/* Starts the thread; returns 0, or -errno after logging the reason. Stops the thread and joins
+ * it. */
 int weft_far_progress_start(void);
 void weft_far_progress_stop(void);
 
-/* Before the end of a job: if the calling thread is that one, another takes its place. */
+/* Called before the end of a job: if the caller is the progress thread, starts another one in its
+ * place. */
 void weft_far_progress_hand_over(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages say, as both sides have it: the sender (far/rma.c) and the target, which
- * applies it (far/apply.c). Each begins with a struct weft_far_header. Data stand at the end. */
+/* The format of messages, as the sender (far/rma.c) writes and the target (far/apply.c) reads it.
+ * Each message begins with a struct weft_far_header; the data is at the end. */
 #ifndef WEFT_FAR_PROTOCOL_H
 #define WEFT_FAR_PROTOCOL_H
 
@@ -12,13 +12,14 @@
 enum weft_far_kind {
     WEFT_FAR_PUT,        /* data */
     WEFT_FAR_PUT_WORD,   /* struct weft_far_word, data */
-    WEFT_FAR_PUT_BLOCKS, /* struct weft_far_blocks, data of one block after the other */
-    WEFT_FAR_GET,        /* struct weft_far_blocks; the answer is their data */
-    WEFT_FAR_AMO,        /* struct weft_far_amo_text; the answer is the word before, if wanted */
-    WEFT_FAR_MEET,       /* data, for the exchange whose number is the offset of the place */
+    WEFT_FAR_PUT_BLOCKS, /* struct weft_far_blocks, then the blocks back to back */
+    WEFT_FAR_GET,        /* struct weft_far_blocks; the answer is the blocks back to back */
+    WEFT_FAR_AMO,        /* struct weft_far_amo_operands; the answer, if wanted, is the old value */
+    WEFT_FAR_MEET,       /* data for the exchange whose number is place.offset */
 };
 
-/* The last one is the library's own; the space is that of job/space.h. */
+/* WEFT_FAR_SPACE is the heap of job/space.h. WEFT_FAR_SCRATCH comes last: public calls may not name
+ * it. */
 enum weft_far_window {
     WEFT_FAR_HEAP,
     WEFT_FAR_STATICS,
@@ -27,23 +28,25 @@ enum weft_far_window {
     WEFT_FAR_WINDOWS
 };
 
-/* A place in the memory of the PE whose slot it is: not an address, so that it can be checked. */
+/* A place in a PE's memory: an offset in the PE's slot, not an address, so that the target can
+ * check it. */
 struct weft_far_place {
     uint32_t window, slot;
     uint64_t offset;
 };
 
-/* An object of the library's on `pe`, by its address here; ends the job where it is none. */
+/* Returns the place of one of the library's objects on `pe`, given its address here. Ends the job
+ * if [p, p + bytes) is not symmetric. */
 struct weft_far_place weft_far_place_of(const void *p, size_t bytes, int pe);
 
 struct weft_far_header {
-    uint32_t kind, detail; /* detail: of a word or an atomic */
+    uint32_t kind, detail; /* detail: the operation on a word */
     struct weft_far_place place;
 };
 
-/* How a word changes behind the data of its put. */
+/* How a put changes a word after its data. */
 enum weft_far_word_op {
-    WEFT_FAR_WORD /* struct weft_word */,
+    WEFT_FAR_WORD /* sets a struct weft_word */,
     WEFT_FAR_SIGNAL_SET,
     WEFT_FAR_SIGNAL_ADD
 };
@@ -53,24 +56,24 @@ struct weft_far_word {
     uint64_t value;
 };
 
-/* count blocks of `bytes`, whose beginnings are `step` bytes apart. */
+/* `count` blocks of `bytes` each, which begin `step` bytes apart. */
 struct weft_far_blocks {
     int64_t step;
     uint64_t bytes, count;
 };
 
-/* detail: the operation, and these. */
+/* The detail of an atomic: its operation, the bytes of the word, and these flags. */
 #define WEFT_FAR_AMO_BYTES_SHIFT 8
 #define WEFT_FAR_AMO_FETCHES     0x10000u
 #define WEFT_FAR_AMO_WAKES       0x20000u
-struct weft_far_amo_text {
+struct weft_far_amo_operands {
     uint64_t value, cond;
 };
 
-/* Blocks are packed into messages of at most this. */
+/* The largest payload into which several blocks are packed. */
 #define WEFT_FAR_PACKED_BYTES 4096
 
-/* A window as it is here; NULL: there is no such. */
+/* Returns this PE's window of that number, or NULL if there is none. */
 static inline const struct weft_window *weft_far_window(uint32_t window) {
     switch (window) {
     case WEFT_FAR_HEAP:
@@ -85,15 +88,16 @@ static inline const struct weft_window *weft_far_window(uint32_t window) {
     return NULL;
 }
 
-/* How much of this PE's part of one others may name. Of the scratch all is there, and comes when it
- * is touched; it may have to be made accessible. */
+/* Returns how much of this PE's slot other PEs may access. Of the scratch that is the whole slot:
+ * its pages are allocated when touched, but may have to be made accessible first. */
 static inline size_t weft_far_window_bytes(uint32_t window) {
     return window == WEFT_FAR_SCRATCH ? weft_windows.scratch.slot_bytes
                                       : weft_window_bytes(weft_far_window(window));
 }
 
-/* Who applies messages that name this place. Memory of GPUs is its PE's own affair. */
-static inline int weft_far_end_of(const struct weft_far_place *place, int pe) {
+/* Returns the PE whose process applies messages for this place: a PE applies those for its GPU
+ * memory itself. */
+static inline int weft_far_receiver(const struct weft_far_place *place, int pe) {
     return place->window == WEFT_FAR_SPACE ? pe : weft_far_proxy(pe);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender's side of messages: calls are cut into messages here. Data go in pieces of one message
- * each, whose lengths are multiples of 64 bytes, so that no element is cut; the word of a put rides
- * in the last one. A call that fetches sends all its requests before it waits. */
+/* The sender's side of messages: cuts calls into messages. Data is cut into pieces of one message
+ * each; their lengths are multiples of 64 bytes, so that no element is cut. The word of a put is
+ * part of the last message. A call that fetches sends all its requests before it waits. */
 #include <errno.h>
 #include <string.h>
 #include "far/far.h"
@@ -11,8 +11,8 @@
 
 /* --- Places ---------------------------------------------------------------------------------- */
 
-/* Names what [p, p + bytes) is on `pe`; false: it lies in none of the first so many windows here.
- */
+/* Finds the place of [p, p + bytes) on `pe`. Returns false if it lies in none of the first
+ * `nwindows` windows. */
 static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
                        struct weft_far_place *place) {
     for (uint32_t window = 0; window < nwindows; window++) {
@@ -27,15 +27,15 @@ static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
     return false;
 }
 
-/* As public calls name it: 0, -ERANGE or -EFAULT. */
+/* Finds the place for a public call. Returns 0, -ERANGE or -EFAULT. */
 static int place_resolve(const void *p, size_t bytes, int pe, struct weft_far_place *place) {
     if (pe < 0 || pe >= weft_job.npes)
         return -ERANGE;
     return place_name(p, bytes, pe, WEFT_FAR_SCRATCH, place) ? 0 : -EFAULT;
 }
 
-/* The statics are mapped twice here: where the program has them, which is how messages name them,
- * and in this PE's slot. An address of the slot becomes the program's. */
+/* The statics are mapped twice in this process: at the program's addresses, which messages use, and
+ * in this PE's slot. Translates an address of the slot to the program's. */
 static const void *own_place_of(const void *p) {
     const struct weft_segment *statics = &weft_windows.statics;
     size_t offset = 0;
@@ -46,8 +46,7 @@ static const void *own_place_of(const void *p) {
 struct weft_far_place weft_far_place_of(const void *p, size_t bytes, int pe) {
     struct weft_far_place place = {0};
     if (!place_name(own_place_of(p), bytes, pe, WEFT_FAR_WINDOWS, &place))
-        weft_job_panic("the library names [%p, +%zu) on PE %d, which is not symmetric", p, bytes,
-                       pe);
+        weft_job_panic("internal error: [%p, +%zu) on PE %d is not symmetric", p, bytes, pe);
     return place;
 }
 
@@ -57,46 +56,46 @@ static struct iovec part_of(const void *p, size_t bytes) {
     return (struct iovec){(void *)p, bytes};
 }
 
-/* How many bytes of data go into a message that says so much else. */
-static size_t piece_bytes(size_t said) {
-    return (weft_channel_room() - said) & ~(size_t)63;
+/* Returns the bytes of data that fit into a message next to `overhead` bytes. */
+static size_t piece_bytes(size_t overhead) {
+    return (weft_channel_room() - overhead) & ~(size_t)63;
 }
 
-/* A message that may wait in a bundle: the progress thread sends that if nobody else does. */
-static void put_send(int end, const struct weft_message *message) {
-    weft_message_send(end, message);
+/* Sends a message that may wait in a bundle, and wakes the progress thread if it does. */
+static void put_send(int receiver, const struct weft_message *message) {
+    weft_message_send(receiver, message);
     if (atomic_load(&weft_channels_bundles) != 0)
         weft_far_progress_wake();
 }
 
 static void data_send(struct weft_far_place place, const char *source, size_t bytes, int pe) {
     size_t most = piece_bytes(sizeof(struct weft_far_header));
-    int end = weft_far_end_of(&place, pe);
+    int receiver = weft_far_receiver(&place, pe);
     while (bytes > 0) {
         size_t piece = bytes < most ? bytes : most;
-        struct weft_far_header text = {WEFT_FAR_PUT, 0, place};
-        put_send(end, &(struct weft_message){
-                          .text = {part_of(&text, sizeof text), part_of(source, piece)},
-                          .nparts = 2,
-                          .may_wait = true});
+        struct weft_far_header header = {WEFT_FAR_PUT, 0, place};
+        put_send(receiver, &(struct weft_message){
+                               .payload = {part_of(&header, sizeof header), part_of(source, piece)},
+                               .nparts = 2,
+                               .may_wait = true});
         place.offset += piece;
         source += piece;
         bytes -= piece;
     }
 }
 
-/* Data, and a word behind them. */
+/* Data, and a word to set after it. */
 struct announced {
     struct weft_far_place data;
     const char *source;
     size_t bytes;
     enum weft_far_word_op op;
     struct weft_far_word word;
-    bool by_the_way;
+    bool no_quiet;
 };
 
-/* How much of the data goes before the message with the word: what does not fit into that, and all
- * if it is not the same who stores the data there and the word. */
+/* Returns how much of the data has to be sent before the message with the word: the part that does
+ * not fit into it, or everything if data and word are in different kinds of memory. */
 static size_t announced_before(const struct announced *put) {
     size_t most = piece_bytes(sizeof(struct weft_far_header) + sizeof put->word);
     if ((put->data.window == WEFT_FAR_SPACE) != (put->word.place.window == WEFT_FAR_SPACE))
@@ -104,21 +103,22 @@ static size_t announced_before(const struct announced *put) {
     return put->bytes > most ? (put->bytes - 1) / most * most : 0;
 }
 
-/* Two ends keep no order between them. */
+/* There is no order between messages to two processes. */
 static void announced_send(struct announced put, int pe) {
     size_t before = announced_before(&put);
-    int end = weft_far_end_of(&put.word.place, pe), data_end = weft_far_end_of(&put.data, pe);
+    int receiver = weft_far_receiver(&put.word.place, pe),
+        data_receiver = weft_far_receiver(&put.data, pe);
     data_send(put.data, put.source, before, pe);
-    if (before > 0 && data_end != end)
-        weft_messages_quiet(&data_end, 1, true);
+    if (before > 0 && data_receiver != receiver)
+        weft_messages_quiet(&data_receiver, 1, true);
     put.data.offset += before;
-    struct weft_far_header text = {WEFT_FAR_PUT_WORD, put.op, put.data};
-    weft_message_send(end,
-                      &(struct weft_message){
-                          .text = {part_of(&text, sizeof text), part_of(&put.word, sizeof put.word),
-                                   part_of(put.source + before, put.bytes - before)},
-                          .nparts = 3,
-                          .by_the_way = put.by_the_way});
+    struct weft_far_header header = {WEFT_FAR_PUT_WORD, put.op, put.data};
+    weft_message_send(receiver, &(struct weft_message){
+                                    .payload = {part_of(&header, sizeof header),
+                                                part_of(&put.word, sizeof put.word),
+                                                part_of(put.source + before, put.bytes - before)},
+                                    .nparts = 3,
+                                    .no_quiet = put.no_quiet});
 }
 
 void weft_far_put(void *dest, const void *source, size_t bytes, int pe) {
@@ -132,7 +132,7 @@ void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft
                             .bytes = bytes,
                             .op = WEFT_FAR_WORD,
                             .word = {weft_far_place_of(word, sizeof *word, pe), value},
-                            .by_the_way = true};
+                            .no_quiet = true};
     if (bytes > 0)
         put.data = weft_far_place_of(dest, bytes, pe);
     announced_send(put, pe);
@@ -140,21 +140,22 @@ void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft
 
 /* --- Fetching -------------------------------------------------------------------------------- */
 
-/* A fetch that is cut into requests; `missing` of them are not answered. */
+/* A fetch that is cut into requests, `missing` of which are unanswered. */
 struct fetch {
     int pe;
     bool nbi;
     _Atomic uint32_t missing;
 };
 
-static void fetch_send(struct fetch *fetch, int end, const void *text, size_t bytes,
+static void fetch_send(struct fetch *fetch, int receiver, const void *payload, size_t bytes,
                        struct weft_message_request *request) {
     if (!fetch->nbi) {
         atomic_fetch_add_explicit(&fetch->missing, 1, memory_order_relaxed);
         request->missing = &fetch->missing;
     }
-    weft_message_send(end, &(struct weft_message){
-                               .text = {part_of(text, bytes)}, .nparts = 1, .request = request});
+    weft_message_send(receiver, &(struct weft_message){.payload = {part_of(payload, bytes)},
+                                                       .nparts = 1,
+                                                       .request = request});
 }
 
 static bool fetch_has_come(struct fetch *fetch) {
@@ -168,14 +169,14 @@ static void fetch_await(struct fetch *fetch) {
     weft_waiter_end(&waiter);
 }
 
-/* Asks for blocks that fit into one answer. */
+/* Requests blocks that fit into one answer. */
 static void blocks_fetch(struct fetch *fetch, const struct weft_far_place *place,
                          const struct weft_far_blocks *blocks, char *dest, ptrdiff_t dest_step) {
     struct {
-        struct weft_far_header text;
+        struct weft_far_header header;
         struct weft_far_blocks blocks;
-    } said = {{WEFT_FAR_GET, 0, *place}, *blocks};
-    fetch_send(fetch, weft_far_end_of(place, fetch->pe), &said, sizeof said,
+    } body = {{WEFT_FAR_GET, 0, *place}, *blocks};
+    fetch_send(fetch, weft_far_receiver(place, fetch->pe), &body, sizeof body,
                &(struct weft_message_request){.dest = dest,
                                               .step = dest_step,
                                               .block_bytes = blocks->bytes,
@@ -206,44 +207,52 @@ void weft_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi
 
 /* --- Strided --------------------------------------------------------------------------------- */
 
-/* The blocks of one access: there, and here. */
+/* The blocks of one access, on both sides. */
 struct strided {
-    struct weft_far_place place; /* of the first */
+    struct weft_far_place place; /* of the first block */
     struct weft_far_blocks there;
     char *here;
     ptrdiff_t here_step;
 };
 
-/* Those of a shape that begin at `there` on `pe` and at `here`: 0, -ERANGE, or -EFAULT when not all
- * there are symmetric. Without a gap on either side they are one. */
-static int strided_find(struct strided *all, const struct weft_strided *shape, const void *there,
-                        ptrdiff_t there_stride, const void *here, ptrdiff_t here_stride, int pe,
-                        uint32_t nwindows) {
+/* A strided access as the call gives it, seen from this PE. */
+struct access {
+    const struct weft_strided *shape;
+    const void *there, *here;
+    ptrdiff_t there_stride, here_stride;
+    int pe;
+    uint32_t nwindows; /* that may be named */
+};
+
+/* Finds the blocks of an access. Returns 0, -ERANGE, or -EFAULT if not all blocks there are
+ * symmetric. Blocks without gaps on both sides become one block. */
+static int strided_find(struct strided *all, const struct access *access) {
+    const struct weft_strided *shape = access->shape;
     struct weft_strided_side theirs, ours;
-    if (pe < 0 || pe >= weft_job.npes)
+    if (access->pe < 0 || access->pe >= weft_job.npes)
         return -ERANGE;
-    if (!weft_strided_lay_out(shape, there_stride, &theirs) ||
-        !weft_strided_lay_out(shape, here_stride, &ours))
+    if (!weft_strided_lay_out(shape, access->there_stride, &theirs) ||
+        !weft_strided_lay_out(shape, access->here_stride, &ours))
         return -EFAULT;
-    const void *lowest = (const void *)((uintptr_t)there + (uintptr_t)theirs.low);
-    if (!place_name(lowest, theirs.span, pe, nwindows, &all->place))
+    const void *lowest = (const void *)((uintptr_t)access->there + (uintptr_t)theirs.low);
+    if (!place_name(lowest, theirs.span, access->pe, access->nwindows, &all->place))
         return -EFAULT;
     all->place.offset -= (uint64_t)theirs.low;
     all->there =
         (struct weft_far_blocks){theirs.step, shape->bsize * shape->elem_bytes, shape->nblocks};
-    all->here = (char *)here;
+    all->here = (char *)access->here;
     all->here_step = ours.step;
     if (theirs.step == ours.step && (size_t)ours.step == all->there.bytes)
         all->there = (struct weft_far_blocks){0, theirs.span, 1};
     return 0;
 }
 
-/* Does `each` for runs of blocks that fit into one message. */
+/* Calls `each` for runs of blocks that fit into one message. */
 static void strided_cut(struct strided all, void *context,
                         void (*each)(const struct strided *run, void *context)) {
     size_t most = WEFT_FAR_PACKED_BYTES / all.there.bytes, left = all.there.count;
     if (most == 0)
-        most = 1; /* a large block goes by itself, in pieces */
+        most = 1; /* a large block is sent by itself, in pieces */
     while (left > 0) {
         all.there.count = left < most ? left : most;
         each(&all, context);
@@ -255,15 +264,15 @@ static void strided_cut(struct strided all, void *context,
 
 static void packed_send(const struct strided *run, int pe) {
     const struct weft_far_blocks *blocks = &run->there;
-    struct weft_far_header text = {WEFT_FAR_PUT_BLOCKS, 0, run->place};
+    struct weft_far_header header = {WEFT_FAR_PUT_BLOCKS, 0, run->place};
     char packed[WEFT_FAR_PACKED_BYTES];
     for (size_t i = 0; i < blocks->count; i++)
         memcpy(packed + i * blocks->bytes, run->here + (ptrdiff_t)i * run->here_step,
                blocks->bytes);
-    put_send(weft_far_end_of(&run->place, pe),
-             &(struct weft_message){.text = {part_of(&text, sizeof text),
-                                             part_of(blocks, sizeof *blocks),
-                                             part_of(packed, blocks->bytes * blocks->count)},
+    put_send(weft_far_receiver(&run->place, pe),
+             &(struct weft_message){.payload = {part_of(&header, sizeof header),
+                                                part_of(blocks, sizeof *blocks),
+                                                part_of(packed, blocks->bytes * blocks->count)},
                                     .nparts = 3,
                                     .may_wait = true});
 }
@@ -282,80 +291,63 @@ static void run_get(const struct strided *run, void *fetch) {
         blocks_fetch(fetch, &run->place, &run->there, run->here, run->here_step);
 }
 
-/* Both are 0 or the errors of struct weft_operations; an empty access is 0. */
-static int strided_put(void *dest, const void *source, const struct weft_strided *shape, int pe,
-                       uint32_t nwindows) {
+/* Returns 0 or the errors of struct weft_operations; an empty access returns 0. */
+static int strided_get(void *dest, const void *source, const struct weft_strided *shape,
+                       struct fetch *fetch, uint32_t nwindows) {
+    struct access access = {shape,     source,  dest, shape->source_stride, shape->dest_stride,
+                            fetch->pe, nwindows};
     struct strided all;
     if (weft_strided_is_empty(shape))
         return 0;
-    int error = strided_find(&all, shape, dest, shape->dest_stride, source, shape->source_stride,
-                             pe, nwindows);
-    if (error == 0)
-        strided_cut(all, &pe, run_put);
-    return error;
-}
-
-static int strided_get(void *dest, const void *source, const struct weft_strided *shape, int pe,
-                       bool nbi, uint32_t nwindows) {
-    struct fetch fetch = {.pe = pe, .nbi = nbi};
-    struct strided all;
-    if (weft_strided_is_empty(shape))
-        return 0;
-    int error = strided_find(&all, shape, source, shape->source_stride, dest, shape->dest_stride,
-                             pe, nwindows);
+    int error = strided_find(&all, &access);
     if (error)
         return error;
-    strided_cut(all, &fetch, run_get);
-    fetch_await(&fetch);
+    strided_cut(all, fetch, run_get);
+    fetch_await(fetch);
     return 0;
 }
 
 void weft_far_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           bool nbi) {
-    if (strided_get(dest, source, shape, pe, nbi, WEFT_FAR_WINDOWS) != 0)
-        weft_job_panic("the library names blocks from %p on PE %d, which are not symmetric", source,
-                       pe);
+    struct fetch fetch = {.pe = pe, .nbi = nbi};
+    if (strided_get(dest, source, shape, &fetch, WEFT_FAR_WINDOWS) != 0)
+        weft_job_panic("internal error: the blocks from %p on PE %d are not symmetric", source, pe);
 }
 
 /* --- Atomics --------------------------------------------------------------------------------- */
 
-/* `fetch`: where the word before goes; NULL: nobody wants it. */
+/* Sends the atomic and, if amo->fetch is not NULL, waits for the old value. */
 static void amo_send(const struct weft_far_place *word, const struct weft_amo *amo, bool wake,
                      int pe) {
     uint32_t detail = (uint32_t)amo->op | (uint32_t)amo->bytes << WEFT_FAR_AMO_BYTES_SHIFT |
                       (amo->fetch ? WEFT_FAR_AMO_FETCHES : 0) | (wake ? WEFT_FAR_AMO_WAKES : 0);
     struct {
-        struct weft_far_header text;
-        struct weft_far_amo_text amo;
-    } said = {{WEFT_FAR_AMO, detail, *word}, {amo->value, amo->cond}};
+        struct weft_far_header header;
+        struct weft_far_amo_operands amo;
+    } body = {{WEFT_FAR_AMO, detail, *word}, {amo->value, amo->cond}};
     if (!amo->fetch) {
         weft_message_send(
-            weft_far_end_of(word, pe),
-            &(struct weft_message){.text = {part_of(&said, sizeof said)}, .nparts = 1});
+            weft_far_receiver(word, pe),
+            &(struct weft_message){.payload = {part_of(&body, sizeof body)}, .nparts = 1});
         return;
     }
     struct fetch fetch = {.pe = pe};
-    fetch_send(&fetch, weft_far_end_of(word, pe), &said, sizeof said,
+    fetch_send(&fetch, weft_far_receiver(word, pe), &body, sizeof body,
                &(struct weft_message_request){
                    .dest = amo->fetch, .block_bytes = amo->bytes, .nblocks = 1});
     fetch_await(&fetch);
 }
 
-uint64_t weft_far_amo(enum weft_amo_op op, size_t bytes, bool fetch, void *word, uint64_t value,
-                      uint64_t cond, bool wake, int pe) {
-    uint64_t before = 0;
-    struct weft_far_place place = weft_far_place_of(word, bytes, pe);
-    struct weft_amo amo = {op, bytes, word, value, cond, fetch ? &before : NULL};
-    amo_send(&place, &amo, wake, pe);
-    return before;
+void weft_far_amo(const struct weft_amo *amo, bool wake, int pe) {
+    struct weft_far_place place = weft_far_place_of(amo->dest, amo->bytes, pe);
+    amo_send(&place, amo, wake, pe);
 }
 
-/* --- The operations
- * ------------------------------------------------------------------------------- */
+/* --- The operations -------------------------------------------------------------------------- */
 
 static int operation_put(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
     struct weft_far_place place;
-    (void)nbi; /* a message is taken at once */
+    (void)nbi; /* a message copies its data */
     if (bytes == 0)
         return 0;
     int error = place_resolve(dest, bytes, pe, &place);
@@ -376,12 +368,21 @@ static int operation_get(void *dest, const void *source, size_t bytes, int pe, b
 
 static int operation_put_strided(void *dest, const void *source, const struct weft_strided *shape,
                                  int pe) {
-    return strided_put(dest, source, shape, pe, WEFT_FAR_SCRATCH);
+    struct access access = {
+        shape, dest, source, shape->dest_stride, shape->source_stride, pe, WEFT_FAR_SCRATCH};
+    struct strided all;
+    if (weft_strided_is_empty(shape))
+        return 0;
+    int error = strided_find(&all, &access);
+    if (error == 0)
+        strided_cut(all, &pe, run_put);
+    return error;
 }
 
 static int operation_get_strided(void *dest, const void *source, const struct weft_strided *shape,
                                  int pe) {
-    return strided_get(dest, source, shape, pe, false, WEFT_FAR_SCRATCH);
+    struct fetch fetch = {.pe = pe};
+    return strided_get(dest, source, shape, &fetch, WEFT_FAR_SCRATCH);
 }
 
 static int operation_put_signal(const struct weft_put_signal *put, int pe) {

@@ -74,7 +74,7 @@ def dead_links():
 @case("a signal handler calls while its thread is at the messages, which would wait for itself for ever")
 def handlers():
     for scene in "handler_put", "handler_wait":
-        expect(fail(scene=(scene, 1000000)), "by a signal handler within a call to a far PE", "set a flag")
+        expect(fail(scene=(scene, 1000000)), "by a signal handler that interrupted a call to a far PE", "set a flag")
 
 
 main()

@@ -16,7 +16,7 @@ enum { SORT_MESSAGE, SORT_ANSWER, SORT_CONTROL, SORT_BUNDLE };
 
 /* As messages begin (far/channel.c). */
 struct head {
-    uint32_t number, heard, from;
+    uint32_t number, acknowledged, from;
     uint8_t sort, asks, reserved[2];
 };
 
@@ -126,8 +126,8 @@ static uint32_t heard_nothing(void) {
     return weft_message_first - 1;
 }
 
-static void arrive_numbered(uint32_t index, uint8_t sort, uint32_t heard) {
-    arrive((struct head){weft_message_first + index, heard, PEER, sort, 0, {0}}, index);
+static void arrive_numbered(uint32_t index, uint8_t sort, uint32_t acknowledged) {
+    arrive((struct head){weft_message_first + index, acknowledged, PEER, sort, 0, {0}}, index);
 }
 
 /* --- Cases ----------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void expect_told(uint32_t at_least) {
         EXPECT(at_least == 0, "nothing is acknowledged of %u", at_least);
         return;
     }
-    uint32_t told = sent[(nsent - 1) % SENT_MAX].heard - weft_message_first + 1;
+    uint32_t told = sent[(nsent - 1) % SENT_MAX].acknowledged - weft_message_first + 1;
     EXPECT(told <= completed && told >= at_least, "%u messages are acknowledged, %u applied", told,
            completed);
 }
@@ -183,7 +183,7 @@ static void check_questions(void) {
 
 static bool send_one(size_t bytes, const struct weft_message_request *request) {
     static char text[WEFT_ENGINE_MESSAGE_MIN];
-    struct weft_message message = {.text = {{text, bytes}}, .nparts = 1, .request = request};
+    struct weft_message message = {.payload = {{text, bytes}}, .nparts = 1, .request = request};
     return weft_coalesce_try_send(weft_channel_of(PEER), &message);
 }
 
@@ -238,7 +238,7 @@ static void check_answers(uint32_t first) {
 
 static bool send_small(size_t bytes) {
     static char text[WEFT_ENGINE_MESSAGE_MIN];
-    struct weft_message message = {.text = {{text, bytes}}, .nparts = 1, .may_wait = true};
+    struct weft_message message = {.payload = {{text, bytes}}, .nparts = 1, .may_wait = true};
     return weft_coalesce_try_send(weft_channel_of(PEER), &message);
 }
 
@@ -328,7 +328,8 @@ static void check_expected_quiets(void) {
     begin(UINT32_MAX - 1);
     arrive((struct head){weft_message_first, heard_nothing(), PEER, SORT_MESSAGE, 1, {0}}, 0);
     weft_channels_send_due(false);
-    EXPECT(nsent == 1 && sent[0].heard == weft_message_first, "one that asks is not acknowledged");
+    EXPECT(nsent == 1 && sent[0].acknowledged == weft_message_first,
+           "one that asks is not acknowledged");
 }
 
 /* A bundle of indices from 0 on arrives, with one number; the last text says `excess` too many. */
@@ -400,7 +401,7 @@ static void check_nonsense(void) {
     arrive((struct head){7, 7, PEER, SORT_MESSAGE, 0, {0}}, 0);
     expect_refusal("acknowledges message 7");
     arrive((struct head){7, 6, PEER, SORT_ANSWER, 0, {0}}, 0);
-    expect_refusal("nobody has asked");
+    expect_refusal("answers no request");
     arrive_bundle(2, 5);
     expect_refusal("bundle");
     arrive_bundle(2, UINT64_MAX - 11);
@@ -415,7 +416,8 @@ static void check_bundles_apply(void) {
     expect_told(0);
     arrive((struct head){weft_message_first, heard_nothing(), PEER, SORT_CONTROL, 1, {0}}, 0);
     weft_channels_send_due(false);
-    EXPECT(nsent > 0 && sent[nsent - 1].heard == weft_message_first, "it is not acknowledged");
+    EXPECT(nsent > 0 && sent[nsent - 1].acknowledged == weft_message_first,
+           "it is not acknowledged");
     EXPECT(!weft_channels.failure[0], "%s", weft_channels.failure);
 }
 

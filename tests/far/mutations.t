@@ -23,13 +23,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 import mutation  # noqa: E402
 import tap  # noqa: E402
 
-LINK, ARRIVE, BUNDLE, APPLY, MESSAGE = (
+CHANNEL, ARRIVE, BUNDLE, APPLY, MESSAGE = (
     f"src/far/{name}.c" for name in ("channel", "arrive", "bundle", "apply", "message"))
 GPU = "src/device/messages.c"
-MOVE, REMOTE, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "remote_matrix", "active", "alltoallv"))
+MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
 VECTOR, ELEMENTS = "src/coll/vector.c", "src/coll/elements.c"
-PUSH, CHAIN, GATHER, ALLTOALL, PACKETS = (
-    f"src/coll/{name}.c" for name in ("host_push", "hosts_chain", "hosts_gather", "hosts_alltoall", "host_packets"))
+CROSSING, CHAIN, GATHER, ALLTOALL, PACKETS = (
+    f"src/coll/{name}.c" for name in ("crossing", "hosts_chain", "hosts_gather", "hosts_alltoall", "host_packets"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
 # What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
@@ -38,70 +38,70 @@ MUTATIONS = [
     ("messages are applied as they come", "far/messages", 2, NEAR, "", ARRIVE,
      [(r"ahead = head->number - channel->applied;", "ahead = 1;"), (r"channel->applied = head->number;", "channel->applied++;"),
       (r"channel->applying = head->number;", "channel->applying = channel->applied + 1;")]),
-    ("messages are acknowledged before they are applied", "far/messages", 2, NEAR, "", LINK,
-     [(r"head->heard = channel->applied;",
-       "head->heard = weft_epoch_reached(channel->wanted, channel->applied) ? channel->wanted : channel->applied;"),
-      (r" && weft_epoch_reached\(channel->applied, channel->wanted\)", "")]),
-    ("messages are not acknowledged before they are asked for", "far/messages", 2, NEAR, "", LINK,
-     [(r"return asked \|\|[^;]*;", "(void)untold; return asked;")]),
-    ("there is no limit to the messages under way", "far/messages", 2, NEAR, "", LINK,
+    ("messages are acknowledged before they are applied", "far/messages", 2, NEAR, "", CHANNEL,
+     [(r"head->acknowledged = channel->applied;",
+       "head->acknowledged = weft_epoch_reached(channel->ack_wanted, channel->applied) ? channel->ack_wanted : channel->applied;"),
+      (r"\s+&&\s+weft_epoch_reached\(channel->applied, channel->ack_wanted\)", "")]),
+    ("messages are not acknowledged before they are asked for", "far/messages", 2, NEAR, "", CHANNEL,
+     [(r"return asked \|\|[^;]*;", "(void)unacked; return asked;")]),
+    ("there is no limit to the messages under way", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"channel->sent - acknowledged >= WEFT_CHANNEL_MESSAGES ", "false ")]),
-    ("there is no limit to the bytes under way", "far/messages", 2, NEAR, "", LINK,
+    ("there is no limit to the bytes under way", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"\(under_way && under_way \+ bytes > WEFT_CHANNEL_BYTES\)", "false")]),
-    ("answers wait for room as callers do", "far/messages", 2, NEAR, "", LINK,
+    ("answers wait for room as callers do", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"(channel->sent - channel->acknowledged >= WEFT_CHANNEL_)RING - 1", r"\1MESSAGES")]),
-    ("answers overtake those that wait for room", "far/messages", 2, NEAR, "", LINK,
-     [(r"if \(channel->queue \|\| (channel_carry\(channel, &head, text, nparts\) != 0\))", r"if (\1")]),
-    ("a message goes without the bundle before it", "far/messages", 2, NEAR, "", LINK,
+    ("answers overtake those that wait for room", "far/messages", 2, NEAR, "", CHANNEL,
+     [(r"if \(channel->queue \|\| (channel_emit\(channel, &head, payload, nparts\) != 0\))", r"if (\1")]),
+    ("a message goes without the bundle before it", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"!weft_channel_send_kept\(channel\) \|\| !channel_has_room\(channel, bytes, request\)", "!channel_has_room(channel, bytes, request)")]),
-    ("a quiet leaves bundles", "far/messages", 2, NEAR, "", LINK,
+    ("a quiet leaves bundles", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"waits = linger && channel_lingers\(channel\)", "waits = !linger && channel->bundle")]),
-    ("a quiet does not count what is in a bundle", "far/messages", 2, NEAR, "", LINK,
+    ("a quiet does not count what is in a bundle", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"channel->written = channel->sent;", ";")]),
-    ("what is in a bundle is under no limit", "far/messages", 2, NEAR, "", LINK,
+    ("what is in a bundle is under no limit", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"bundle->bytes \+= bytes;\s+channel_weigh\(channel, bytes\);", "bundle->bytes += bytes;")]),
-    ("an old bundle waits on", "far/messages", 2, NEAR, "", LINK,
+    ("an old bundle waits on", "far/messages", 2, NEAR, "", CHANNEL,
      [(r"weft_clock_ns\(\) - channel->bundle_ns < YOUNG_NS", "true")]),
     ("lengths in a bundle are taken on trust", "far/messages", 2, NEAR, "", BUNDLE,
      [(r"part\.bytes > \*left \|\| weft_bundle_part_bytes\(part\.bytes\) > \*left", "false")]),
     ("messages to far PEs are applied as they come", "far/order", 2, "each", REORDERED, ARRIVE,
      [(r"ahead = head->number - channel->applied;", "ahead = 1;"), (r"channel->applied = head->number;", "channel->applied++;"),
       (r"channel->applying = head->number;", "channel->applying = channel->applied + 1;")]),
-    ("messages to far PEs are acknowledged before they are applied", "far/quiet", 3, "list:0,1,1", LATE, LINK,
-     [(r"head->heard = channel->applied;",
-       "head->heard = weft_epoch_reached(channel->wanted, channel->applied) ? channel->wanted : channel->applied;"),
-      (r" && weft_epoch_reached\(channel->applied, channel->wanted\)", "")]),
+    ("messages to far PEs are acknowledged before they are applied", "far/quiet", 3, "list:0,1,1", LATE, CHANNEL,
+     [(r"head->acknowledged = channel->applied;",
+       "head->acknowledged = weft_epoch_reached(channel->ack_wanted, channel->applied) ? channel->ack_wanted : channel->applied;"),
+      (r"\s+&&\s+weft_epoch_reached\(channel->applied, channel->ack_wanted\)", "")]),
     ("a quiet waits for nothing", "far/quiet", 3, "list:0,1,1", LATE, MESSAGE,
      [(r"!all && atomic_load\(&weft_channels_unfinished\) == 0", "!all")]),
-    ("nobody sends what is in a bundle", "far/bundles", 3, "each", "", LINK,
+    ("nobody sends what is in a bundle", "far/bundles", 3, "each", "", CHANNEL,
      [(r"waits = linger && channel_lingers\(channel\)", "waits = linger && channel->bundle")]),
     ("a quiet does not wait for answers", "far/rma", 2, "each", REORDERED, MESSAGE,
      [(r"&&\s+weft_epoch_reached\(channel->answered, [\w>-]*answered\)", "")]),
     ("the word of a put is set before its data", "far/order", 2, "each", "", APPLY,
-     [(r"(if \(!at \|\| \(reader->left && !put_apply\(reader, text\)\)\)\s+return false;)",
-       r"if (at && !in_space) word_apply(text->detail, at, word.value); if (reader->left) usleep(300);\n\1"),
+     [(r"(if \(!at \|\| \(reader->left && !put_apply\(reader, header\)\)\)\s+return false;)",
+       r"if (at && !in_space) word_apply(header->detail, at, word.value); if (reader->left) usleep(300);\n\1"),
       (r"#include <string.h>\n", "#include <string.h>\n#include <unistd.h>\n")]),
     ("nothing limits what is under way to a far PE", "far/limits", 2, "each", "limit=1600000,ring=8388608,slow_read_us=5",
-     LINK, [(r"channel->sent - acknowledged >= WEFT_CHANNEL_MESSAGES ", "false "),
+     CHANNEL, [(r"channel->sent - acknowledged >= WEFT_CHANNEL_MESSAGES ", "false "),
             (r"\(under_way && under_way \+ bytes > WEFT_CHANNEL_BYTES\)", "false")]),
     ("far atomics are no atomics", "far/words", 4, "list:0,0,1,0", "", APPLY,
      [(r"= weft_amo_apply\(op, bytes, word, amo.value, amo.cond\);",
        "= op == WEFT_AMO_ADD && bytes == 8 ? *(volatile uint64_t *)word : weft_amo_apply(op, bytes, word, amo.value, amo.cond);"
        " if (op == WEFT_AMO_ADD && bytes == 8) *(volatile uint64_t *)word = before + amo.value;")]),
     ("offsets are taken on trust", "far/protocol", 2, NEAR, "", APPLY, [(r"!weft_window_fits\(now, lowest, bytes\)", "false")]),
-    ("a carrier has slots without end", "far/protocol", 2, NEAR, "", APPLY, [(r"place->slot < window->count", "true")]),
+    ("a proxy has slots without end", "far/protocol", 2, NEAR, "", APPLY, [(r"place->slot < window->count", "true")]),
     ("a place is not looked at where a word is", "far/protocol", 2, NEAR, "", APPLY,
      [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
     ("collectives do not wait for what they pull and push", "coll/bits", 4, "cyclic:2", LATE, MOVE,
      [(r"weft_far_quiet\(\);", "")]),
-    ("what members show is used before it is here", "coll/alltoallv", 3, "each", LATE, REMOTE,
+    ("what members show is used before it is here", "coll/alltoallv", 3, "each", LATE, SHOWN,
      [(r"if \(team->far\)\s+weft_far_quiet\(\);", "")]),
     ("sizes of an active set are used before they are here", "api/active_set", 3, "each", LATE, ACTIVE,
      [(r"if \(group->far\)\s+weft_far_quiet\(\);", "")]),
     ("what takes its time counts as applied at once", "far/messages", 2, NEAR, "", ARRIVE,
      [(r" \|\| !weft_channels.user->settled\(channel->pe\)", "")]),
     ("a message that comes again is applied from its beginning on", "far/messages", 2, NEAR, "", ARRIVE,
-     [(r"memmove\(text, text \+ bytes - left, left\);\s+kept->bytes = sizeof head \+ left;", "")]),
+     [(r"memmove\(payload, payload \+ bytes - left, left\);\s+kept->bytes = sizeof head \+ left;", "")]),
     ("messages to memory of GPUs are acknowledged early", "gpu/far", 3, "each", REORDERED, ARRIVE,
      [(r" \|\| !weft_channels.user->settled\(channel->pe\)", "")]),
     ("a word of the host is set before data in memory of a GPU are there", "gpu/far", 2, "each", "", APPLY,
@@ -115,15 +115,15 @@ MUTATIONS = [
      [(r"oldest->held \|\| reach_ticket\(oldest->ticket\) != 0", "false"),
       (r"RING_BYTES = 4 << 20", "RING_BYTES = 20 << 10")]),
     ("lists of parts are not brought", "coll/alltoallv", 3, "each", "", LISTS, [(r"    bring_lists\(&c\);\n", "")]),
-    ("members of a host leave before the others there have done", "coll/hosts", 6, "3+3", REORDERED, PUSH,
+    ("members of a host leave before the others there have done", "coll/hosts", 6, "3+3", REORDERED, CROSSING,
      [(r"        weft_sync_barrier_near\(group->team\);\n", "")]),
-    ("pushes of earlier calls count for this one", "coll/hosts", 6, "2+2+2", REORDERED, PUSH,
+    ("pushes of earlier calls count for this one", "coll/hosts", 6, "2+2+2", REORDERED, CROSSING,
      [(r"        team->pushes \+= most;\n", "")]),
     ("a lane folds before the piece of the host before has come", "coll/hosts", 6, "3+3", REORDERED, CHAIN,
      [(r"lane_await\(lane, WEFT_PUSH_ON, piece\);(\s+step = WEFT_FOLD_FROM_PARTIAL)", r"\1")]),
     ("members of a host are folded from the last to the first", "coll/hosts", 6, "2+2+2", "", CHAIN,
-     [(r"(int member = weft_host_push_near\(lane->push), rank\);",
-       r"\1, lane->push->levels->near - 1 - rank);")]),
+     [(r"(int member = weft_crossing_near\(lane->crossing), rank\);",
+       r"\1, lane->crossing->levels->near - 1 - rank);")]),
     ("what comes is written over a source that is dest", "coll/hosts", 6, "3+3", "", CHAIN,
      [(r"source != dest \|\| lane->partial != lane->dest \|\| lane->before < 0", "true")]),
     ("a block is not waited for", "coll/hosts_vectors", 6, "3+3", LATE, CHAIN,
@@ -135,7 +135,7 @@ MUTATIONS = [
     ("the last host gets no block", "coll/hosts", 6, "2+2+2", "", GATHER,
      [(r"distance < levels->nleaders &&", "distance + 1 < levels->nleaders &&")]),
     ("blocks of others are not waited for", "coll/hosts", 6, "4+1+1", LATE, ALLTOALL,
-     [(r"weft_host_push_await\(&push, [^;]*;", "(void)all;")]),
+     [(r"weft_crossing_await\(&crossing, [^;]*;", "(void)all;")]),
     ("packets lie by members, not by hosts", "coll/hosts", 6, "cyclic:2", "", PACKETS,
      [(r"\(size_t\)levels->places\[member\] \*", "(size_t)member *")]),
     ("the area of packets is used again at once", "coll/packets", 4, "2+2", LATE, PACKETS,
@@ -202,7 +202,7 @@ def check_mutation(problems, test, npes, placement, settings, file, changes):
 
 def check_original(problems, test, npes, placement, settings):
     with tempfile.TemporaryDirectory(prefix="weft-far-") as folder:
-        command = compile_variant(pathlib.Path(folder), test, LINK, [])
+        command = compile_variant(pathlib.Path(folder), test, CHANNEL, [])
         problems.extend(filter(None, (run(command, npes, placement, settings, seed) for seed in range(1, 4))))
 
 

@@ -17,13 +17,13 @@ static const struct weft_engine engine = {.name = "of this test",
                                           .message_bytes = WEFT_ENGINE_MESSAGE_MIN};
 static unsigned char *object; /* in the heap */
 
-/* A message's text; what comes behind `text` is of one kind. */
+/* A message's header; what comes behind `header` is of one kind. */
 struct message {
-    struct weft_far_header text;
+    struct weft_far_header header;
     union {
         struct weft_far_word word;
         struct weft_far_blocks blocks;
-        struct weft_far_amo_text amo;
+        struct weft_far_amo_operands amo;
         unsigned char data[DATA_MAX];
     };
     unsigned char more[DATA_MAX];
@@ -35,7 +35,7 @@ static struct weft_far_place place_of(const void *p) {
 }
 
 static struct message message_of(uint32_t kind) {
-    return (struct message){.text = {.kind = kind, .place = place_of(object)}};
+    return (struct message){.header = {.kind = kind, .place = place_of(object)}};
 }
 
 static size_t heap_bytes(void) {
@@ -80,21 +80,21 @@ static void refuse_kinds(void) {
 
 static void refuse_places(void) {
     struct message message = message_of(WEFT_FAR_PUT);
-    message.text.place.window = WEFT_FAR_WINDOWS;
+    message.header.place.window = WEFT_FAR_WINDOWS;
     expect_refusal(&message, HEAD + 8, "window 4");
     message = message_of(WEFT_FAR_PUT);
-    message.text.place.slot++;
+    message.header.place.slot++;
     expect_refusal(&message, HEAD + 8, "slot 1");
     static const uint64_t wrong[] = {UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 63, 0, 1};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         message = message_of(WEFT_FAR_PUT);
-        message.text.place.offset = wrong[i] < BYTES ? heap_bytes() - 8 + wrong[i] : wrong[i];
+        message.header.place.offset = wrong[i] < BYTES ? heap_bytes() - 8 + wrong[i] : wrong[i];
         expect_refusal(&message, HEAD + 9, "9 bytes at offset");
     }
     for (uint32_t window = WEFT_FAR_STATICS; window <= WEFT_FAR_SCRATCH; window++) {
         message = message_of(WEFT_FAR_PUT);
-        message.text.place = (struct weft_far_place){window, weft_windows.scratch.mine,
-                                                     weft_far_window_bytes(window) - 7};
+        message.header.place = (struct weft_far_place){window, weft_windows.scratch.mine,
+                                                       weft_far_window_bytes(window) - 7};
         expect_refusal(&message, HEAD + 8, "8 bytes at offset");
     }
 }
@@ -104,16 +104,16 @@ static void apply_for_another(void) {
     struct message message = message_of(WEFT_FAR_PUT);
     uint64_t *theirs = shmem_ptr(object, PEER);
     memset(message.data, 0x77, 8);
-    message.text.place.slot = PEER;
+    message.header.place.slot = PEER;
     weft_far_serve(true);
     EXPECT(apply(&message, HEAD + 8)[0] == '\0', "it is refused");
     EXPECT(*theirs == UINT64_C(0x7777777777777777), "PE 1 has %lx", (unsigned long)*theirs);
-    message.text.place.slot = PEER + 1;
+    message.header.place.slot = PEER + 1;
     expect_refusal(&message, HEAD + 8, "slot 2");
-    message.text.place.slot = UINT32_MAX;
+    message.header.place.slot = UINT32_MAX;
     expect_refusal(&message, HEAD + 8, "slot 4294967295");
-    message.text.place.slot = PEER;
-    message.text.place.offset = heap_bytes() - 7;
+    message.header.place.slot = PEER;
+    message.header.place.offset = heap_bytes() - 7;
     expect_refusal(&message, HEAD + 8, "8 bytes at offset");
     weft_far_serve(false);
 }
@@ -121,17 +121,17 @@ static void apply_for_another(void) {
 static void refuse_words(void) {
     struct message message = message_of(WEFT_FAR_PUT_WORD);
     size_t bytes = HEAD + sizeof message.word + 8;
-    message.text.detail = WEFT_FAR_SIGNAL_SET;
+    message.header.detail = WEFT_FAR_SIGNAL_SET;
     message.word.place = place_of(object + 4);
     expect_refusal(&message, bytes, "not aligned");
     message.word.place = place_of(object);
     message.word.place.offset = heap_bytes();
     expect_refusal(&message, bytes, "8 bytes at offset");
     message.word.place = place_of(object);
-    message.text.detail = 77;
+    message.header.detail = 77;
     expect_refusal(&message, bytes, "77");
-    message.text.detail = WEFT_FAR_SIGNAL_ADD;
-    message.text.place.offset = heap_bytes() - 7;
+    message.header.detail = WEFT_FAR_SIGNAL_ADD;
+    message.header.place.offset = heap_bytes() - 7;
     expect_refusal(&message, bytes, "8 bytes at offset"); /* the word has not changed either */
 }
 
@@ -144,7 +144,7 @@ static void refuse_blocks(void) {
     message.blocks.count = UINT64_C(1) << 61; /* times 8 is 0 */
     expect_refusal(&message, bytes, "blocks");
     message.blocks = (struct weft_far_blocks){
-        .step = -(int64_t)message.text.place.offset - 16, .bytes = 8, .count = 2};
+        .step = -(int64_t)message.header.place.offset - 16, .bytes = 8, .count = 2};
     expect_refusal(&message, bytes + 16, "at offset");
     message.blocks.step = INT64_MAX / 2;
     expect_refusal(&message, bytes + 16, "at offset");
@@ -157,7 +157,7 @@ static void refuse_gets(void) {
     size_t bytes = HEAD + sizeof message.blocks;
     message.blocks =
         (struct weft_far_blocks){.step = 8, .bytes = WEFT_ENGINE_MESSAGE_MIN + 1, .count = 1};
-    message.text.place.offset = 0;
+    message.header.place.offset = 0;
     expect_refusal(&message, bytes, "at once");
     message.blocks =
         (struct weft_far_blocks){.step = 0, .bytes = 1, .count = WEFT_ENGINE_MESSAGE_MIN + 1};
@@ -171,14 +171,14 @@ static void refuse_gets(void) {
 static void refuse_atomics(void) {
     struct message message = message_of(WEFT_FAR_AMO);
     size_t bytes = HEAD + sizeof message.amo;
-    message.text.detail = 99 | 8 << WEFT_FAR_AMO_BYTES_SHIFT;
+    message.header.detail = 99 | 8 << WEFT_FAR_AMO_BYTES_SHIFT;
     expect_refusal(&message, bytes, "atomic 99");
-    message.text.detail = WEFT_AMO_ADD | 2 << WEFT_FAR_AMO_BYTES_SHIFT;
+    message.header.detail = WEFT_AMO_ADD | 2 << WEFT_FAR_AMO_BYTES_SHIFT;
     expect_refusal(&message, bytes, "2 bytes");
-    message.text.detail = WEFT_AMO_ADD | 8 << WEFT_FAR_AMO_BYTES_SHIFT;
-    message.text.place = place_of(object + 4);
+    message.header.detail = WEFT_AMO_ADD | 8 << WEFT_FAR_AMO_BYTES_SHIFT;
+    message.header.place = place_of(object + 4);
     expect_refusal(&message, bytes, "not aligned");
-    message.text.place.offset = heap_bytes();
+    message.header.place.offset = heap_bytes();
     expect_refusal(&message, bytes, "8 bytes at offset");
 }
 
@@ -195,18 +195,18 @@ static void apply_random(int count) {
     int applied = 0;
     for (int i = 0; i < count; i++) {
         struct message message = message_of((uint32_t)draw(&state) % (WEFT_FAR_PUT_BLOCKS + 2));
-        if (message.text.kind > WEFT_FAR_PUT_BLOCKS)
-            message.text.kind = WEFT_FAR_AMO;
-        message.text.detail = (uint32_t)draw(&state) % 10 | 8 << WEFT_FAR_AMO_BYTES_SHIFT;
-        if (message.text.kind == WEFT_FAR_PUT_WORD)
-            message.text.detail = WEFT_FAR_SIGNAL_SET + (uint32_t)draw(&state) % 4;
-        message.text.place.offset += odd_number(&state) % (2 * BYTES);
+        if (message.header.kind > WEFT_FAR_PUT_BLOCKS)
+            message.header.kind = WEFT_FAR_AMO;
+        message.header.detail = (uint32_t)draw(&state) % 10 | 8 << WEFT_FAR_AMO_BYTES_SHIFT;
+        if (message.header.kind == WEFT_FAR_PUT_WORD)
+            message.header.detail = WEFT_FAR_SIGNAL_SET + (uint32_t)draw(&state) % 4;
+        message.header.place.offset += odd_number(&state) % (2 * BYTES);
         if (draw(&state) % 4 == 0)
-            message.text.place.offset = odd_number(&state);
+            message.header.place.offset = odd_number(&state);
         if (draw(&state) % 8 == 0)
-            message.text.place.window = WEFT_FAR_WINDOWS + (uint32_t)draw(&state) % 100;
+            message.header.place.window = WEFT_FAR_WINDOWS + (uint32_t)draw(&state) % 100;
         message.word = (struct weft_far_word){place_of(object + draw(&state) % 64 * 4), i};
-        if (message.text.kind == WEFT_FAR_PUT_BLOCKS)
+        if (message.header.kind == WEFT_FAR_PUT_BLOCKS)
             message.blocks = (struct weft_far_blocks){(int64_t)odd_number(&state),
                                                       odd_number(&state), odd_number(&state)};
         applied += apply(&message, draw(&state) % (sizeof message + 1))[0] == '\0';

@@ -15,7 +15,7 @@ import starters  # noqa: E402
 from harness import BUILD, Skip, case, main, run  # noqa: E402
 
 CLOSED = str(BUILD / "tests/faults/closed")
-LINE = "this program has closed descriptors by which messages go to far PEs"
+LINE = "this program has closed descriptors of the engine that reaches far PEs"
 
 
 @case("without oshrun")

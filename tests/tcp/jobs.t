@@ -21,7 +21,7 @@ def choice():
 def files():
     said = jobs.run(12, jobs.program, "few files")
     assert said.status == jobs.STATUS_ERROR, f"status {said.status}: {said.err}"
-    assert re.search(r"no more connections to PEs of other hosts, such as PE \d+: Too many open files; ulimit -n is \d+: raise it, or set", said.err), said.err
+    assert re.search(r"cannot open a connection to PE \d+ on another host: Too many open files; ulimit -n is \d+: raise it, or set", said.err), said.err
 
 
 main()

@@ -140,13 +140,14 @@ static struct head head_of(const struct head *drawn, unsigned flags) {
     int pe = 1 + (int)((flags & FLAG_FROM) >> FROM_SHIFT) % (FUZZ_PES - 1);
     const struct weft_channel *channel = weft_channels.of[pe];
     uint32_t first = weft_message_first - 1, sent = channel ? channel->sent : first;
-    uint32_t heard = channel ? channel->acknowledged : first;
+    uint32_t before = channel ? channel->acknowledged : first;
     head.from = (uint32_t)pe;
     head.sort %= BUNDLE + 1;
     if (head.sort != CONTROL)
         head.number =
             (channel ? channel->applied : first) + 1 + ((flags & FLAG_EARLY) >> EARLY_SHIFT);
-    head.heard = heard + (sent - heard) * ((flags & FLAG_HEARD) >> HEARD_SHIFT) / HEARD_PARTS;
+    head.acknowledged =
+        before + (sent - before) * ((flags & FLAG_HEARD) >> HEARD_SHIFT) / HEARD_PARTS;
     return head;
 }
 
@@ -201,7 +202,7 @@ static void step_request(struct reader *reader) {
                                            .block_bytes = block_bytes,
                                            .nblocks = count,
                                            .missing = count % 2 ? &missing : NULL};
-    struct weft_message message = {.text = {{"get", 3}}, .nparts = 1, .request = &request};
+    struct weft_message message = {.payload = {{"get", 3}}, .nparts = 1, .request = &request};
     weft_coalesce_try_send(weft_channel_of(pe), &message);
 }
 
@@ -209,7 +210,7 @@ static void step_send(struct reader *reader) {
     static const char text[256];
     struct weft_channel *channel = weft_channel_of(take_pe(reader));
     struct weft_message message = {
-        .text = {{(void *)text, take(reader)}}, .nparts = 1, .may_wait = true};
+        .payload = {{(void *)text, take(reader)}}, .nparts = 1, .may_wait = true};
     weft_coalesce_try_send(channel, &message);
 }
 
@@ -229,8 +230,8 @@ static void look_at_channel(const struct weft_channel *channel) {
         wrong = "more answers are to come than there are places";
     else if (asked == 0 && channel->answer_bytes != 0)
         wrong = "bytes of answers are to come, and no answers";
-    else if (channel->told - channel->applied != 0 &&
-             channel->applied - channel->told > WEFT_CHANNEL_RING)
+    else if (channel->ack_sent - channel->applied != 0 &&
+             channel->applied - channel->ack_sent > WEFT_CHANNEL_RING)
         wrong = "more is acknowledged than is applied";
 }
 
