@@ -26,10 +26,10 @@ import tap  # noqa: E402
 CHANNEL, ARRIVE, BUNDLE, APPLY, MESSAGE = (
     f"src/far/{name}.c" for name in ("channel", "arrive", "bundle", "apply", "message"))
 GPU = "src/device/messages.c"
-MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
+MOVE, REMOTE, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "remote_matrix", "active", "alltoallv"))
 VECTOR, ELEMENTS = "src/coll/vector.c", "src/coll/elements.c"
-CROSSING, CHAIN, GATHER, ALLTOALL, PACKETS = (
-    f"src/coll/{name}.c" for name in ("crossing", "hosts_chain", "hosts_gather", "hosts_alltoall", "host_packets"))
+PUSH, CHAIN, GATHER, ALLTOALL, PACKETS = (
+    f"src/coll/{name}.c" for name in ("host_push", "hosts_chain", "hosts_gather", "hosts_alltoall", "host_packets"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
 # What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
@@ -94,7 +94,7 @@ MUTATIONS = [
      [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
     ("collectives do not wait for what they pull and push", "coll/bits", 4, "cyclic:2", LATE, MOVE,
      [(r"weft_far_quiet\(\);", "")]),
-    ("what members show is used before it is here", "coll/alltoallv", 3, "each", LATE, SHOWN,
+    ("what members show is used before it is here", "coll/alltoallv", 3, "each", LATE, REMOTE,
      [(r"if \(team->far\)\s+weft_far_quiet\(\);", "")]),
     ("sizes of an active set are used before they are here", "api/active_set", 3, "each", LATE, ACTIVE,
      [(r"if \(group->far\)\s+weft_far_quiet\(\);", "")]),
@@ -115,15 +115,15 @@ MUTATIONS = [
      [(r"oldest->held \|\| reach_ticket\(oldest->ticket\) != 0", "false"),
       (r"RING_BYTES = 4 << 20", "RING_BYTES = 20 << 10")]),
     ("lists of parts are not brought", "coll/alltoallv", 3, "each", "", LISTS, [(r"    bring_lists\(&c\);\n", "")]),
-    ("members of a host leave before the others there have done", "coll/hosts", 6, "3+3", REORDERED, CROSSING,
+    ("members of a host leave before the others there have done", "coll/hosts", 6, "3+3", REORDERED, PUSH,
      [(r"        weft_sync_barrier_near\(group->team\);\n", "")]),
-    ("pushes of earlier calls count for this one", "coll/hosts", 6, "2+2+2", REORDERED, CROSSING,
+    ("pushes of earlier calls count for this one", "coll/hosts", 6, "2+2+2", REORDERED, PUSH,
      [(r"        team->pushes \+= most;\n", "")]),
     ("a lane folds before the piece of the host before has come", "coll/hosts", 6, "3+3", REORDERED, CHAIN,
      [(r"lane_await\(lane, WEFT_PUSH_ON, piece\);(\s+step = WEFT_FOLD_FROM_PARTIAL)", r"\1")]),
     ("members of a host are folded from the last to the first", "coll/hosts", 6, "2+2+2", "", CHAIN,
-     [(r"(int member = weft_crossing_near\(lane->crossing), rank\);",
-       r"\1, lane->crossing->levels->near - 1 - rank);")]),
+     [(r"(int member = weft_host_push_near\(lane->push), rank\);",
+       r"\1, lane->push->levels->near - 1 - rank);")]),
     ("what comes is written over a source that is dest", "coll/hosts", 6, "3+3", "", CHAIN,
      [(r"source != dest \|\| lane->partial != lane->dest \|\| lane->before < 0", "true")]),
     ("a block is not waited for", "coll/hosts_vectors", 6, "3+3", LATE, CHAIN,
@@ -135,7 +135,7 @@ MUTATIONS = [
     ("the last host gets no block", "coll/hosts", 6, "2+2+2", "", GATHER,
      [(r"distance < levels->nleaders &&", "distance + 1 < levels->nleaders &&")]),
     ("blocks of others are not waited for", "coll/hosts", 6, "4+1+1", LATE, ALLTOALL,
-     [(r"weft_crossing_await\(&crossing, [^;]*;", "(void)all;")]),
+     [(r"weft_host_push_await\(&push, [^;]*;", "(void)all;")]),
     ("packets lie by members, not by hosts", "coll/hosts", 6, "cyclic:2", "", PACKETS,
      [(r"\(size_t\)levels->places\[member\] \*", "(size_t)member *")]),
     ("the area of packets is used again at once", "coll/packets", 4, "2+2", LATE, PACKETS,
