@@ -48,7 +48,7 @@ struct pyweft_proposal {
     char source[PYWEFT_CARRIED_BYTES];
 };
 _Static_assert(sizeof(struct pyweft_proposal) == 128,
-               "what is shown fits into a tensor call's message");
+               "a proposal fits into a tensor call's message");
 
 /* The call, to detect members that make different calls, and the element type. */
 enum pyweft_proposed_call {

@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 import interpreter  # noqa: E402
 
 SCRIPTS = ("python/torch", "python/torch_backend", "python/torch_handler", "python/triton", "python/tutorial", "hosts/python")
-BESIDE = ("numpy", "pytest", "hypothesis", "mypy", "setuptools")  # what the tests want
+BESIDE = ("numpy", "pytest", "hypothesis", "mypy", "setuptools")  # required by the tests
 ROOM_BYTES = 10 * 10**9
 TRIES = 3
 TABLE = ("install", "alike", "names", "memory", "operators", "gradients", "compile", "opcheck", "registry", "handler",

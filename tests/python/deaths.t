@@ -84,7 +84,7 @@ TORCH_CALLS = {
     "handler.barrier": "symm_mem.SymmetricMemoryHandler.barrier()",
     "handler.empty": "symm_mem.SymmetricMemoryHandler.empty(4, torch.float32)"}
 
-# The C++ backend, by PyTorch's own functions. Calls in two threads have to raise in both.
+# The C++ backend, through PyTorch's own functions. Calls in two threads must raise in both.
 BACKEND_SETUP = """
 from concurrent.futures import ThreadPoolExecutor
 from torch.distributed._symmetric_memory import _SymmetricMemory, rendezvous
@@ -121,7 +121,7 @@ def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environm
         seconds = time.monotonic() - start
         died = r"PE 1 \(pid \d+\) (?:died|was killed by signal 9).*: the job is over"
         caught = re.findall(rf"^caught .*{died}$", done.stdout, re.M)
-        shown = re.findall(rf"RuntimeError: .*{died}$", done.stderr, re.M)  # the first one, and that of `again`
+        shown = re.findall(rf"RuntimeError: .*{died}$", done.stderr, re.M)  # the first call, and the call of `again`
         if done.returncode != 128 + 9 or seconds > SECONDS:
             problems.append(f"status {done.returncode} after {seconds:.1f} s")
         if (len(caught), len(shown) / 2, done.stdout.count("cleared up")) != (PES - 1,) * 3:
@@ -146,7 +146,7 @@ if WITH_TORCH:
                death_in(WITH_TORCH, call, "import torch, weft.torch as symm_mem", TORCH_SETUP))
               for name, call in TORCH_CALLS.items()]
 
-    # Compiled here, and not while a case runs.
+    # Compiled in advance, not during a case.
     subprocess.run([WITH_TORCH, "-c", "import weft.torch; weft.torch.install()"], env=interpreter.environment(),
                    check=True)
 

@@ -236,7 +236,7 @@ def the_barrier_completes_puts_of_all_streams():
             for i in range(4):
                 expect(same(box[peer, i], data((turn, i, peer, ME), (70_000,), torch.float32)), turn, peer, i)
         symm.barrier()
-        wait()  # what the other streams have from the allocator is theirs till then
+        wait()  # until then the other streams keep the allocator's memory
 
 
 @on_gpu
@@ -269,7 +269,7 @@ def no_call_waits_for_the_gpu():
     parts = empty((m * N, cols), torch.float32)
     a, b, x = (torch.ones(shape, device=DEVICE) for shape in ((m, k), (k, cols), (m * N, k)))
     one = torch.ones(1, dtype=torch.int64, device=DEVICE)
-    for _ in range(2):  # the first time brings up streams and libraries
+    for _ in range(2):  # the first call initialises streams and libraries
         meet()
         torch.cuda._sleep(2_000_000_000)
         begun = time.perf_counter()

@@ -39,7 +39,7 @@ import gpu_pairs_products  # noqa: E402, F401
 import gpu_pairs_reductions  # noqa: E402, F401
 
 PATIENCE = int(os.environ.get("WEFT_TEST_PATIENCE", 60))  # seconds for a function
-PRIVATE = ("_get_backend_stream", "_test_mode")  # of the module, that programs use all the same
+PRIVATE = ("_get_backend_stream", "_test_mode")  # private names of the module that programs use nevertheless
 
 
 def in_pytorch():
@@ -144,7 +144,7 @@ def begin(args):
     theirs, ours = sides.both(Here.gpu, args.registry)
     with theirs:
         if Here.gpu:
-            theirs.empty((1,), torch.float32, Here.device)  # it counts as used from now on
+            theirs.empty((1,), torch.float32, Here.device)  # the backend counts as used from now on
     ranks = [0, Here.size - 1] if Here.size > 2 else list(range(Here.size))
     group = dist.new_group(ranks)
     with ours:

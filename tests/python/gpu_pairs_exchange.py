@@ -78,7 +78,7 @@ def wrong_splits(check, name, x, splits):
     refused(check, RuntimeError, lambda m: call(m, books=books[:1]))
     refused(check, RuntimeError, lambda m: call(m, out=x.double()))
     refused(check, RuntimeError, lambda m: call(m, out=x[:, 1:]))
-    if Here.gpu:  # rows of CPU tensors may lie in any memory
+    if Here.gpu:  # rows of CPU tensors may be in any memory
         refused(check, RuntimeError, lambda m: getattr(m, name)(
             x, m.symmetric(x), m.symmetric(splits), m.symmetric(books), m.group))
 

@@ -170,7 +170,7 @@ class Check:
 
     def __init__(self, name):
         self.name, self.cases, self.kinds, self.notes, self.alone = name, 0, [], [], True
-        self.problems = []  # kept, not raised: the other ranks go on
+        self.problems = []  # kept, not raised, so that the other ranks can continue
 
     def _did(self, *kinds):
         self.kinds += [kind for kind in kinds if kind not in self.kinds]
@@ -245,7 +245,7 @@ class Check:
         allowed = (TERMS * width, TERMS * width)
         if other is not None:
             allowed = tuple(2 * error + width for error in error_of(other, wanted))
-            allowed = (allowed[0] * .75, allowed[1] * 2)  # the mean says more than the largest
+            allowed = (allowed[0] * .75, allowed[1] * 2)  # the mean is more significant than the largest error
         if not (mean <= allowed[0] and largest <= allowed[1]):
             raise Wrong(f"errors {mean:.3g} in the mean and {largest:.3g} at most, allowed {allowed[0]:.3g} and "
                         f"{allowed[1]:.3g}")

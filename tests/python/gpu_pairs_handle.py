@@ -98,7 +98,7 @@ def handle_get_remote_tensor(check):
 def handle_get_signal_pad(check):
     words = Here.ours.get_signal_pad_size() // 4
     of_handle(check, lambda m, tensor, handle: [
-        handle.get_signal_pad(peer)[m.size:] for peer in range(m.size)], lambda m, x: [  # behind the barrier's
+        handle.get_signal_pad(peer)[m.size:] for peer in range(m.size)], lambda m, x: [  # after the barrier's word
             torch.zeros(words - m.size, dtype=torch.uint32, device=Here.device)] * m.size)
     of_handle(check, lambda m, tensor, handle: [
         handle.get_signal_pad(m.right, (2, 3), torch.int64, 40), handle.get_signal_pad(m.right, (5,), torch.int16, 99),

@@ -86,7 +86,7 @@ def get_mem_pool(check):
             with torch.cuda.use_mem_pool(pool):
                 tensor = torch.full((1000,), 2., device=Here.device)
             return [m.get_mem_pool(Here.device) is pool, m.one_shot_all_reduce(tensor, "sum", m.group)]
-        # The pool is PyTorch's, of whichever backend there is, and keeps what it has once had of it.
+        # The pool is PyTorch's, for any backend, and keeps the memory it has allocated.
         check.same(call, lambda m: [True, torch.full((1000,), 2. * m.size, device=Here.device)], groups=False,
                    theirs=False)
     check.wrong(RuntimeError, lambda m: m.get_mem_pool("cpu"))

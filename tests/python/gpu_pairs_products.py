@@ -6,7 +6,7 @@ import torch.distributed as dist
 from gpu_pairs_frame import Here, Left, pair, random
 
 FLOATS = (torch.float32, torch.bfloat16)
-REFUSED = (RuntimeError, ValueError)  # PyTorch's product of 8-bit floats has both, by where it looks
+REFUSED = (RuntimeError, ValueError)  # PyTorch's product of 8-bit floats raises either, depending on the check
 
 
 def moved(x, dim):
@@ -89,7 +89,7 @@ def scales(rows, columns, by_row):
     return a, torch.rand((1, columns) if by_row else (), device=Here.device) + .5
 
 
-# PyTorch's product for the CPU knows no scales of rows: those of Weft's are held against float64 there.
+# PyTorch's product for the CPU does not support scales of rows: Weft's results are compared with float64 there.
 
 def out_dtypes(by_row):
     return (torch.bfloat16,) if by_row or Here.gpu else (torch.bfloat16, torch.float32)

@@ -55,7 +55,7 @@ def rank_main(rank, size, path, args, call, leave):
         time.sleep(GOES_ON_S)
         print(f"# {call}: rank 0 goes on to its end", flush=True)
     elif leave == "at once":
-        time.sleep(LEAVES_S)  # rank 0 has come out of the barrier by then
+        time.sleep(LEAVES_S)  # rank 0 has left the barrier by then
         os._exit(0)
 
 

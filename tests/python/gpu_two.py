@@ -382,7 +382,7 @@ def what_would_be_on_two_gpus_is_refused():
            other)
     symm_mem.SymmetricMemoryHandler.close()
     dest = weft.empty(4, space="device")
-    with torch.cuda.device(other):  # as PyTorch shows a tensor on the current device alone
+    with torch.cuda.device(other):  # because PyTorch prints a tensor on the current device only
         raises(ValueError, (f"GPU {1 - mine}", f"GPU {mine}"), weft.put, dest, torch.zeros(4, device=other), ME, stream=0)
     finish()
 
@@ -391,7 +391,7 @@ def main():
     if not CPU:
         symm_mem.install()
         weft.init()
-        assert weft.device() == ME % 2  # each GPU is some rank's own, and none of another's
+        assert weft.device() == ME % 2  # each GPU is this PE's GPU on one of the ranks
     for number, each in enumerate(CASES, 1):
         each()
         if ME == 0:

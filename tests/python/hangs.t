@@ -20,7 +20,7 @@ PYTHON = interpreter.find() or sys.executable
 BEGIN = "import array, ctypes, sys, threading, time, weft\nweft.init()\nme = weft.my_pe()\n"
 WORK = tempfile.TemporaryDirectory(prefix="weft-hangs-")
 
-# name, program behind the three lines above, what is said.
+# the name, the program after the three lines above, and the expected report.
 SCENES = [
     ("a barrier of pads against a reduction", """
 block = weft.Block("host", 64)

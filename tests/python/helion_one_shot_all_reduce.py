@@ -75,7 +75,7 @@ def one_shot_all_reduce_kernel(
 
         out[tile_n] = acc
 
-        # Nobody writes to what a peer still reads.
+        # No rank overwrites a tensor that a peer still reads.
         hl.triton_kernel(
             symm_mem_sync,
             args=(signal_pad_ptrs_dev, None, my_rank, world_size, True, False),

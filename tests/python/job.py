@@ -28,7 +28,7 @@ def start(kind, seconds_max=120):
     rank, size = place()
     if "MASTER_PORT" in os.environ:
         dist.init_process_group(kind, rank=rank, world_size=size)
-    else:  # oshrun's PEs have their parent in common
+    else:  # oshrun's PEs have the same parent
         meeting = f"file:///tmp/weft-test-{os.getuid()}-{os.getppid()}-{os.environ.get('WEFT_NPES', 1)}"
         dist.init_process_group(kind, rank=rank, world_size=size, init_method=meeting)
     torch.manual_seed(int.from_bytes(os.urandom(4), "little"))

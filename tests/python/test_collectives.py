@@ -243,7 +243,7 @@ except ImportError:
     def test_random_shapes():
         pass
 else:
-    # The same examples on all PEs; a failure is not made smaller, since the other PEs would not follow.
+    # The same examples on all PEs; a failing example is not shrunk, because the other PEs would not follow.
     alike = settings(derandomize=True, database=None, deadline=None, max_examples=40,
                      phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 
@@ -443,7 +443,7 @@ def test_unsorted_arguments_elsewhere(me, n):
         with pytest.raises(TypeError if me == wrong else ValueError,
                            match="no argument 'foo'" if me == wrong else "another PE cannot take part"):
             make(1, **({"foo": 1} if me == wrong else {}))
-    for meet in (weft.barrier, weft.sync):  # who is wrong meets the others all the same
+    for meet in (weft.barrier, weft.sync):  # a member with wrong arguments takes part nevertheless
         if me == wrong:
             with pytest.raises(TypeError, match="no argument 'foo'"):
                 meet(foo=1)

@@ -356,7 +356,7 @@ def test_freed_and_forgotten(me):
     second = weft.empty(1 << 20, "uint8", "device")
     assert second.ptr == place
     interface = second.__cuda_array_interface__
-    second.free()  # who has its address says nothing: the object decides
+    second.free()  # the address's holder does not report when it is done, so the object decides
     third = weft.empty(1 << 20, "uint8", "device")
     assert third.ptr != interface["data"][0]
 

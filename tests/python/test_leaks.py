@@ -83,7 +83,7 @@ def test_memory(me, far):
     if "asan" in pathlib.Path("/proc/self/maps").read_text():
         pytest.skip("the sanitizer keeps freed memory")
     _, calls = shapes_of_calls(me)
-    for _ in range(300 if far else 100):  # until the engine has been at every page of its rings
+    for _ in range(300 if far else 100):  # until the engine has touched every page of its rings
         call_all(calls)
     before = memory_kib()
     for _ in range(700):

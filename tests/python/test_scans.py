@@ -163,7 +163,7 @@ def test_one_member_is_wrong(case, me, n):
     call, culprit = getattr(weft, name), case % n
     if message is None and n == 1:
         return
-    # A member that makes another call than the others is a RuntimeError, on every side.
+    # If a member makes a different call, every member raises RuntimeError.
     with pytest.raises((ValueError, TypeError, RuntimeError)) as raised:
         call(*(wrong if me == culprit else right))
     if message and me == culprit:

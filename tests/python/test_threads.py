@@ -50,7 +50,7 @@ def test_many_threads(me, n):
                 weft.wait(word, turn, ">=")
                 got = array.array("i", [0] * 16)
                 weft.get(got, mine, me)
-                assert turn <= got[0] <= turn + n  # the left one may be ahead of us, but not by a round
+                assert turn <= got[0] <= turn + n  # the left neighbour may be ahead, but by less than a round
         except BaseException as error:
             errors.append(error)
     threads = [threading.Thread(target=play, args=(lane,)) for lane in range(count)]

@@ -58,9 +58,9 @@ def stubs(problems):
         raise tap.Skip(f"{PYTHON} has no mypy")
     with tempfile.TemporaryDirectory() as name:
         config, known = pathlib.Path(name, "mypy.ini"), pathlib.Path(name, "known")
-        config.write_text(f"[mypy]\ncache_dir = {name}\nignore_errors = True\n")  # of functions, which say no types
-        # Python before 3.12 does not show the first; the second is PyTorch's list, by __getattr__; the third are
-        # functions of no types behind functools.cache, which stubtest takes for its wrapper.
+        config.write_text(f"[mypy]\ncache_dir = {name}\nignore_errors = True\n")  # functions whose types are not annotated
+        # Python before 3.12 does not show the first; the second is PyTorch's list, through __getattr__; the third are
+        # untyped functions in functools.cache, which stubtest mistakes for the wrapper.
         known.write_text("weft._core.Buffer.__buffer__\nweft.torch.__all__\nweft.triton._library._(arch_of|path)\n")
         for command in (["mypy", "--strict", HERE / "torch_typed.py"],
                         ["mypy.stubtest", "--mypy-config-file", config, "--allowlist", known,

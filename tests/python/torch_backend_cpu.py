@@ -61,7 +61,7 @@ def test_it_is_weft():
     assert symm_mem.get_backend("cpu") == "WEFT"
     weft.torch.install()
     named = [getattr(symm_mem, ours.__name__, None) for ours in _module._OURS]
-    _module.install()  # as behind another backend
+    _module.install()  # as with another backend
     assert named == [getattr(symm_mem, ours.__name__, None) for ours in _module._OURS]
     assert not _SymmetricMemory.has_multicast_support(torch._C._autograd.DeviceType.CPU, 0)
 

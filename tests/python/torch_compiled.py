@@ -89,6 +89,6 @@ def main():
     dist.destroy_process_group()
 
 
-with tempfile.TemporaryDirectory() as cache:  # a graph of another run says nothing of this one
+with tempfile.TemporaryDirectory() as cache:  # the cached graph of another run would prove nothing
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
     main()

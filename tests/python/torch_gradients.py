@@ -15,7 +15,7 @@ from torch_operators import drawn, of_all  # noqa: E402
 from torch_world import on_groups, on_world, property_test, raises, seeded  # noqa: E402
 
 seeds = st.integers(0, 999)
-# Every rank has a loss of its own; what is differentiated is their sum, as data parallelism means.
+# Every rank has its own loss; their sum is differentiated, as in data parallelism.
 
 
 def members_leaves(tensor, group):
@@ -168,7 +168,7 @@ def test_opcheck(group):
             (ops.fused_matmul_reduce_scatter, (torch.ones(2, 3), torch.ones(3, 2 * n), "avg", 1,
                                                name))]:
         torch.library.opcheck(op.default, args)
-    for op, args in [  # opcheck cannot compare 8-bit floats, which test_schema has to
+    for op, args in [  # opcheck cannot compare 8-bit floats, as test_schema must
             (ops.fused_all_gather_scaled_matmul, (
                 half(4, 16), [half(16, 16).t()], one, [one], 0, name, [None], [None],
                 [torch.bfloat16], [False])),

@@ -148,7 +148,7 @@ def test_all_to_all_refuses(me, n):
             (r"send_tensor_list\[0\] of torch.int32", call(sends=[sends[0].int(), *sends[1:]])),
             (r"send_tensor_list\[0\] in memory that the result", call(sends=[receive[:4], *sends[1:]]))]:
         refused(pattern, wrong, call(), rank, me)
-    if n > 1:  # both sides know of a count that does not match, and all hear of it
+    if n > 1:  # both ranks detect a count that does not match, and all ranks raise
         with pytest.raises(ValueError, match=r"got 4 elements in send_tensor_list\[0\], expected [35]"):
             symm.shmem_alltoall(sends, receive, fours if me else [3, 5] + fours[2:])
     call()()

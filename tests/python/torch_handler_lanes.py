@@ -110,8 +110,7 @@ class Recorder:
         return True
 
 
-# What hosts tell each other at once does not mix with what lanes do later: words of their own, as
-# GPUs have theirs.
+# Communication of the hosts uses its own words, separate from those of the lanes' later work, as on GPUs.
 _hosts = _world.World()
 
 

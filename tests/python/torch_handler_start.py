@@ -45,7 +45,7 @@ def main(first):
     symm.shmem_put(tensor, 0, torch.full((4,), rank), 0, 4, (rank + 1) % size)
     symm.barrier()
     assert tensor.tolist() == [(rank - 1) % size] * 4
-    sys.stdout.write(f"rank {rank} of {size}: right\n")  # as one piece: ranks write to the same pipe
+    sys.stdout.write(f"rank {rank} of {size}: right\n")  # a single write, because ranks share the pipe
 
 
 main(sys.argv[1] if len(sys.argv) > 1 else "empty")

@@ -37,7 +37,7 @@ def assert_takes(ours, theirs):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name):
-    assert name in vars(symm_mem)  # and not PyTorch's, which stands in for what is missing
+    assert name in vars(symm_mem)  # and not PyTorch's substitute for a missing function
     assert_takes(parameters(getattr(symm_mem, name)), parameters(getattr(torch_symm_mem, name)))
 
 
@@ -96,10 +96,10 @@ def test_members_of_handles(name):
         assert isinstance(getattr(symm_mem.SymmetricMemory, name), property)
         return
     theirs = getattr(_SymmetricMemory, name)
-    # pybind11 writes a signature; install() adds functions to older versions, which have none in their text.
+    # pybind11 writes a signature; functions that install() adds to older versions have none in their docstrings.
     expected = of_text(theirs) if ") -> " in theirs.__doc__ else parameters(theirs)
     found = parameters(ours)
-    if any(argument.startswith("arg") for argument, _, _ in expected):  # without names, by their place
+    if any(argument.startswith("arg") for argument, _, _ in expected):  # positional, without names
         assert len(found) == len(expected)
     else:
         assert_takes(found, expected)

@@ -21,7 +21,7 @@ CHAPTER = re.compile(r"```python\n# (\S+)\n(.*?)```\n\n```\noshrun (-n \d+) pyth
                      re.DOTALL)
 
 
-# All programs one after the other, in processes that import PyTorch once: argv[1] has their code.
+# Runs all programs one after the other, in processes that import PyTorch once: argv[1] has their code.
 ALL = """
 import json, sys, weft
 for name, code in json.loads(sys.argv[1]):

@@ -22,11 +22,11 @@ from weft.torch.hyperparallel import SymmetricMemoryHandler as SymmetricMemoryHa
 from weft.torch.hyperparallel import TorchSymmetricMemoryHandler as TorchSymmetricMemoryHandler
 from weft.torch.hyperparallel import acquire_symmetric_memory as acquire_symmetric_memory
 
-# Functions that take `group` take it as `group_name`, too.
+# Functions with an argument `group` also accept it as `group_name`.
 _Group: TypeAlias = str | ProcessGroup | DeviceMesh
 _Device: TypeAlias = torch.device | str | int
 
-# What PyTorch's module has besides.
+# Other names of PyTorch's module.
 def __getattr__(name: str) -> Any: ...
 
 # --- Settings
@@ -114,8 +114,8 @@ def empty(
     size: Sequence[SupportsIndex], /, *, dtype: torch.dtype | None = None, device: _Device | None = None
 ) -> Tensor: ...
 
-# None for memory that is not symmetric, which PyTorch's annotation does not say either: a program that
-# passes only what empty() made need not look.
+# None for memory that is not symmetric. PyTorch's annotation omits it, too, so that a program that passes only tensors
+# of empty() need not check.
 def rendezvous(tensor: Tensor, group: _Group) -> SymmetricMemory: ...
 def is_symm_mem_tensor(tensor: Tensor) -> bool: ...
 def get_symm_mem_workspace(
