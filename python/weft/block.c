@@ -183,28 +183,14 @@ static PyObject *free_block(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *get_ptr(PyObject *self, void *unused) {
-    struct block_object *block = (struct block_object *)self;
-    (void)unused;
-    return check(block, "Block.ptr") ? PyLong_FromVoidPtr(block->memory->begin) : NULL;
-}
-
-static PyObject *get_handle(PyObject *self, void *unused) {
-    struct block_object *block = (struct block_object *)self;
-    (void)unused;
-    return check(block, "Block.handle") ? PyLong_FromVoidPtr(block->handle) : NULL;
-}
-
-static PyObject *get_nbytes(PyObject *self, void *unused) {
-    (void)unused;
-    return PyLong_FromSize_t(((struct block_object *)self)->memory->bytes);
-}
-
-static PyObject *get_space(PyObject *self, void *unused) {
-    (void)unused;
-    return PyUnicode_FromString(
-        ((struct block_object *)self)->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host");
-}
+PYWEFT_GETTER(ptr, struct block_object,
+              check(object, "Block.ptr") ? PyLong_FromVoidPtr(object->memory->begin) : NULL)
+PYWEFT_GETTER(handle, struct block_object,
+              check(object, "Block.handle") ? PyLong_FromVoidPtr(object->handle) : NULL)
+PYWEFT_GETTER(nbytes, struct block_object, PyLong_FromSize_t(object->memory->bytes))
+PYWEFT_GETTER(space, struct block_object,
+              PyUnicode_FromString(object->memory->space == SHMEMX_SPACE_DEVICE ? "device"
+                                                                                : "host"))
 
 static PyObject *repr(PyObject *self) {
     const struct pyweft_memory *memory = ((struct block_object *)self)->memory;

@@ -198,29 +198,23 @@ static PyObject *free_buffer(PyObject *self, PyObject *unused) {
 
 /* --- Attributes ------------------------------------------------------------------------------ */
 
-#define GETTER(NAME, EXPRESSION)                                           \
-    static PyObject *get_##NAME(PyObject *self, void *unused) {            \
-        const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self; \
-        (void)unused;                                                      \
-        return EXPRESSION;                                                 \
-    }
-
 static PyObject *address(struct pyweft_buffer *buffer) {
     if (!pyweft_memory_check(buffer->memory, "Buffer.ptr", "this Buffer"))
         return NULL;
     return PyLong_FromVoidPtr(buffer->part.data);
 }
 
-GETTER(ptr, address((struct pyweft_buffer *)buffer))
-GETTER(nbytes, PyLong_FromSize_t(bytes_of(buffer)))
-GETTER(size, PyLong_FromSize_t(buffer->part.nelems))
-GETTER(ndim, PyLong_FromLong(buffer->part.ndim))
-GETTER(itemsize, PyLong_FromSize_t(buffer->dtype->bytes))
-GETTER(shape, pyweft_part_shape(&buffer->part))
-GETTER(dtype, PyUnicode_FromString(buffer->dtype->name))
-GETTER(space,
-       PyUnicode_FromString(buffer->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host"))
-GETTER(freed, PyBool_FromLong(atomic_load(&buffer->memory->freed)))
+PYWEFT_GETTER(ptr, struct pyweft_buffer, address(object))
+PYWEFT_GETTER(nbytes, struct pyweft_buffer, PyLong_FromSize_t(bytes_of(object)))
+PYWEFT_GETTER(size, struct pyweft_buffer, PyLong_FromSize_t(object->part.nelems))
+PYWEFT_GETTER(ndim, struct pyweft_buffer, PyLong_FromLong(object->part.ndim))
+PYWEFT_GETTER(itemsize, struct pyweft_buffer, PyLong_FromSize_t(object->dtype->bytes))
+PYWEFT_GETTER(shape, struct pyweft_buffer, pyweft_part_shape(&object->part))
+PYWEFT_GETTER(dtype, struct pyweft_buffer, PyUnicode_FromString(object->dtype->name))
+PYWEFT_GETTER(space, struct pyweft_buffer,
+              PyUnicode_FromString(object->memory->space == SHMEMX_SPACE_DEVICE ? "device"
+                                                                                : "host"))
+PYWEFT_GETTER(freed, struct pyweft_buffer, PyBool_FromLong(atomic_load(&object->memory->freed)))
 
 static PyObject *repr(PyObject *self) {
     const struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;

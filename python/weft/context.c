@@ -138,17 +138,12 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *names) {
     return wrap(type, in[0], handle, options);
 }
 
-static int end_by_thread(shmem_ctx_t handle) {
-    shmem_ctx_destroy(handle);
-    return 0;
-}
-
 static int end(struct ctx_object *ctx) {
     shmem_ctx_t handle = ctx->handle;
     uint64_t begun = pyweft_pending_count();
     int error;
     ctx->handle = SHMEM_CTX_INVALID;
-    PYWEFT_WITHOUT_GIL(error, end_by_thread(handle));
+    PYWEFT_WITHOUT_GIL(error, (shmem_ctx_destroy(handle), 0));
     if (!error)
         pyweft_pending_drop(handle, begun);
     return error;
@@ -172,21 +167,13 @@ static void dealloc(PyObject *self) {
 
 /* --- Attributes and methods ------------------------------------------------------------------ */
 
-static PyObject *get_team(PyObject *self, void *unused) {
-    (void)unused;
-    return Py_NewRef(((struct ctx_object *)self)->team);
-}
+PYWEFT_GETTER(team, struct ctx_object, Py_NewRef(object->team))
 
 static PyObject *get_handle(PyObject *self, void *unused) {
     struct ctx_object *ctx = (struct ctx_object *)self;
     shmem_team_t team;
     (void)unused;
     return check(ctx, "Ctx.handle", &team) ? PyLong_FromVoidPtr(ctx->handle) : NULL;
-}
-
-static int fence_by_thread(shmem_ctx_t handle) {
-    shmem_ctx_fence(handle);
-    return 0;
 }
 
 static PyObject *fence(PyObject *self, PyObject *unused) {
@@ -196,13 +183,8 @@ static PyObject *fence(PyObject *self, PyObject *unused) {
     (void)unused;
     if (!check(ctx, "Ctx.fence", &team))
         return NULL;
-    PYWEFT_WITHOUT_GIL(error, fence_by_thread(ctx->handle));
+    PYWEFT_WITHOUT_GIL(error, (shmem_ctx_fence(ctx->handle), 0));
     return pyweft_error_result("Ctx.fence", error);
-}
-
-static int quiet_by_thread(shmem_ctx_t handle) {
-    shmem_ctx_quiet(handle);
-    return 0;
 }
 
 static PyObject *quiet(PyObject *self, PyObject *unused) {
@@ -213,7 +195,7 @@ static PyObject *quiet(PyObject *self, PyObject *unused) {
     if (!check(ctx, "Ctx.quiet", &team))
         return NULL;
     uint64_t begun = pyweft_pending_count();
-    PYWEFT_WITHOUT_GIL(error, quiet_by_thread(ctx->handle));
+    PYWEFT_WITHOUT_GIL(error, (shmem_ctx_quiet(ctx->handle), 0));
     if (!error)
         pyweft_pending_drop(ctx->handle, begun);
     return pyweft_error_result("Ctx.quiet", error);

@@ -70,21 +70,11 @@ static bool check_gpu(const struct pyweft_buffer *buffer) {
     return pyweft_session_check("Buffer");
 }
 
-static int put(char *dest, const char *source, size_t bytes, int pe) {
-    shmem_putmem(dest, source, bytes, pe);
-    shmem_quiet();
-    return 0;
-}
-
-static int get(char *dest, const char *source, size_t bytes, int pe) {
-    shmem_getmem(dest, source, bytes, pe);
-    return 0;
-}
-
 static bool put_unlocked(const struct pyweft_buffer *buffer, char *there, const char *source,
                          size_t bytes) {
     int error;
-    PYWEFT_WITHOUT_GIL(error, put(there - buffer->shift, source, bytes, buffer->pe));
+    PYWEFT_WITHOUT_GIL(
+        error, (shmem_putmem(there - buffer->shift, source, bytes, buffer->pe), shmem_quiet(), 0));
     if (error)
         pyweft_error_raise("Buffer", error);
     return error == 0;
@@ -93,7 +83,7 @@ static bool put_unlocked(const struct pyweft_buffer *buffer, char *there, const 
 static bool get_unlocked(const struct pyweft_buffer *buffer, char *dest, const char *there,
                          size_t bytes) {
     int error;
-    PYWEFT_WITHOUT_GIL(error, get(dest, there - buffer->shift, bytes, buffer->pe));
+    PYWEFT_WITHOUT_GIL(error, (shmem_getmem(dest, there - buffer->shift, bytes, buffer->pe), 0));
     if (error)
         pyweft_error_raise("Buffer", error);
     return error == 0;

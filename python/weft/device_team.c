@@ -43,11 +43,9 @@ static PyObject *make(const weft_device_team *handle, const weft_device_team *ad
 
 /* --- Attributes ------------------------------------------------------------------------------ */
 
-static PyObject *get_address(PyObject *self, void *unused) {
-    struct device_team_object *team = (struct device_team_object *)self;
-    (void)unused;
-    return check(team, "DeviceTeam.address") ? PyLong_FromVoidPtr((void *)team->address) : NULL;
-}
+PYWEFT_GETTER(address, struct device_team_object,
+              check(object, "DeviceTeam.address") ? PyLong_FromVoidPtr((void *)object->address)
+                                                  : NULL)
 
 static PyObject *get_bytes(PyObject *self, void *unused) {
     struct device_team_object *team = (struct device_team_object *)self;
@@ -57,29 +55,16 @@ static PyObject *get_bytes(PyObject *self, void *unused) {
     return PyBytes_FromStringAndSize((const char *)&team->handle, sizeof team->handle);
 }
 
-static PyObject *get_me(PyObject *self, void *unused) {
-    (void)unused;
-    return PyLong_FromLong(((struct device_team_object *)self)->me);
-}
-
-static PyObject *get_n(PyObject *self, void *unused) {
-    (void)unused;
-    return PyLong_FromLong(((struct device_team_object *)self)->n);
-}
-
-static PyObject *get_channels(PyObject *self, void *unused) {
-    struct device_team_object *team = (struct device_team_object *)self;
-    (void)unused;
-    return check(team, "DeviceTeam.channels") ? PyLong_FromUnsignedLong(team->handle.channels)
-                                              : NULL;
-}
-
-static PyObject *get_slot_bytes(PyObject *self, void *unused) {
-    struct device_team_object *team = (struct device_team_object *)self;
-    (void)unused;
-    return check(team, "DeviceTeam.slot_bytes") ? PyLong_FromUnsignedLong(team->handle.slot_bytes)
-                                                : NULL;
-}
+PYWEFT_GETTER(me, struct device_team_object, PyLong_FromLong(object->me))
+PYWEFT_GETTER(n, struct device_team_object, PyLong_FromLong(object->n))
+PYWEFT_GETTER(channels, struct device_team_object,
+              check(object, "DeviceTeam.channels")
+                  ? PyLong_FromUnsignedLong(object->handle.channels)
+                  : NULL)
+PYWEFT_GETTER(slot_bytes, struct device_team_object,
+              check(object, "DeviceTeam.slot_bytes")
+                  ? PyLong_FromUnsignedLong(object->handle.slot_bytes)
+                  : NULL)
 
 static PyObject *repr(PyObject *self) {
     const struct device_team_object *team = (struct device_team_object *)self;

@@ -257,11 +257,6 @@ static bool find_needed(bool *needed) {
     return error == 0;
 }
 
-static int leave(void) {
-    shmem_finalize();
-    return 0;
-}
-
 static PyObject *finalize(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
@@ -274,7 +269,7 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
         return NULL;
     pyweft_session.running = false;
     if (!needed)
-        PYWEFT_WITHOUT_GIL(error, leave());
+        PYWEFT_WITHOUT_GIL(error, (shmem_finalize(), 0));
     if (error)
         return pyweft_error_raise("finalize", error);
     lingering = needed;

@@ -73,14 +73,9 @@ static bool take(struct pyweft_array *array, const char *call, PyObject *object)
 
 /* --- The calls of C -------------------------------------------------------------------------- */
 
-static int set_now(long *lock) {
-    shmem_set_lock(lock);
-    return 0;
-}
-
 static int set_unlocked(long *lock) {
     int error;
-    PYWEFT_WITHOUT_GIL(error, set_now(lock));
+    PYWEFT_WITHOUT_GIL(error, (shmem_set_lock(lock), 0));
     return error;
 }
 
@@ -90,14 +85,9 @@ static int test_held(long *lock, bool *set) {
     return error;
 }
 
-static int clear_now(long *lock) {
-    shmem_clear_lock(lock);
-    return 0;
-}
-
 static int clear_unlocked(long *lock) {
     int error;
-    PYWEFT_WITHOUT_GIL(error, clear_now(lock));
+    PYWEFT_WITHOUT_GIL(error, (shmem_clear_lock(lock), 0));
     return error;
 }
 

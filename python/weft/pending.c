@@ -45,17 +45,12 @@ void pyweft_pending_drop(shmem_ctx_t ctx, uint64_t begun) {
         pyweft_array_drop(&one->array);
 }
 
-static int quiet(void) {
-    shmem_quiet();
-    return 0;
-}
-
 void pyweft_pending_finish(void) {
     uint64_t begun = count;
     int error;
     if (!all)
         return;
-    PYWEFT_WITHOUT_GIL(error, quiet());
+    PYWEFT_WITHOUT_GIL(error, (shmem_quiet(), 0));
     if (!error)
         pyweft_pending_drop(SHMEM_CTX_INVALID, begun);
 }

@@ -109,15 +109,8 @@ static PyObject *release(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *get_size(PyObject *self, void *unused) {
-    (void)unused;
-    return PyLong_FromLong(((struct share_object *)self)->size);
-}
-
-static PyObject *get_nbytes(PyObject *self, void *unused) {
-    (void)unused;
-    return PyLong_FromSize_t(((struct share_object *)self)->memory->bytes);
-}
+PYWEFT_GETTER(size, struct share_object, PyLong_FromLong(object->size))
+PYWEFT_GETTER(nbytes, struct share_object, PyLong_FromSize_t(object->memory->bytes))
 
 static PyObject *get_handle(PyObject *self, void *unused) {
     struct share_object *share = (struct share_object *)self;

@@ -57,23 +57,12 @@ static PyObject *make(shmem_team_t handle, unsigned session) {
 
 /* --- Attributes ------------------------------------------------------------------------------ */
 
-static PyObject *get_rank(PyObject *self, void *unused) {
-    struct team_object *team = (struct team_object *)self;
-    (void)unused;
-    return check(team, "Team.rank") ? PyLong_FromLong(shmem_team_my_pe(team->handle)) : NULL;
-}
-
-static PyObject *get_size(PyObject *self, void *unused) {
-    struct team_object *team = (struct team_object *)self;
-    (void)unused;
-    return check(team, "Team.size") ? PyLong_FromLong(shmem_team_n_pes(team->handle)) : NULL;
-}
-
-static PyObject *get_handle(PyObject *self, void *unused) {
-    struct team_object *team = (struct team_object *)self;
-    (void)unused;
-    return check(team, "Team.handle") ? PyLong_FromVoidPtr(team->handle) : NULL;
-}
+PYWEFT_GETTER(rank, struct team_object,
+              check(object, "Team.rank") ? PyLong_FromLong(shmem_team_my_pe(object->handle)) : NULL)
+PYWEFT_GETTER(size, struct team_object,
+              check(object, "Team.size") ? PyLong_FromLong(shmem_team_n_pes(object->handle)) : NULL)
+PYWEFT_GETTER(handle, struct team_object,
+              check(object, "Team.handle") ? PyLong_FromVoidPtr(object->handle) : NULL)
 
 static PyObject *get_pes(PyObject *self, void *unused) {
     struct team_object *team = (struct team_object *)self;

@@ -13,6 +13,14 @@
         {NULL, 0, 0, 0, NULL},                                                      \
     }
 
+/* The function get_NAME, an attribute's getter, which returns the expression of `object`. */
+#define PYWEFT_GETTER(NAME, STRUCT, EXPRESSION)                 \
+    static PyObject *get_##NAME(PyObject *self, void *unused) { \
+        STRUCT *object = (STRUCT *)self;                        \
+        (void)unused;                                           \
+        return EXPRESSION;                                      \
+    }
+
 /* The method __enter__, which returns the object itself. */
 #define PYWEFT_TYPE_ENTER \
     { "__enter__", pyweft_type_enter, METH_NOARGS, NULL }
