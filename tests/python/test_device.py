@@ -133,7 +133,7 @@ def test_elements_of_both_spaces(me, n):
     assert wide.tolist() == [1, 1, 4, 4] and other.tolist() == [4, 4, 1, 1]
     host[:] = Dlpack(device)
     assert host.tolist() == [1, 1, 4, 4]
-    with pytest.raises(ValueError, match="an array of float64 on GPU . cannot be put into elements of complex128"):
+    with pytest.raises(ValueError, match="an array of float64 on GPU . cannot be assigned to elements of complex128"):
         wide[:] = Dlpack(device)
     host[::2] = device[:2]
     other[::-3] = device[2:]

@@ -168,7 +168,7 @@ def test_numbers_on_a_gpu_want_a_stream(me):
     if "device" not in PLACES:
         pytest.skip("there is no GPU")
     count = weft_number(1, "int64", "device")
-    with pytest.raises(ValueError, match="nelems lies in memory of a GPU: pass a stream"):
+    with pytest.raises(ValueError, match="nelems is in memory of a GPU: pass a stream"):
         weft.put_slice(weft.zeros(4), weft.zeros(4), count, me)
 
 
