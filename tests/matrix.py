@@ -16,18 +16,20 @@ GPU_SCRIPTS = "gpu/check", "gpu/death", "gpu/examples"  # those that use the mac
 
 UCX = "lib/libweft_ucx.so"  # not built where the headers of UCX are not installed
 
+# How `make test` runs a test of GPUs.
+PRETENDED = ["heads", "2:delays", "2:staged", "3:staged", "heads:lines"]
+
 # `name` is unique, `words` the command, and `files` have to be built.
 Run = collections.namedtuple("Run", "name build words files")
 Row = collections.namedtuple("Row", "build runs tests")
 
 
 def rows(goal, runs="", tests=""):
-    """The rows of a goal of make. `runs` and `tests` replace those of rows that do not run as the head of a test says."""
+    """The rows of a goal of make. `runs` and `tests` replace those of rows with ways."""
     goals = {"check", goal} if goal == "check-all" else {goal}
     lines = catalog.TESTS.joinpath("matrix.txt").read_text().splitlines()
     table = [re.split(r" +\| ", line) for line in lines if "|" in line and line[0] != "#"]
-    return [Row(build.strip(), here.split() if here == "heads" else (runs or here).split(),
-                which.split() if here == "heads" else (tests or which).split())
+    return [Row(build.strip(), (":" in here and runs or here).split(), (":" in here and tests or which).split())
             for names, build, here, which in table if goals & set(names.split())] or catalog.fail(f"there is no goal {goal}")
 
 
@@ -55,7 +57,7 @@ class Plan:
                 count, _, way = where.partition(":")
                 add = self.add_on_gpus if way == "gpu" else self.add_test
                 for name in filter(wanted.match, catalog.all_tests()):
-                    add(name, row.build, way, int(count) if count.isdigit() else self.count)
+                    add(name, row.build, way, int(count) if count.isdigit() else None)
         return list(self.runs.values())
 
     def only(self, name, way):
@@ -64,8 +66,8 @@ class Plan:
             self.add_script(name, way, asked=True)
             if any(path.suffix == ".py" for path in catalog.all_tests()[name]):
                 self.add_module(name, way)
-        self.add_test(name, "gcc", way, self.count)
-        return list(self.runs.values())
+        runs = PRETENDED if name.startswith("gpu/") and not way else [f"heads:{way}"]
+        return self.add_rows([Row("gcc", runs, [f"{name}$"])])
 
     def add(self, name, build, suffix, words, *files):
         unique = "" if build == "gcc" else os.path.basename(FOLDERS[build]) + "/"
@@ -96,7 +98,7 @@ class Plan:
         """The numbers of PEs of a program in a row: `count`, or all in its head."""
         pes = catalog.pes_of(source)
         if not way.startswith("hosts:"):
-            return [npes for npes in pes or self.counts if count in (None, npes)]
+            return [npes for npes in pes or self.counts if count in (None, npes) and self.count in (None, npes)]
         hosts, here = map(int, way.split(":")[1].split("x"))
         if not pes or len(pes) >= 4 and hosts * here <= pes[-1]:  # a list such as 1 2 3 4 7 allows any number
             return [hosts * here]
@@ -105,11 +107,13 @@ class Plan:
     def add_program(self, name, build, way, npes):
         if way.startswith("hosts:"):
             self.add_on_hosts(name, build, way, npes)
+        elif way == "lines":
+            self.add_far_lines(name, build, npes)
+        elif name.startswith("gpu/") and way in ("", "delays", "staged"):
+            self.add_pretended(name, build, way, npes)
         elif way:
             suffix = f"-far-{way}".replace(":", "-").replace(",", "-")
             self.add_job(name, build, npes, suffix, self.driver(name, build) + self.far(build, way))
-        elif name.startswith("gpu/"):
-            self.add_pretended(name, build, npes)
         else:
             self.add_far_lines(name, build, npes) or self.add_job(name, build, npes)
 
@@ -133,7 +137,7 @@ class Plan:
         return environment(WEFT_PRETEND_HOSTS=placement, WEFT_ENGINE=engine, FAKE_ENGINE=settings) + variable.split()
 
     def add_far_lines(self, name, build, npes):
-        lines = catalog.far_lines(catalog.program(name))
+        lines = catalog.far_lines(catalog.program(name)) if npes > 1 or not name.startswith("gpu/") else []
         for placement, settings, variable in lines:
             suffix = re.sub("[:,;=_ ]+", "-", f"-far-{placement} {settings} {variable}").rstrip("-")
             self.add_job(name, build, npes, suffix, self.driver(name, build) + self.far(build, placement, settings, variable))
@@ -152,22 +156,13 @@ class Plan:
         self.add_job(name, build, npes, "-" + way.replace(":", "-"), ["tests/hosts/rig.py", "-n", hosts, "env", *variables],
                      options, 300)  # hosts may have to share a processor here
 
-    def add_pretended(self, name, build, npes):
-        """A test of GPUs on the pretended driver; of gcc's build also with delays and late stores, and far."""
-        driver, source = self.driver(name, build), catalog.program(name)
+    def add_pretended(self, name, build, way, npes):
+        """A test of GPUs on the pretended driver: with delays and late stores, or where two GPUs do not reach each other."""
         delays = ["WEFT_FAKE_DELAY_US=200", "WEFT_FAKE_WEAK=1", f"WEFT_FAKE_SEED={self.seed}"]
-        self.add_job(name, build, npes, "", driver)
-        if catalog.staged(source) and npes == 2:
-            self.add_job(name, build, npes, "-staged", driver + ["WEFT_FAKE_NO_PEER=0-1", *delays])
-        if build != "gcc":
-            return
-        if npes == 2:
-            self.add_job(name, build, npes, "-delays", driver + delays)
-        if catalog.staged(source) and npes == 3:
-            self.add_job(name, build, npes, "-staged",
-                         driver + ["WEFT_FAKE_NO_PEER=0-1", "WEFT_FAKE_GPUS=3", "WEFT_FAKE_FENCED_WRITES=1"])
-        if npes != 1:
-            self.add_far_lines(name, build, npes)
+        staged = ["WEFT_FAKE_NO_PEER=0-1", *(delays if npes == 2 else ["WEFT_FAKE_GPUS=3", "WEFT_FAKE_FENCED_WRITES=1"])]
+        if way != "staged" or catalog.staged(catalog.program(name)):
+            words = {"": [], "delays": delays, "staged": staged}[way]
+            self.add_job(name, build, npes, f"-{way}" if way else "", self.driver(name, build) + words)
 
     def add_on_gpus(self, name, build, _, npes):
         if name in GPU_SCRIPTS and (npes != 1 or name == "gpu/examples"):
