@@ -13,7 +13,6 @@ PES_OF_HOST = $(shell echo $$((($(PES) + $(HOSTS) - 1) / $(HOSTS))))
 ON_HOSTS = --hosts $(subst $() ,$(comma),$(patsubst %,h%:$(PES_OF_HOST),$(shell seq 0 $$(($(HOSTS) - 1)))))
 MODEL ?= build/models/all-MiniLM-L6-v2
 # The demo builds the kernels for GPUs only if there is a GPU: they take longer to compile than everything else.
-GPU_DEVICE := $(firstword $(wildcard /dev/nvidiactl /dev/dxg))
 .PHONY: demo-program
 demo-program: $(BUILD)/bin/oshrun $(BUILD)/examples/minilm $(if $(GPU_DEVICE),$(KERNELS))
 	@: # without a command, make prints that there is nothing to be done

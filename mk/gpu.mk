@@ -8,14 +8,14 @@ NVCC    := $(if $(filter undefined,$(origin NVCC)),$(firstword \
 ifneq ($(NO_GPU),)
 override NVCC :=
 endif
+GPU_DEVICE := $(firstword $(wildcard /dev/nvidiactl /dev/dxg))
 CUDA_BUILD := build/cuda
 CUDA_SRC := $(wildcard src/*/*.cu)
-CUDA_SMS  = 80 90 $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
-# Naming the PTX and the machine code for Hopper together saves one run of nvcc's front end.
 CUDA_COMMON = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated-gpu-targets
-CUDA_FLAGS = $(CUDA_COMMON) \
-             -gencode 'arch=compute_90,code=[compute_90$(if $(filter 90,$(CUDA_SMS)),$(comma)sm_90)]' \
-             $(foreach sm,$(filter-out 90,$(CUDA_SMS)),-gencode arch=compute_$(sm),code=sm_$(sm))
+# nvcc's front end, which takes half of the time, runs once for each compute_N: code for GPUs after Hopper is made of the
+# PTX for Hopper, as a driver would.
+CUDA_FLAGS = $(CUDA_COMMON) -gencode arch=compute_80,code=sm_80 -gencode 'arch=compute_90,code=[compute_90,sm_90$(if \
+             $(filter compute_100,$(shell $(NVCC) --list-gpu-arch)),$(comma)sm_100)]'
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
 # Device functions for languages other than CUDA C, as LLVM bitcode and as PTX (src/device/bitcode*.cc). LLVM reads
@@ -70,11 +70,11 @@ $(CUDA_EXAMPLES): $(BUILD)/%: %.cu $(LIB) $(HEADERS) $(BUILD)/bin/oshc++
 	    -gencode arch=compute_$(SM),code=compute_$(SM) -MMD -MP $(DEPENDS) $< -o $@
 
 # Kernels of tests that run on real GPUs: the image is beside the program. Drivers of GPUs other than Hopper compile
-# the PTX.
+# the PTX. A machine without a GPU builds them only when they are asked for, as make check-all does.
 TEST_CUDA_FLAGS = $(CUDA_COMMON) -gencode 'arch=compute_90,code=[compute_90,sm_90]' \
                   -gencode arch=compute_80,code=compute_80
 TEST_KERNELS := $(if $(NVCC),$(patsubst %/kernels.cu,$(BUILD)/%.fatbin,$(wildcard tests/gpu/*/kernels.cu)))
-tests: $(TEST_KERNELS)
+tests: $(if $(GPU_DEVICE),$(TEST_KERNELS))
 $(BUILD)/tests/gpu/%.fatbin: tests/gpu/%/kernels.cu
 	@mkdir -p $(@D)
 	$(call quiet,NVCC,$@)$(NVCC) $(TEST_CUDA_FLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/tests-gpu-$*.fatbin.d -fatbin $< -o $@

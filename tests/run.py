@@ -12,7 +12,7 @@ that run far, over hosts or on GPUs.
 
 A test fails if it prints "not ok", exits with another status than 0, or has not run all cases that it announced. A
 case that could not run is a skip, which the summary counts with its reason. Tests that took longest before start
-first. As many tests run at once as there are processors; when processors idle, more (WEFT_TEST_JOBS=1: one at a time).
+first, and one more starts whenever processors idle (WEFT_TEST_JOBS=2: two at a time).
 """
 import argparse
 import collections
@@ -30,9 +30,11 @@ import catalog
 import costs
 import matrix
 
-TICK = 0.05   # seconds between two looks at running tests
-LOOK = 0.5    # seconds over which the idleness of processors is measured
-JOBS_MAX = 8  # memory for more is not everywhere
+TICK = 0.01   # seconds between two looks at running tests
+LOOK = 0.2    # seconds over which the idleness of processors is measured
+IDLE = 1 / 3  # of one processor: from there on, one more test starts
+MORE = 4      # tests that may run at once beyond one for each processor
+JOBS_MAX = 8  # not every machine has memory for more
 
 
 def read_cases(text):
@@ -85,24 +87,26 @@ class Job:
 
 
 class Processors:
-    """Tells whether this process's processors have idled lately."""
+    """Decides when one more test starts: when none runs, or the processors idle. PEs that wait for each other spin, so tests
+    that compete for processors take much longer in sum than one after the other, while tests that sleep leave room."""
 
-    def __init__(self):
-        self.numbers = os.sched_getaffinity(0)
-        self.at, self.last, self.idle = time.monotonic(), self.read(), 0.0
+    def __init__(self, jobs):
+        self.jobs, self.numbers = jobs, os.sched_getaffinity(0)
+        self.at, self.last = time.monotonic(), self.idle_seconds()
 
-    def read(self):
-        """The seconds that each one has idled, in sum."""
+    def idle_seconds(self):
         lines = re.findall(r"^cpu(\d+) \d+ \d+ \d+ (\d+)", pathlib.Path("/proc/stat").read_text(), re.M)
         return sum(int(idle) for number, idle in lines if int(number) in self.numbers) / os.sysconf("SC_CLK_TCK")
 
-    def have_idled(self):
-        """Whether a third of one has been idle since the last call that was LOOK seconds ago; at most once a LOOK."""
+    def have_room(self, running):
+        """Whether one more test may start beside that many; the processors are looked at once in LOOK seconds."""
+        if self.jobs:
+            return running < self.jobs
         now = time.monotonic()
-        if now - self.at < LOOK:
-            return False
-        idle, self.last, self.at = (self.read() - self.last) / (now - self.at), self.read(), now
-        return idle > 1 / 3
+        if running == 0 or running >= min(len(self.numbers) + MORE, JOBS_MAX) or now - self.at < LOOK:
+            return running == 0
+        idle, self.last, self.at = (self.idle_seconds() - self.last) / (now - self.at), self.idle_seconds(), now
+        return idle > IDLE
 
 
 def end(running):
@@ -111,13 +115,12 @@ def end(running):
 
 
 def run_all(runs, jobs, shown):
-    """The finished jobs and the sum of their use of processors."""
-    waiting, running, done, processors = collections.deque(runs), {}, [], Processors()
+    """Runs all and returns the finished jobs; `jobs` is the number of tests at once, 0 to decide by the processors."""
+    waiting, running, done, processors = collections.deque(runs), {}, [], Processors(jobs)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(end(running) or 143))
     try:
         while waiting or running:
-            if waiting and (len(running) < (jobs or len(processors.numbers))
-                            or not jobs and len(running) < JOBS_MAX and processors.have_idled()):
+            if waiting and processors.have_room(len(running)):
                 job = Job(waiting.popleft(), shown)
                 running[job.process.pid] = job
                 continue

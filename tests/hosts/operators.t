@@ -3,6 +3,7 @@
 """Operators give the bits of one host on several, however PEs are placed, and over a network that is slow: what
 comes from other hosts comes late then, in the middle of products.
 """
+import os
 import pathlib
 import sys
 
@@ -18,6 +19,9 @@ PLACES = {"2 hosts with 2 PEs": ("--hosts", "h0:2,h1:2"),
           "3 hosts with 1 PE": ("--hosts", "h0,h1,h2"),
           "2 hosts with 3 PEs": ("--hosts", "h0:3,h1:3"),
           "3 hosts with 1, 2 and 1 PE": ("--hosts", "h0:1,h1:2,h2:1")}
+
+SHORT = "2 hosts with 2 PEs, in turn", "3 hosts with 1, 2 and 1 PE"
+CHOSEN = PLACES if os.environ.get("WEFT_TEST_LONG") else {name: PLACES[name] for name in SHORT}
 
 one_host = {}
 
@@ -43,14 +47,14 @@ def register(name, place):
         compare(place)
 
 
-for words, where in PLACES.items():
+for words, where in CHOSEN.items():
     register(words, where)
 
 
 @case("with WEFT_BITS=any hosts add their own products first, and sums are right")
 def any_bits():
     words = ["env", "WEFT_SSH=fakessh", "WEFT_TEST_HOSTS=some", "WEFT_BITS=any"]
-    for place in PLACES.values():
+    for place in CHOSEN.values():
         for program in "matmul_reduce", "scaled_matmul":
             run = Result(start(*place, BUILD / "tests/ops" / program, below=words), seconds_max=60)
             assert run.status == 0, (place, run.err)
