@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomic memory operations. A near one is complete when it returns, so the non-blocking forms
- * differ only in where the fetched value goes. */
+/* Atomic memory operations. A near one is complete when it returns, so a non-blocking form differs
+ * only in where the fetched value is stored. */
 #include "api/amo.h"
 #include "api/define.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bodies of atomics, which the routines of all types and names share. */
+/* The bodies of atomics, shared by the routines of all types and names. */
 #ifndef WEFT_API_AMO_H
 #define WEFT_API_AMO_H
 
@@ -11,7 +11,8 @@
 #define WEFT_AMO_ARGUMENTS \
     weft_amo_kind kind, const void *dest, uint64_t value, uint64_t cond, int pe, const char *call
 
-/* `fetch` is where the program wants the word before; NULL: in no memory of its own. */
+/* `fetch` is the caller's memory for the old value, or NULL if the routine returns it or discards
+ * it. */
 WEFT_COLD static void weft_api_amo_check(weft_amo_kind kind, const void *dest, const void *fetch,
                                          int pe, const char *call) {
     WEFT_IN_CALL(call);
@@ -35,7 +36,7 @@ WEFT_COLD static void weft_api_amo_fetch_slow(WEFT_AMO_ARGUMENTS, void *fetch) {
     weft_amo_fetch_slow(&amo, pe, call);
 }
 
-/* Inlined with a constant kind, so that one instruction is left of it. */
+/* Inlined with a constant kind, so that only one instruction remains. */
 static inline __attribute__((always_inline)) uint64_t weft_api_amo(WEFT_AMO_ARGUMENTS) {
     if (weft_is_slow())
         return weft_api_amo_slow(kind, dest, value, cond, pe, call);
@@ -53,7 +54,7 @@ static inline __attribute__((always_inline)) void weft_api_amo_fetch(WEFT_AMO_AR
     }
 }
 
-/* Returns an operand's bits, 0 where there is none. */
+/* Returns an operand's bits, or 0 if the operation has no such operand. */
 static inline __attribute__((always_inline)) uint64_t weft_api_bits(const void *p, size_t bytes) {
     uint64_t bits = 0;
     if (p)
@@ -62,7 +63,7 @@ static inline __attribute__((always_inline)) uint64_t weft_api_bits(const void *
 }
 
 /* clang-format off */
-/* The word before is dropped, returned, or stored at `fetch`. */
+/* The old value is discarded, returned, or stored at `fetch`. */
 #define AMO_KIND(OP, T, FETCHES) weft_amo_kind_of(OP, sizeof(T), FETCHES)
 #define AMO_OPERANDS(T, DEST, VALUE, COND)                                                         \
     DEST, weft_api_bits(VALUE, sizeof(T)), weft_api_bits(COND, sizeof(T)), pe, __func__

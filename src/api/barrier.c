@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Barriers: quiet and sync of the job, sync of a team. */
+/* Barriers: quiet and sync of all PEs, sync of a team. */
 #include "core/order.h"
 #include "api/checked.h"
 #include "api/define.h"

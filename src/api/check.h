@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks of arguments that every call makes. They are inline and cost a compare; what they call is
- * cold and does not return. `call` and `argument` are the public names; `call` is __func__. */
+/* Checks of arguments that every call makes. They are inline and cost a comparison; the functions
+ * that they call are cold and do not return. `call` and `argument` are public names; `call` is
+ * __func__. */
 #ifndef WEFT_API_CHECK_H
 #define WEFT_API_CHECK_H
 
@@ -22,7 +23,7 @@ static inline void weft_check_cmp(const char *call, int cmp) {
         weft_misuse_constant(call, "cmp", cmp, "one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, _LE");
 }
 
-/* Returns the world number of the context's PE. */
+/* Returns the world number of PE `pe` of the context. */
 static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     int world_pe = weft_ctx_world_pe(ctx, pe);
     if (__builtin_expect(world_pe < 0, 0))
@@ -32,7 +33,7 @@ static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     return world_pe;
 }
 
-/* Returns false for the invalid context, where there is nothing to order or to complete. */
+/* Returns false for the invalid context, on which there is nothing to order or complete. */
 static inline bool weft_check_ctx(const char *call, shmem_ctx_t ctx) {
     weft_check_running(call);
     if (__builtin_expect(ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID, 0) &&
@@ -41,7 +42,7 @@ static inline bool weft_check_ctx(const char *call, shmem_ctx_t ctx) {
     return ctx != SHMEM_CTX_INVALID;
 }
 
-/* Returns nelems * size, or more than any object has, for which the access fails its check. */
+/* Returns nelems * size, or SIZE_MAX if that overflows; the check of the access then fails. */
 static inline size_t weft_check_bytes(size_t nelems, size_t size) {
     size_t bytes;
     return __builtin_expect(__builtin_mul_overflow(nelems, size, &bytes), 0) ? SIZE_MAX : bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The checks of checked mode, and their lines. */
+/* The checks of checked mode, and their error lines. */
 #include "api/checked.h"
 #include <stdio.h>
 #include "base/variable.h"
@@ -7,7 +7,7 @@
 #include "core/dispatch.h"
 #include "core/heap.h"
 
-/* True if p lies in a heap; *begin receives the object there, NULL when there is none. */
+/* Returns true if p lies in a heap; *begin receives the object there, or NULL if there is none. */
 static bool find_object(const void *p, size_t bytes, void **begin, size_t *object_bytes) {
     const struct weft_heap *heap = weft_heap_of(p);
     *begin = NULL;
@@ -17,12 +17,12 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
     return true;
 }
 
-/* What a call reads or writes from `p` on. */
+/* The memory that a call reads or writes through one argument. */
 struct argument_range {
-    const char *argument; /* that gives it */
+    const char *argument; /* the argument's name */
     const void *p;
     size_t bytes;
-    int pe; /* whose copy of it the call accesses; -1: no other PE's */
+    int pe; /* the PE whose memory the call accesses; -1: this PE only */
 };
 
 static _Noreturn void panic_leaves(const struct argument_range *range, const char *object,
@@ -66,8 +66,8 @@ static void check_range(const struct argument_range *range) {
         panic_leaves(range, "an object", object_bytes, offset);
 }
 
-void weft_checked_object(const char *argument, const void *p, size_t bytes) {
-    check_range(&(struct argument_range){argument, p, bytes, -1});
+void weft_checked_object(struct weft_argument argument) {
+    check_range(&(struct argument_range){argument.name, argument.p, argument.bytes, -1});
 }
 
 static void check_alignment(const char *argument, const void *p, size_t alignment) {
@@ -77,13 +77,12 @@ static void check_alignment(const char *argument, const void *p, size_t alignmen
                        argument, p, alignment);
 }
 
-void weft_checked_disjoint(const char *a_name, const void *a, size_t a_bytes, const char *b_name,
-                           const void *b, size_t b_bytes) {
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    if (a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes))
+void weft_checked_disjoint(struct weft_argument a, struct weft_argument b) {
+    uintptr_t x = (uintptr_t)a.p, y = (uintptr_t)b.p;
+    if (a.bytes != 0 && b.bytes != 0 && (x < y ? y - x < a.bytes : x - y < b.bytes))
         weft_job_panic(
             "arguments %s (%p, %zu bytes) and %s (%p, %zu bytes) overlap: pass disjoint objects",
-            a_name, a, a_bytes, b_name, b, b_bytes);
+            a.name, a.p, a.bytes, b.name, b.p, b.bytes);
 }
 
 void weft_checked_access(const struct weft_access *access) {
@@ -98,11 +97,13 @@ void weft_checked_access(const struct weft_access *access) {
     check_alignment(access->symmetric_name, access->symmetric, access->alignment);
     if (!access->local_name)
         return;
-    weft_checked_object(access->local_name, access->local, access->local_bytes);
+    struct weft_argument local = {access->local_name, access->local, access->local_bytes};
+    weft_checked_object(local);
     check_alignment(access->local_name, access->local, access->alignment);
     if (!access->strided && access->pe == weft_job.pe)
-        weft_checked_disjoint(access->symmetric_name, access->symmetric, access->symmetric_bytes,
-                              access->local_name, access->local, access->local_bytes);
+        weft_checked_disjoint((struct weft_argument){access->symmetric_name, access->symmetric,
+                                                     access->symmetric_bytes},
+                              local);
 }
 
 void weft_checked_group(const struct weft_group *group, const struct weft_same *arguments) {

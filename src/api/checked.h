@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checked mode (SHMEM_DEBUG): every call looks for all misuse that can be seen, and ends the job
- * with the usual line. Off, a call pays for the test of one flag.
+/* Checked mode (SHMEM_DEBUG): every call looks for all misuse that can be detected, and ends the
+ * job with an error line. If it is off, a call pays for the test of one flag.
  *
- * An access is valid if a whole live object holds it, it is aligned like its elements, its two
- * sides do not overlap, and the calling thread may make it. */
+ * An access is valid if it lies in one live object, is aligned like its elements, its two sides do
+ * not overlap, and the calling thread may make it. */
 #ifndef WEFT_API_CHECKED_H
 #define WEFT_API_CHECKED_H
 
@@ -13,27 +13,36 @@
 #include "coll/group.h"
 #include "api/entry.h"
 
-/* A symmetric and a local side of an access to world PE `pe`, which is known to be one. */
+/* An access to world PE `pe`, with a symmetric and a local side. The caller has checked that the PE
+ * exists. */
 struct weft_access {
-    const char *symmetric_name, *local_name; /* "dest", "source"; local_name NULL: one side only */
+    const char *symmetric_name,
+        *local_name; /* such as "dest" and "source"; local_name is NULL if there is only one side */
     const void *symmetric, *local;
     size_t symmetric_bytes, local_bytes;
-    size_t alignment; /* of both; 1: any */
+    size_t alignment; /* of both sides; 1: any */
     int pe;
-    bool strided; /* the elements lie apart: both sides may share a range */
+    bool strided; /* the elements are not contiguous, so both sides may share a range */
 };
 
 WEFT_COLD void weft_checked_access(const struct weft_access *access);
 
-/* An argument in the heap has to lie in one live object, one in the data of the executable in one
- * variable. Where symbols say nothing, as in a stripped program, such an argument is valid. */
-WEFT_COLD void weft_checked_object(const char *argument, const void *p, size_t bytes);
+/* The memory of this PE that a call reads or writes through one argument. */
+struct weft_argument {
+    const char *name;
+    const void *p;
+    size_t bytes;
+};
 
-/* Ends the job if two ranges of one PE overlap. */
-WEFT_COLD void weft_checked_disjoint(const char *a_name, const void *a, size_t a_bytes,
-                                     const char *b_name, const void *b, size_t b_bytes);
+/* Ends the job unless the argument lies in one live object, if it points into the heap, or in one
+ * variable, if it points into the executable's data. Without symbols, as in a stripped program, an
+ * argument in the data is taken as valid. */
+WEFT_COLD void weft_checked_object(struct weft_argument argument);
 
-/* All members of the group make this call, with the same `arguments`. */
+/* Ends the job if the two arguments of one PE overlap. */
+WEFT_COLD void weft_checked_disjoint(struct weft_argument a, struct weft_argument b);
+
+/* Ends the job unless all members of the group make this call with the same `arguments`. */
 WEFT_COLD void weft_checked_group(const struct weft_group *group,
                                   const struct weft_same *arguments);
 

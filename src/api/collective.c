@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives of teams. A team that is none is the caller's error to handle, since the routines
- * return one; wrong addresses and numbers would leave the other members waiting, so they end the
- * job. */
+/* Collectives of teams. An invalid team is an error that the routine returns. Invalid addresses and
+ * numbers end the job, because the other members would wait. */
 #include "api/collective.h"
 #include "api/checked.h"
 #include "api/define.h"
 
 /* --- Checks ---------------------------------------------------------------------------------- */
 
-/* Ends the job unless `blocks` blocks of `bytes` each are symmetric. */
+/* Ends the job unless `blocks` blocks of `bytes` each from `p` on are symmetric. */
 static inline void check_symmetric(const char *argument, const void *p, size_t bytes,
                                    size_t blocks) {
     size_t all = weft_check_bytes(bytes, blocks);
@@ -16,42 +15,43 @@ static inline void check_symmetric(const char *argument, const void *p, size_t b
         weft_misuse_access(weft_current_call, argument, p, all, weft_job.pe);
 }
 
-/* The arrays of a call, as checked mode looks at them. */
+/* The arrays of a call, for checked mode. */
 struct arrays {
-    const void *dest, *source;
-    size_t dest_bytes, source_bytes;
-    bool in_place; /* dest may be source */
+    struct weft_argument dest, source;
+    bool in_place; /* dest may be equal to source */
 };
 
-WEFT_COLD static void check_group_arrays(const struct weft_group *group,
-                                         const struct arrays *arrays,
+static struct arrays arrays_of(const void *dest, size_t dest_bytes, const void *source,
+                               size_t source_bytes, bool in_place) {
+    return (struct arrays){{"dest", dest, dest_bytes}, {"source", source, source_bytes}, in_place};
+}
+
+WEFT_COLD static void check_group_arrays(const struct weft_group *group, struct arrays arrays,
                                          const struct weft_same *same) {
-    weft_checked_object("dest", arrays->dest, arrays->dest_bytes);
-    weft_checked_object("source", arrays->source, arrays->source_bytes);
-    if (!arrays->in_place || arrays->dest != arrays->source)
-        weft_checked_disjoint("dest", arrays->dest, arrays->dest_bytes, "source", arrays->source,
-                              arrays->source_bytes);
+    weft_checked_object(arrays.dest);
+    weft_checked_object(arrays.source);
+    if (!arrays.in_place || arrays.dest.p != arrays.source.p)
+        weft_checked_disjoint(arrays.dest, arrays.source);
     weft_checked_group(group, same);
 }
 
-WEFT_COLD static void check_parts(const struct weft_group *group, const void *dest, size_t parts,
-                                  const void *source, size_t source_parts, size_t bytes) {
+WEFT_COLD static void check_parts(const struct weft_group *group, struct arrays arrays,
+                                  size_t bytes) {
     const struct weft_same same[] = {{"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}};
-    struct arrays arrays = {dest, source, bytes * parts, bytes * source_parts, false};
-    check_group_arrays(group, &arrays, same);
+    check_group_arrays(group, arrays, same);
 }
 
-/* Checks also that dest can hold what all members bring. */
+/* Also checks that dest can hold the contributions of all members. */
 WEFT_COLD static void check_collect(const struct weft_group *group, const void *dest,
                                     const void *source, size_t bytes) {
-    check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, false},
-                       WEFT_NO_ARGUMENTS);
-    size_t all = weft_group_sum(group, bytes);
-    if (all == 0)
+    struct arrays arrays = arrays_of(dest, bytes, source, bytes, false);
+    check_group_arrays(group, arrays, WEFT_NO_ARGUMENTS);
+    arrays.dest.bytes = weft_group_sum(group, bytes);
+    if (arrays.dest.bytes == 0)
         return;
-    check_symmetric("dest", dest, all, 1);
-    weft_checked_object("dest", dest, all);
-    weft_checked_disjoint("dest", dest, all, "source", source, bytes);
+    check_symmetric("dest", dest, arrays.dest.bytes, 1);
+    weft_checked_object(arrays.dest);
+    weft_checked_disjoint(arrays.dest, arrays.source);
 }
 
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
@@ -60,12 +60,13 @@ void weft_api_broadcast(const struct weft_group *group, void *dest, const void *
         weft_misuse_member("PE_root", root, group->npes);
     if (bytes == 0)
         return;
-    bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
+    bool in_place =
+        !group->team && group->me == root; /* the root of an active set does not write dest */
     const void *to = in_place ? source : dest;
     check_symmetric("dest", to, bytes, 1);
     check_symmetric("source", source, bytes, 1);
     if (weft_checked())
-        check_group_arrays(group, &(struct arrays){to, source, bytes, bytes, in_place},
+        check_group_arrays(group, arrays_of(to, bytes, source, bytes, in_place),
                            (struct weft_same[]){{"PE_root", root},
                                                 {"nelems (in bytes)", (int64_t)bytes},
                                                 {NULL, 0}});
@@ -79,11 +80,12 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
     check_symmetric("dest", dest, bytes, (size_t)group->npes);
     check_symmetric("source", source, bytes, 1);
     if (weft_checked())
-        check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
+        check_parts(group, arrays_of(dest, bytes * (size_t)group->npes, source, bytes, false),
+                    bytes);
     weft_group_fcollect(group, dest, source, bytes);
 }
 
-/* Checked mode has the members meet first, because only then it is known how much dest gets. */
+/* In checked mode the members meet first, because the size of dest is known only afterwards. */
 void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
                       size_t bytes) {
     if (bytes > 0) {
@@ -99,14 +101,15 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
                        size_t bytes) {
     if (bytes == 0)
         return;
+    size_t all = weft_check_bytes(bytes, (size_t)group->npes);
     check_symmetric("dest", dest, bytes, (size_t)group->npes);
     check_symmetric("source", source, bytes, (size_t)group->npes);
     if (weft_checked())
-        check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
+        check_parts(group, arrays_of(dest, all, source, all, false), bytes);
     weft_group_alltoall(group, dest, source, bytes);
 }
 
-/* Returns the number of elements from the first to the last of all blocks. */
+/* Returns the number of elements from the first to the last one of all blocks. */
 static size_t strided_extent(const struct weft_group *group, size_t nelems, ptrdiff_t stride) {
     size_t last = weft_check_bytes(nelems, (size_t)group->npes) - 1;
     size_t extent = weft_check_bytes(last, (size_t)stride);
@@ -127,8 +130,7 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
     check_symmetric("source", source, shape->elem_bytes, from);
     if (weft_checked())
         check_group_arrays(
-            group,
-            &(struct arrays){dest, source, to * shape->elem_bytes, from * shape->elem_bytes, false},
+            group, arrays_of(dest, to * shape->elem_bytes, source, from * shape->elem_bytes, false),
             (struct weft_same[]){{"nelems", (int64_t)shape->nelems},
                                  {"dst", shape->dest_stride},
                                  {"sst", shape->source_stride},
@@ -144,7 +146,7 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
     check_symmetric("source", source, folding->fold->elem_bytes, folding->nelems);
     if (weft_checked()) {
         size_t bytes = folding->nelems * folding->fold->elem_bytes;
-        check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, true},
+        check_group_arrays(group, arrays_of(dest, bytes, source, bytes, true),
                            (struct weft_same[]){{"nelems", (int64_t)folding->nelems}, {NULL, 0}});
     }
     weft_group_fold(group, dest, source, folding);
@@ -152,7 +154,7 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
 
 /* --- The names ------------------------------------------------------------------------------- */
 
-/* Begins a routine: declares the group of its team, or returns an error, with text. */
+/* Begins a routine: declares the group of its team, or returns an error and sets its text. */
 #define OPEN_GROUP(call, handle)                              \
     WEFT_ENTER(call);                                         \
     struct weft_team *const members = weft_team_find(handle); \
@@ -160,20 +162,25 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
         return weft_team_refuse(handle);                      \
     const struct weft_group group = weft_group_of(members)
 
-static int run_broadcast(const char *call, shmem_team_t team, void *dest, const void *source,
-                         size_t bytes, int root) {
+/* The arrays of a routine, as its caller passes them. */
+struct passed {
+    void *dest;
+    const void *source;
+    size_t bytes;
+};
+
+static int run_broadcast(const char *call, shmem_team_t team, struct passed passed, int root) {
     OPEN_GROUP(call, team);
-    weft_api_broadcast(&group, dest, source, bytes, root);
+    weft_api_broadcast(&group, passed.dest, passed.source, passed.bytes, root);
     return 0;
 }
 
 /* The body of a collect, an fcollect or an all-to-all. */
 typedef void exchange(const struct weft_group *group, void *dest, const void *source, size_t bytes);
 
-static int run_exchange(const char *call, shmem_team_t team, void *dest, const void *source,
-                        size_t bytes, exchange *body) {
+static int run_exchange(const char *call, shmem_team_t team, struct passed passed, exchange *body) {
     OPEN_GROUP(call, team);
-    body(&group, dest, source, bytes);
+    body(&group, passed.dest, passed.source, passed.bytes);
     return 0;
 }
 
@@ -194,13 +201,14 @@ static int run_fold(const char *call, shmem_team_t team, void *dest, const void 
 /* clang-format off */
 #define EXCHANGE(NAME, T, BODY, SIZE)                                                              \
     API(int, NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {                 \
-        return run_exchange(__func__, team, dest, source, weft_check_bytes(nelems, SIZE), BODY);   \
+        struct passed passed = {dest, source, weft_check_bytes(nelems, SIZE)};                     \
+        return run_exchange(__func__, team, passed, BODY);                                         \
     }
 #define COLLECTIVES(BROADCAST, COLLECT, FCOLLECT, ALLTOALL, ALLTOALLS, T, SIZE)                    \
     API(int, BROADCAST,                                                                            \
         (shmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root)) {               \
-        size_t bytes = weft_check_bytes(nelems, SIZE);                                             \
-        return run_broadcast(__func__, team, dest, source, bytes, PE_root);                        \
+        struct passed passed = {dest, source, weft_check_bytes(nelems, SIZE)};                     \
+        return run_broadcast(__func__, team, passed, PE_root);                                     \
     }                                                                                              \
     EXCHANGE(COLLECT, T, weft_api_collect, SIZE)                                                   \
     EXCHANGE(FCOLLECT, T, weft_api_fcollect, SIZE)                                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The collectives behind their typed names: they check the arguments against a group, which is a
- * team or an active set, and call coll. Sizes as in coll/collective.h, but zero is allowed. */
+ * team or an active set, and call coll. Sizes are as in coll/collective.h, but may be zero. */
 #ifndef WEFT_API_COLLECTIVE_H
 #define WEFT_API_COLLECTIVE_H
 

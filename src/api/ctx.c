@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communication contexts, and sessions on them. A session promises what will be done, so that it
- * can be delayed and joined; between near PEs an operation is done when its call returns, and a
- * session is checked and forgotten. */
+/* Communication contexts, and sessions on them. A session announces operations, so that an
+ * implementation can delay and combine them. Between near PEs an operation is complete when its
+ * call returns, so Weft checks a session's arguments and otherwise ignores it. */
 #include <errno.h>
 #include "job/made.h"
 #include "core/dispatch.h"

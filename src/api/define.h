@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a public routine is defined: once, under two names.
+/* Macros that define a public routine once, under two names.
  *
- * API(int, my_pe, (void)) { ... } defines shmem_my_pe, weak, and pshmem_my_pe as the strong name of
- * the same code. So a tool may define shmem_my_pe in the program, in a preloaded library or in
- * front of the static library, and call pshmem_my_pe. Weft's own code calls neither. Names in
- * parentheses are not taken for the generic macros of shmem.h. */
+ * API(int, my_pe, (void)) { ... } defines pshmem_my_pe as a strong name and shmem_my_pe as a weak
+ * name of the same code. So a tool may define shmem_my_pe in the program, in a preloaded library or
+ * in a library linked before the static one, and call pshmem_my_pe. Weft's own code calls neither
+ * name. The parentheses around names keep the generic macros of shmem.h from expanding them. */
 #ifndef WEFT_API_DEFINE_H
 #define WEFT_API_DEFINE_H
 
@@ -19,8 +19,8 @@
     RESULT (p##NAME) PARAMETERS __attribute__((alias(#NAME)));                                     \
     __attribute__((weak)) RESULT (NAME) PARAMETERS
 
-/* shmem_NAME and shmem_ctx_NAME with one body. In both, `pe` is a world number by the time the body
- * runs. PARAMETERS contain `int pe`. */
+/* Defines shmem_NAME and shmem_ctx_NAME with one body. In both, `pe` is a world number when the
+ * body runs. PARAMETERS must contain `int pe`. */
 #define PAIR_UNWRAP(...) __VA_ARGS__
 #define PAIR(RESULT, NAME, PARAMETERS, ...)                                                        \
     API_NAMED(RESULT, shmem_##NAME, PARAMETERS) { __VA_ARGS__ }                                    \

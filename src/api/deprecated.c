@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routines that OpenSHMEM 1.6 deprecates and still requires, but for the collectives on active
- * sets. include/shmem_deprecated.h says what belongs to them and can go with them. */
+/* Routines that OpenSHMEM 1.6 deprecates but still requires, except the collectives on active sets.
+ * include/shmem_deprecated.h lists the other files that belong to them and can be removed with
+ * them. */
 #include "core/init.h"
 #include "api/amo.h"
 #include "api/body.h"
 #include "api/define.h"
 #include "api/wait.h"
 
-/* Does nothing if something has initialised already; the end of the program finalizes. */
+/* Does nothing if the library is initialised already; the end of the program finalizes. */
 API_NAMED(void, start_pes, (int npes)) {
     WEFT_IN_CALL(__func__);
     (void)npes;
@@ -76,7 +77,7 @@ API_NAMED(void, shfree, (void *ptr)) {
 SHMEM_OLD_NUMBER_TYPES(NUMBER, _)
 SHMEM_OLD_INTEGER_TYPES(INTEGER, _)
 
-/* Waiting by old names, and on short integers. */
+/* Waits under their old names, and on short integers. */
 #define WAIT_UNTIL(NAME, T)                                                                        \
     API(void, NAME, (T *ivar, int cmp, T cmp_value)) {                                             \
         weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                   \

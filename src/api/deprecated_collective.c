@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
- * src/coll/active.[ch] and their part of include/shmem_deprecated.h all of it goes, because nothing
- * else depends on any of them. */
+/* Collectives on active sets, which OpenSHMEM 1.6 deprecates but still requires. They consist of
+ * this file, src/coll/active.[ch] and their part of include/shmem_deprecated.h, on which nothing
+ * else depends, so they can be removed together. */
 #include "core/order.h"
 #include "coll/active.h"
 #include "api/checked.h"
@@ -16,7 +16,8 @@ static void check_psync(const struct weft_group *group) {
                        (void *)group->psync, unready, group->psync[unready]);
 }
 
-/* Makes the group of a call's set, of which this PE has to be one. */
+/* Checks a call's active set and makes its group. Ends the job if the set is invalid or this PE is
+ * no member. */
 static struct weft_group open_set(int start, int log_stride, int size, long *psync) {
     int most = weft_job.npes;
     if (start < 0 || start >= most)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: handles by which kernels of the program work with a team. A member whose arguments are
- * wrong says so to the others. */
+/* Extension: handles through which the program's kernels use a team. A member with invalid
+ * arguments reports that to the others. */
 #include <errno.h>
 #include <shmemx.h>
 #include "job/space.h"
@@ -22,16 +22,16 @@ static int check_slot(uint32_t slot_bytes) {
 }
 
 static int check_device(void) {
-    int rc = weft_refuse_phase();
-    return rc == 0 && !weft_space_device ? weft_space_missing() : rc;
+    int result = weft_refuse_phase();
+    return result == 0 && !weft_space_device ? weft_space_missing() : result;
 }
 
 int shmemx_device_team(shmem_team_t team, uint32_t channels, uint32_t slot_bytes,
                        struct weft_device_team *handle) {
     WEFT_IN_CALL(__func__);
-    int rc = check_device();
-    if (rc)
-        return rc;
+    int result = check_device();
+    if (result)
+        return result;
     const struct weft_team *members = weft_team_find(team);
     if (!members)
         return weft_team_refuse(team);
@@ -46,19 +46,19 @@ int shmemx_device_team_free(struct weft_device_team *handle) {
     WEFT_IN_CALL(__func__);
     if (!handle || handle->version == 0)
         return 0;
-    if (weft_job.npes == 0) { /* it went with the job */
+    if (weft_job.npes == 0) { /* the end of the job has freed it */
         *handle = (struct weft_device_team){0};
         return 0;
     }
-    int rc = check_device();
-    return rc ? rc : weft_space_device->device_team_free(handle);
+    int result = check_device();
+    return result ? result : weft_space_device->device_team_free(handle);
 }
 
 int shmemx_device_team_address(const struct weft_device_team *handle,
                                const struct weft_device_team **address) {
     WEFT_IN_CALL(__func__);
-    int rc = weft_refuse_null("handle", handle);
-    rc = rc ? rc : weft_refuse_null("address", address);
-    rc = rc ? rc : check_device();
-    return rc ? rc : weft_space_device->device_team_address(handle, address);
+    int result = weft_refuse_null("handle", handle);
+    result = result ? result : weft_refuse_null("address", address);
+    result = result ? result : check_device();
+    return result ? result : weft_space_device->device_team_address(handle, address);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ends the job with a line if a call comes at a time, or from a thread, that may not make it. */
+/* Ends the job with an error line if a call is made at a time, or from a thread, where it is not
+ * allowed. */
 #include "api/entry.h"
 #include <stdatomic.h>
 #include <shmem.h>
 #include "core/init.h"
 
-/* The call that a thread is in, at the level where only one may be. */
+/* The call that a thread is in, at the thread level that allows one call at a time. */
 static _Atomic(const char *) entered;
-static _Thread_local bool inside; /* this one is */
+static _Thread_local bool inside; /* this thread is in it */
 
-/* Once the job is over nothing is checked, because an end handler may have left the other's call.
- */
+/* Checks nothing after the end of the job, because an end handler may have left the other thread's
+ * call. */
 static void check_alone(const char *other) {
     if (other && !inside && !weft_job_aborted())
         weft_job_panic(

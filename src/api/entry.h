@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call begins with tests of one flag each: the job runs, this thread may call, and the call stays
- * on the short way. It leaves that if it is checked (api/checked.h), if one of its pointers may be
- * a GPU's (core/dispatch.h), or if it fetches words that the program may be polling, where PEs
- * share processors (job/poll.h). */
+/* A call begins with tests of one flag each: the job runs, this thread may call, and the call takes
+ * the fast path. It takes the slow path instead in checked mode (api/checked.h), if one of its
+ * pointers may be a GPU's (core/dispatch.h), or if it fetches words that the program may be polling
+ * while PEs share processors (job/poll.h). */
 #ifndef WEFT_API_ENTRY_H
 #define WEFT_API_ENTRY_H
 
@@ -23,9 +23,9 @@ static inline bool weft_fetch_is_slow(void) {
     return __builtin_expect(weft_job.fetch_slow, 0);
 }
 
-/* Other threads send messages meanwhile, of which this one need not know: an atomic load would be
- * an instruction more. A fence follows, which the thread sanitizer does not know: it has to see a
- * load that acquires. */
+/* Other threads send messages meanwhile, but this thread's ordering does not depend on theirs, so
+ * the load need not be atomic, which would cost an instruction. A fence follows, which the thread
+ * sanitizer does not understand: it needs a load that acquires. */
 static inline bool weft_order_is_slow(void) {
 #ifdef WEFT_THREAD_SANITIZER
     return __atomic_load_n(&weft_job.order_slow, __ATOMIC_ACQUIRE) != 0;
@@ -34,15 +34,15 @@ static inline bool weft_order_is_slow(void) {
 #endif
 }
 
-/* The job runs; in checked mode also: the calling thread may call now. */
+/* Ends the job unless it runs; in checked mode also unless the calling thread may call now. */
 WEFT_COLD void weft_entry_check(const char *call);
 static inline void weft_check_running(const char *call) {
     if (__builtin_expect(!weft_job.plain, 0))
         weft_entry_check(call);
 }
 
-/* Enters the call of a routine that can last, to the end of the block that this stands in: at
- * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Does what weft_check_running does. */
+/* Enters the call of a routine that may block, until the end of the enclosing block: at
+ * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Includes weft_check_running. */
 #define WEFT_ENTER(call)                                                       \
     WEFT_IN_CALL(call);                                                        \
     __attribute__((cleanup(weft_entry_end), unused)) const bool weft_entered = \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: the program itself says which PE it is, and how the others are found. */
+/* Extension: initialisation in which the program itself states which PE it is, and how the PEs find
+ * each other. */
 #include <errno.h>
 #include <string.h>
 #include <shmemx.h>
@@ -22,9 +23,9 @@ int shmemx_get_uniqueid(shmemx_uniqueid_t *id) {
     if (!id)
         return weft_fail(-EINVAL, "argument id is NULL: pass the address of an id");
     memcpy(made.magic, id_magic, sizeof id_magic);
-    int rc = weft_boot_key(made.job_key);
-    if (rc)
-        return weft_fail(rc, "no random numbers: %s", strerror(-rc));
+    int result = weft_boot_key(made.job_key);
+    if (result)
+        return weft_fail(result, "no random numbers: %s", strerror(-result));
     memset(id, 0, sizeof *id);
     memcpy(id, &made, sizeof made);
     return 0;
@@ -75,7 +76,8 @@ static int read_attr(unsigned flags, const shmemx_init_attr_t *attr,
     return read_way(flags, attr, given);
 }
 
-/* A process belongs to one job for good; to initialise it again is fine. */
+/* Returns an error if the process already is another PE: it belongs to one job for good. Repeating
+ * the same initialisation is allowed. */
 static int check_first(const struct weft_boot_given *given) {
     int pe, npes;
     if (!weft_boot_attached(&pe, &npes) || (pe == given->pe && npes == given->npes))
@@ -89,15 +91,15 @@ static int check_first(const struct weft_boot_given *given) {
 int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr) {
     WEFT_IN_CALL(__func__);
     struct weft_boot_given given;
-    int pe, npes, rc = read_attr(flags, attr, &given);
-    rc = rc ? rc : check_first(&given);
-    if (rc)
-        return rc;
+    int pe, npes, result = read_attr(flags, attr, &given);
+    result = result ? result : check_first(&given);
+    if (result)
+        return result;
     weft_boot_give(&given);
-    rc = weft_setup_begin(attr->requested, NULL);
-    if (rc == 0)
+    result = weft_setup_begin(attr->requested, NULL);
+    if (result == 0)
         return 0;
     if (weft_boot_attached(&pe, &npes))
-        weft_boot_end_job(WEFT_STATUS_ERROR, true); /* others must not wait for this PE */
-    return weft_fail(rc, "%s; a line on stderr says why", strerror(-rc));
+        weft_boot_end_job(WEFT_STATUS_ERROR, true); /* so that the others do not wait for this PE */
+    return weft_fail(result, "%s; a line on stderr says why", strerror(-result));
 }

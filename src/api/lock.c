@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks. */
 #include <errno.h>
 #include "job/made.h"
 #include "core/dispatch.h"
@@ -7,7 +6,7 @@
 #include "api/checked.h"
 #include "api/define.h"
 
-/* What checked mode lists at the end of the job. */
+/* Records held locks, which checked mode lists at the end of the job. */
 static void note_held(long *lock, bool held) {
     if (weft_checked() && held)
         weft_made_keep(WEFT_MADE_LOCK, lock, sizeof *lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory management, in the memory of the host and of GPUs. A size or an alignment that fails does
- * so on every PE alike, so NULL comes back without a barrier; so does the NULL for no bytes. */
+/* Memory management, in the host's memory and GPUs'. A size or an alignment that is refused is
+ * refused on every PE, so NULL is returned without a barrier; likewise for zero bytes. */
 #include <errno.h>
 #include <shmemx.h>
 #include "base/size.h"
@@ -13,8 +13,8 @@
 #include "api/checked.h"
 #include "api/define.h"
 
-/* An object is named by its offset: addresses differ from PE to PE. Calls that do nothing are not
- * collective. */
+/* Compares an object by its offset, because addresses differ from PE to PE. Calls that do nothing
+ * are not collective. */
 static void check_same(const void *ptr, const struct weft_heap *heap, size_t size) {
     shmemx_space_t space = heap == &weft_heap_host ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE;
     uintptr_t offset = ptr ? (uintptr_t)ptr - heap->window->local : 0;
@@ -25,14 +25,14 @@ static void check_same(const void *ptr, const struct weft_heap *heap, size_t siz
     weft_consistency_check(weft_team_find(SHMEM_TEAM_WORLD), same);
 }
 
-/* Only an object has an offset to compare with others', so it is looked up first. */
+/* Looks the object up first, because only an object has an offset to compare. */
 static void check_same_object(const void *ptr, size_t size) {
     const struct weft_heap *heap = weft_heap_of(ptr);
     weft_arena_check(heap->arena, ptr);
     check_same(ptr, heap, size);
 }
 
-/* Has checked mode list the object at the end of the job unless it is freed before. */
+/* In checked mode, lists the object at the end of the job unless it is freed before. */
 static void *note_object(void *p, size_t size) {
     if (weft_checked() && p && weft_job.pe == 0)
         weft_made_keep(WEFT_MADE_OBJECT, p, size);
@@ -56,8 +56,9 @@ static bool is_alignment(size_t alignment, size_t most) {
     return power_of_two && alignment % sizeof(void *) == 0 && alignment <= most;
 }
 
-/* Programs ask for alignments that the standard does not have, such as 4 and 63, and get the next
- * one that it has. 0, and what is above `most`, stay as they are, to be refused. */
+/* Returns the next alignment that the standard allows: programs ask for others, such as 4 and 63.
+ * Returns 0 and values above `most` unchanged, so that the caller refuses them. Ends the job in
+ * checked mode. */
 static size_t next_alignment(size_t alignment, size_t most) {
     if (is_alignment(alignment, most) || alignment == 0 || alignment > most)
         return alignment;
@@ -78,8 +79,8 @@ void *weft_memory_align(size_t alignment, size_t size) {
     return allocate_object(size, alignment, false);
 }
 
-/* Outside checked mode, a program that reallocates what it has freed goes on as with other
- * libraries: no object is touched. All PEs make the call alike, so one of them speaks. */
+/* Outside checked mode, a program that reallocates a freed object continues as with other
+ * libraries: no object is touched. All PEs make the call, so only PE 0 logs it. */
 static bool refuse_freed(const struct weft_heap *heap, const void *ptr) {
     if (!weft_arena_was_freed(heap->arena, ptr))
         return false;
@@ -129,7 +130,7 @@ API(void *, malloc, (size_t size)) {
     return weft_memory_malloc(size);
 }
 
-/* Hints change nothing, because every object may be the target of atomics and signals. */
+/* Ignores the hints, because every object may be the target of atomics and signals. */
 API(void *, malloc_with_hints, (size_t size, long hints)) {
     WEFT_ENTER(__func__);
     (void)hints;
@@ -159,9 +160,9 @@ API(void, free, (void *ptr)) {
     weft_memory_free(ptr);
 }
 
-/* --- Either space ---------------------------------------------------------------------------- */
+/* --- Allocation in either space -------------------------------------------------------------- */
 
-/* Addresses on a GPU are as aligned as its pages. */
+/* A GPU address is aligned as its pages are. */
 enum { DEVICE_ALIGN_MAX = 2 << 20 };
 
 static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
@@ -171,7 +172,7 @@ static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
     }
     weft_dispatch_quiet();
     const struct weft_heap *heap = &weft_space_device->heap;
-    if (weft_checked()) /* before the GPUs come up, which takes all PEs */
+    if (weft_checked()) /* must come before the GPUs are set up, which takes all PEs */
         check_same(NULL, heap, size);
     return note_object(heap->malloc(heap->arena, size, alignment, zero), size);
 }
@@ -184,7 +185,7 @@ static void *allocate_on_host(size_t size, size_t alignment, bool zero) {
     return p;
 }
 
-/* An alignment of 0 asks for none. */
+/* An alignment of 0 means the default. */
 static void *allocate_in(shmemx_space_t space, size_t size, size_t alignment, bool zero) {
     bool device = space == SHMEMX_SPACE_DEVICE;
     size_t most = device ? DEVICE_ALIGN_MAX : WEFT_SEGMENT_ALIGN;
@@ -218,7 +219,7 @@ void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size) {
     return NULL;
 }
 
-/* As shmem_align, which takes no alignment of 0. */
+/* Like shmem_align, refuses an alignment of 0. */
 void *shmemx_align(shmemx_space_t space, size_t alignment, size_t size) {
     WEFT_ENTER(__func__);
     return allocate_in(space, size, alignment ? alignment : SIZE_MAX, false);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: calls in the order of a CUDA stream. They return -errno, with text, where the host's
- * calls would end the job. A slice is an array whose numbers may lie in memory. */
+/* Extension: calls in the order of a CUDA stream. They return -errno and set its text in cases in
+ * which the host's calls would end the job. A slice is an array whose begin and length may lie in
+ * memory. */
 #include <errno.h>
 #include <shmemx.h>
 #include "device/slice.h"
 #include "coll/on_stream.h"
 #include "api/refuse.h"
 
-/* --- Coming in and going out ------------------------------------------------------------------ */
+/* --- Begin and end of a call ------------------------------------------------------------------ */
 
 static int check_stream(shmemx_stream_t stream) {
     if (stream != SHMEMX_STREAM_HOST)
@@ -16,23 +17,24 @@ static int check_stream(shmemx_stream_t stream) {
         -EINVAL, "argument stream is SHMEMX_STREAM_HOST, which only the calls on signal pads take");
 }
 
-/* Begins a call that needs this PE's GPU alone. */
+/* Begins a call that needs only this PE's GPU. Returns 0 or -errno; after 0 the caller calls
+ * leave_gpu. */
 static int enter_gpu(shmemx_stream_t stream, struct weft_gpu_scope *scope) {
-    int rc = check_stream(stream);
-    rc = rc ? rc : weft_device_begin();
-    if (rc == 0)
+    int result = check_stream(stream);
+    result = result ? result : weft_device_begin();
+    if (result == 0)
         *scope = weft_gpu_enter(weft_device.gpu);
-    return rc;
+    return result;
 }
 
-static int leave_gpu(struct weft_gpu_scope scope, int rc) {
+static int leave_gpu(struct weft_gpu_scope scope, int result) {
     weft_gpu_leave(scope);
-    return rc;
+    return result;
 }
 
 static int enter_team(struct weft_on_stream *on, shmem_team_t team) {
-    int rc = check_stream(on->stream);
-    return rc ? rc : weft_on_stream_begin(on, team);
+    int result = check_stream(on->stream);
+    return result ? result : weft_on_stream_begin(on, team);
 }
 
 /* --- Arguments -------------------------------------------------------------------------------- */
@@ -56,7 +58,7 @@ static int check_cmp(int cmp) {
                      "argument cmp is %d: pass one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, _LE", cmp);
 }
 
-/* A kernel that accesses a word beside its alignment takes the whole context down with it. */
+/* Refuses a misaligned word: a kernel that accesses it would destroy the whole context. */
 static int check_alignment(const char *argument, const void *p, size_t bytes) {
     if ((uintptr_t)p % bytes == 0)
         return 0;
@@ -69,18 +71,18 @@ int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int p
                             shmemx_stream_t stream) {
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_local("source", source, nelems);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_put(dest, source, nelems, pe, stream));
+    int result = check_local("source", source, nelems);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_put(dest, source, nelems, pe, stream));
 }
 
 int shmemx_getmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
                             shmemx_stream_t stream) {
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_local("dest", dest, nelems);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_get(dest, source, nelems, pe, stream));
+    int result = check_local("dest", dest, nelems);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_get(dest, source, nelems, pe, stream));
 }
 
 int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems,
@@ -89,11 +91,11 @@ int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
     struct weft_put_signal put = {dest, source, nelems, sig_addr, signal, WEFT_SIGNAL_SET, true};
-    int rc = check_local("source", source, nelems);
-    rc = rc ? rc : check_signal_op(sig_op, &put.op);
-    rc = rc ? rc : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_put_signal(&put, pe, stream));
+    int result = check_local("source", source, nelems);
+    result = result ? result : check_signal_op(sig_op, &put.op);
+    result = result ? result : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_put_signal(&put, pe, stream));
 }
 
 int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
@@ -101,20 +103,20 @@ int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, 
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
     enum weft_signal_op op;
-    int rc = check_signal_op(sig_op, &op);
-    rc = rc ? rc : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_signal(sig_addr, signal, op, pe, stream));
+    int result = check_signal_op(sig_op, &op);
+    result = result ? result : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_signal(sig_addr, signal, op, pe, stream));
 }
 
 int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp_value,
                                        shmemx_stream_t stream) {
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_cmp(cmp);
-    rc = rc ? rc : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream));
+    int result = check_cmp(cmp);
+    result = result ? result : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream));
 }
 
 /* --- Slices ----------------------------------------------------------------------------------- */
@@ -129,37 +131,37 @@ static int check_number(const char *argument, shmemx_number_t number) {
 }
 
 static int check_slice(const char *argument, const shmemx_slice_t *slice) {
-    int rc = weft_refuse_null(argument, slice);
-    rc = rc ? rc : check_local(argument, slice->array, slice->nelems);
-    return rc ? rc : check_number(argument, slice->begin);
+    int result = weft_refuse_null(argument, slice);
+    result = result ? result : check_local(argument, slice->array, slice->nelems);
+    return result ? result : check_number(argument, slice->begin);
 }
 
 static int check_words(const shmemx_slice_t *words) {
-    int rc = check_slice("signals", words);
-    return rc ? rc : check_alignment("signals", words->array, sizeof(int32_t));
+    int result = check_slice("signals", words);
+    return result ? result : check_alignment("signals", words->array, sizeof(int32_t));
 }
 
 static int check_copy(const struct weft_slice_copy *copy) {
-    int rc = check_slice("dest", copy->dest);
-    rc = rc ? rc : check_slice("source", copy->source);
-    rc = rc ? rc : check_number("nelems", copy->nelems);
-    if (rc == 0 && copy->elem_bytes == 0)
-        rc = weft_fail(-EINVAL, "argument elem_bytes is 0");
-    return rc;
+    int result = check_slice("dest", copy->dest);
+    result = result ? result : check_slice("source", copy->source);
+    result = result ? result : check_number("nelems", copy->nelems);
+    if (result == 0 && copy->elem_bytes == 0)
+        result = weft_fail(-EINVAL, "argument elem_bytes is 0");
+    return result;
 }
 
 static int check_slice_signal(int sig_op, struct weft_slice_signal *signal) {
-    int rc = check_words(signal->words);
-    rc = rc ? rc : check_number("signal", signal->value);
-    return rc ? rc : check_signal_op(sig_op, &signal->op);
+    int result = check_words(signal->words);
+    result = result ? result : check_number("signal", signal->value);
+    return result ? result : check_signal_op(sig_op, &signal->op);
 }
 
 static int move_slice(const struct weft_slice_copy *copy,
                       int (*how)(const struct weft_slice_copy *)) {
     struct weft_gpu_scope scope;
-    int rc = check_copy(copy);
-    rc = rc ? rc : enter_gpu(copy->stream, &scope);
-    return rc ? rc : leave_gpu(scope, how(copy));
+    int result = check_copy(copy);
+    result = result ? result : enter_gpu(copy->stream, &scope);
+    return result ? result : leave_gpu(scope, how(copy));
 }
 
 int shmemx_put_slice_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
@@ -186,10 +188,10 @@ int shmemx_put_slice_signal_on_stream(const shmemx_slice_t *dest, const shmemx_s
     struct weft_slice_copy copy = {dest, source, nelems, elem_bytes, pe, stream};
     struct weft_slice_signal given = {.words = signals, .value = signal, .pe = pe};
     struct weft_gpu_scope scope;
-    int rc = check_copy(&copy);
-    rc = rc ? rc : check_slice_signal(sig_op, &given);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_put_slice_signal(&copy, &given));
+    int result = check_copy(&copy);
+    result = result ? result : check_slice_signal(sig_op, &given);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_put_slice_signal(&copy, &given));
 }
 
 int shmemx_int32_signal_op_on_stream(const shmemx_slice_t *signals, shmemx_number_t signal,
@@ -197,30 +199,30 @@ int shmemx_int32_signal_op_on_stream(const shmemx_slice_t *signals, shmemx_numbe
     WEFT_IN_CALL(__func__);
     struct weft_slice_signal given = {.words = signals, .value = signal, .pe = pe};
     struct weft_gpu_scope scope;
-    int rc = check_slice_signal(sig_op, &given);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_signal32(&given, stream));
+    int result = check_slice_signal(sig_op, &given);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_signal32(&given, stream));
 }
 
 int shmemx_int32_signal_wait_until_on_stream(const shmemx_slice_t *signals, int cmp,
                                              shmemx_number_t cmp_value, shmemx_stream_t stream) {
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_words(signals);
-    rc = rc ? rc : check_number("cmp_value", cmp_value);
-    rc = rc ? rc : check_cmp(cmp);
-    rc = rc ? rc : enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_wait32(signals, cmp, cmp_value, stream));
+    int result = check_words(signals);
+    result = result ? result : check_number("cmp_value", cmp_value);
+    result = result ? result : check_cmp(cmp);
+    result = result ? result : enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_wait32(signals, cmp, cmp_value, stream));
 }
 
 /* --- Order ------------------------------------------------------------------------------------ */
 
-/* A stream works in order, and what another PE sees of it goes by signals and barriers: both calls
- * complete what the host has begun. */
+/* A stream executes in order, and its effects become visible to other PEs through signals and
+ * barriers. So both calls complete what the host has begun. */
 static int quiet_stream(shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
-    int rc = enter_gpu(stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_quiet(stream));
+    int result = enter_gpu(stream, &scope);
+    return result ? result : leave_gpu(scope, weft_stream_quiet(stream));
 }
 
 int shmemx_quiet_on_stream(shmemx_stream_t stream) {
@@ -236,8 +238,8 @@ int shmemx_fence_on_stream(shmemx_stream_t stream) {
 static int meet_team(shmem_team_t team, shmemx_stream_t stream,
                      int (*how)(const struct weft_team *, weft_cu_stream)) {
     struct weft_on_stream on = {.stream = stream};
-    int rc = enter_team(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, how(on.team, stream));
+    int result = enter_team(&on, team);
+    return result ? result : weft_on_stream_end(&on, how(on.team, stream));
 }
 
 int shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream) {
@@ -257,7 +259,7 @@ int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
 
 /* --- Collectives ------------------------------------------------------------------------------ */
 
-/* Only a member that sends has to have a source. */
+/* Only a member that sends needs a source. */
 static int check_sender(const struct weft_on_stream *on, const struct weft_plan *plan,
                         const void *source) {
     if (plan->sender < 0 || plan->sender >= on->team->npes)
@@ -273,20 +275,20 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
     WEFT_IN_CALL(__func__);
     struct weft_on_stream on = {.stream = stream};
     struct weft_plan plan = weft_plan_broadcast(nelems, PE_root);
-    int rc = enter_team(&on, team);
-    if (rc)
-        return rc;
-    rc = check_sender(&on, &plan, source);
-    rc = rc ? rc : weft_on_stream_copy(&on, &plan, dest, source);
-    return weft_on_stream_end(&on, rc);
+    int result = enter_team(&on, team);
+    if (result)
+        return result;
+    result = check_sender(&on, &plan, source);
+    result = result ? result : weft_on_stream_copy(&on, &plan, dest, source);
+    return weft_on_stream_end(&on, result);
 }
 
 static int exchange_pieces(shmem_team_t team, const struct weft_plan *plan, void *dest,
                            const void *source, shmemx_stream_t stream) {
     struct weft_on_stream on = {.stream = stream};
-    int rc = check_local("source", source, plan->pieces.bytes);
-    rc = rc ? rc : enter_team(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, weft_on_stream_copy(&on, plan, dest, source));
+    int result = check_local("source", source, plan->pieces.bytes);
+    result = result ? result : enter_team(&on, team);
+    return result ? result : weft_on_stream_end(&on, weft_on_stream_copy(&on, plan, dest, source));
 }
 
 int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
@@ -308,8 +310,9 @@ static int fold_array(shmem_team_t team, void *dest, const void *source,
     struct weft_on_stream on = {.stream = stream};
     if (folding->reduction.number == WEFT_NUMBER_LONGDOUBLE)
         return weft_fail(-ENOTSUP, "GPUs have no long double: use double");
-    int rc = enter_team(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, weft_on_stream_fold(&on, dest, source, folding));
+    int result = enter_team(&on, team);
+    return result ? result
+                  : weft_on_stream_end(&on, weft_on_stream_fold(&on, dest, source, folding));
 }
 
 /* clang-format off */
@@ -359,10 +362,10 @@ int shmemx_set_engine(shmemx_engine_t engine) {
 
 int shmemx_device(int *device) {
     WEFT_IN_CALL(__func__);
-    int rc = weft_refuse_null("device", device);
-    rc = rc ? rc : weft_refuse_phase();
-    rc = rc ? rc : weft_device_begin();
-    if (rc == 0)
+    int result = weft_refuse_null("device", device);
+    result = result ? result : weft_refuse_phase();
+    result = result ? result : weft_device_begin();
+    if (result == 0)
         *device = weft_device.gpu->ordinal;
-    return rc;
+    return result;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
- * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
- * completing it; messages to a far PE are ordered by themselves, so that a fence only sends those
- * that wait for others, and completed by its answer, those of every context alike. */
+/* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes the
+ * puts of every context; on SHMEM_CTX_INVALID both do nothing. A GPU's operations are ordered by
+ * completing them. Messages to a far PE are ordered already, so a fence only sends those that are
+ * still being coalesced; an acknowledgment completes them, for every context. */
 #include "core/order.h"
 #include "api/define.h"
 
@@ -50,7 +50,7 @@ API(void, ctx_quiet, (shmem_ctx_t ctx)) {
         quiet_puts(__func__);
 }
 
-/* What is under way to these PEs, as far as it is told apart by PE. */
+/* Completes the operations under way to these PEs, as far as they are tracked per PE. */
 WEFT_COLD static void quiet_pes_slow(const char *call, shmem_ctx_t ctx, const int *target_pes,
                                      size_t npes) {
     enum { AT_ONCE = 64 };

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: signal pads, by the calling thread or in the order of a CUDA stream. */
+/* Extension: signal pads, used by the calling thread or in the order of a CUDA stream. */
 #include <errno.h>
 #include <shmemx.h>
 #include "job/space.h"
 #include "core/pad.h"
 #include "api/refuse.h"
 
-/* `peer` is the rank itself where a call has none. */
+/* For a call without a peer, `peer` is the rank itself. */
 static int check_pad(const struct weft_pad *pad, int peer) {
-    int rc = weft_refuse_phase();
-    rc = rc ? rc : weft_refuse_null("pads", pad->pads);
-    if (rc == 0 && (pad->me < 0 || pad->me >= pad->n))
-        rc = weft_fail(-EINVAL, "argument rank is %d, n is %d", pad->me, pad->n);
-    if (rc == 0 && (peer < 0 || peer >= pad->n))
-        rc = weft_fail(-EINVAL, "argument peer is %d, n is %d", peer, pad->n);
-    if (rc == 0 && pad->channel < 0)
-        rc = weft_fail(-EINVAL, "argument channel is %d", pad->channel);
-    return rc;
+    int result = weft_refuse_phase();
+    result = result ? result : weft_refuse_null("pads", pad->pads);
+    if (result == 0 && (pad->me < 0 || pad->me >= pad->n))
+        result = weft_fail(-EINVAL, "argument rank is %d, n is %d", pad->me, pad->n);
+    if (result == 0 && (peer < 0 || peer >= pad->n))
+        result = weft_fail(-EINVAL, "argument peer is %d, n is %d", peer, pad->n);
+    if (result == 0 && pad->channel < 0)
+        result = weft_fail(-EINVAL, "argument channel is %d", pad->channel);
+    return result;
 }
 
 static int use_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer,
                    shmemx_stream_t stream) {
-    int rc = check_pad(pad, peer);
-    if (rc)
-        return rc;
+    int result = check_pad(pad, peer);
+    if (result)
+        return result;
     if (stream != SHMEMX_STREAM_HOST)
         return weft_space_device ? weft_space_device->pad(op, pad, peer, stream)
                                  : weft_space_missing();

@@ -15,7 +15,7 @@ int weft_refuse_null(const char *argument, const void *p) {
     return p ? 0 : weft_fail(-EINVAL, "argument %s is NULL", argument);
 }
 
-/* pes[i] is a PE of the job, and none of those before it. */
+/* Returns an error unless pes[i] is a PE of the job that has not been named before. */
 static int check_entry(const int *pes, int i) {
     if (pes[i] < 0 || pes[i] >= weft_job.npes)
         return weft_fail(-EINVAL, "argument pes[%d] is %d: the job has PEs 0 to %d", i, pes[i],
@@ -30,16 +30,16 @@ static int check_entry(const int *pes, int i) {
 
 int weft_refuse_list(const int *pes, int npes, uint64_t tag, struct weft_boot_subset *subset) {
     bool member = false;
-    int rc = weft_refuse_null("pes", pes);
-    if (rc == 0 && (npes < 1 || npes > weft_job.npes))
-        rc = weft_fail(-EINVAL, "argument npes is %d: the job has %d PEs", npes, weft_job.npes);
-    for (int i = 0; i < npes && rc == 0; i++) {
-        rc = check_entry(pes, i);
-        member = member || (rc == 0 && pes[i] == weft_job.pe);
+    int result = weft_refuse_null("pes", pes);
+    if (result == 0 && (npes < 1 || npes > weft_job.npes))
+        result = weft_fail(-EINVAL, "argument npes is %d: the job has %d PEs", npes, weft_job.npes);
+    for (int i = 0; i < npes && result == 0; i++) {
+        result = check_entry(pes, i);
+        member = member || (result == 0 && pes[i] == weft_job.pe);
     }
-    if (rc == 0 && !member)
-        rc = weft_fail(-EINVAL, "argument pes does not name this PE, %d", weft_job.pe);
+    if (result == 0 && !member)
+        result = weft_fail(-EINVAL, "argument pes does not name this PE, %d", weft_job.pe);
     *subset = (struct weft_boot_subset){
         .pes = pes, .count = npes, .tag = tag, .over = weft_job_die_aborted};
-    return rc;
+    return result;
 }

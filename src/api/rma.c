@@ -1,64 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Remote memory access: put and get, single elements, strided and block-strided.
  *
- * The short way checks the local side and is inlined, as is the near copy behind it (core/rma.h):
- * a shared body costs a jump and the move of its arguments, a tenth of a small put, and where the
- * size is constant only that copy is left. the slow path goes its own way to the end, for a call in
- * the middle would have every put save registers. */
+ * The fast path checks the local side and is inlined together with the near copy (core/rma.h): a
+ * shared body would cost a jump and moves of its arguments, a tenth of a small put, and for a
+ * constant size only the copy remains. The slow path is a tail call, because a call in the middle
+ * would make every put save registers. */
 #include "core/rma.h"
 #include "api/checked.h"
 #include "api/define.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* --- the slow path ------------------------------------------------------------------------------
- */
+/* --- The slow path --------------------------------------------------------------------------- */
 
-/* The form of a copy is the bytes of an element, to which it is aligned, and perhaps this flag: a
- * seventh argument would go over the stack. */
+/* The `form` of a copy is the size of an element, to which it is aligned, and perhaps this flag.
+ * They share an argument, because a seventh argument would be passed on the stack. */
 enum { RMA_NBI = 1 << 8 };
 
-/* `there` is the symmetric side, which a put calls dest; `here` the local one. */
-static void check_sides(bool is_put, const void *there, const void *here, size_t bytes,
-                        size_t elem_bytes, int pe) {
-    const char *symmetric = is_put ? "dest" : "source", *local = is_put ? "source" : "dest";
+static void check_sides(const struct weft_access *access) {
     if (weft_checked())
-        weft_checked_access(&(struct weft_access){symmetric, local, there, here, bytes, bytes,
-                                                  elem_bytes, pe, false});
-    weft_check_local(weft_current_call, local, here, bytes);
+        weft_checked_access(access);
+    weft_check_local(weft_current_call, access->local_name, access->local, access->local_bytes);
+}
+
+static struct weft_access access_of_put(void *dest, const void *source, size_t bytes,
+                                        size_t elem_bytes, int pe) {
+    return (struct weft_access){"dest", "source",   dest, source, bytes,
+                                bytes,  elem_bytes, pe,   false};
+}
+
+static struct weft_access access_of_get(void *dest, const void *source, size_t bytes,
+                                        size_t elem_bytes, int pe) {
+    return (struct weft_access){"source", "dest",     source, dest, bytes,
+                                bytes,    elem_bytes, pe,     false};
 }
 
 WEFT_COLD static void put_slow(void *dest, const void *source, size_t bytes, size_t form, int pe,
                                const char *call) {
     WEFT_ENTER(call);
-    check_sides(true, dest, source, bytes, form & ~RMA_NBI, pe);
+    struct weft_access access = access_of_put(dest, source, bytes, form & ~RMA_NBI, pe);
+    check_sides(&access);
     weft_rma_put_slow(dest, source, bytes, pe, form & RMA_NBI, call);
 }
 
-WEFT_COLD static void get_routed(void *dest, const void *source, size_t bytes, size_t form, int pe,
-                                 const char *call) {
+WEFT_COLD static void get_slow(void *dest, const void *source, size_t bytes, size_t form, int pe,
+                               const char *call) {
     WEFT_ENTER(call);
-    check_sides(false, source, dest, bytes, form & ~RMA_NBI, pe);
+    struct weft_access access = access_of_get(dest, source, bytes, form & ~RMA_NBI, pe);
+    check_sides(&access);
     weft_rma_get_slow(dest, source, bytes, pe, form & RMA_NBI, call);
 }
 
-/* Most gets come here where PEs share processors, for which alone they left the short way. */
-static __attribute__((noinline)) void get_slow(void *dest, const void *source, size_t bytes,
-                                               size_t form, int pe, const char *call) {
+/* Most gets come here if PEs share processors, which alone keeps them from the fast path. */
+static __attribute__((noinline)) void get_polled(void *dest, const void *source, size_t bytes,
+                                                 size_t form, int pe, const char *call) {
     if (weft_is_slow()) {
-        get_routed(dest, source, bytes, form, pe, call);
+        get_slow(dest, source, bytes, form, pe, call);
         return;
     }
     weft_check_local(call, "dest", dest, bytes);
     weft_rma_get(dest, source, bytes, pe, form & RMA_NBI, call);
-    if (!(form & RMA_NBI) || !weft_is_far(pe)) /* what a far PE sends may come at any time */
+    if (!(form & RMA_NBI) || !weft_is_far(pe)) /* a far PE's answer may still be under way */
         weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
 WEFT_COLD static void put_word_slow(void *dest, uint64_t word, size_t bytes, int pe,
                                     const char *call) {
     WEFT_ENTER(call);
-    check_sides(true, dest, &word, bytes, bytes, pe);
+    struct weft_access access = access_of_put(dest, &word, bytes, bytes, pe);
+    check_sides(&access);
     weft_rma_put_word_slow(dest, word, bytes, pe, call);
 }
 
@@ -66,11 +76,12 @@ WEFT_COLD static uint64_t get_word_slow(const void *source, size_t bytes, int pe
                                         const char *call) {
     uint64_t word = 0;
     WEFT_ENTER(call);
-    check_sides(false, source, &word, bytes, bytes, pe);
+    struct weft_access access = access_of_get(&word, source, bytes, bytes, pe);
+    check_sides(&access);
     return weft_rma_get_word_slow(source, bytes, pe, call);
 }
 
-/* --- The short way --------------------------------------------------------------------------- */
+/* --- The fast path --------------------------------------------------------------------------- */
 
 ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_t form, int pe,
                              const char *call) {
@@ -85,14 +96,14 @@ ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_
 ALWAYS_INLINE void get_bytes(void *dest, const void *source, size_t bytes, size_t form, int pe,
                              const char *call) {
     if (weft_fetch_is_slow()) {
-        get_slow(dest, source, bytes, form, pe, call);
+        get_polled(dest, source, bytes, form, pe, call);
     } else {
         weft_check_local(call, "dest", dest, bytes);
         weft_rma_get(dest, source, bytes, pe, form & RMA_NBI, call);
     }
 }
 
-/* A word travels in a register: were it memory, the near path would have to keep that, too. */
+/* The word is passed in a register: an address would force the near path to keep it in memory. */
 ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, int pe,
                                const char *call) {
     uint64_t word = 0;
@@ -117,9 +128,9 @@ ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, in
     }
 }
 
-/* --- Blocks ---------------------------------------------------------------------------------- */
+/* --- Strided copies -------------------------------------------------------------------------- */
 
-/* A shape without an extent fails in the access itself. */
+/* Skips a shape whose extent overflows, because the access itself reports it. */
 static void check_strided(const char *call, struct weft_access access,
                           const struct weft_strided *shape, bool is_put) {
     WEFT_IN_CALL(call);
@@ -154,7 +165,7 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
 }
 
 /* clang-format off */
-/* VERB is put or get, SIZE the bytes of an element, FLAG RMA_NBI or 0. */
+/* VERB is put or get, SIZE the size of an element, FLAG RMA_NBI or 0. */
 #define COPY(NAME, T, VERB, SIZE, FLAG)                                                            \
     PAIR(void, NAME, (T *dest, const T *source, size_t nelems, int pe),                            \
          VERB##_bytes(dest, source, weft_check_bytes(nelems, SIZE), SIZE | FLAG, pe, __func__);)

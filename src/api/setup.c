@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up, exit and query. */
+/* Set-up, exit and query routines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ int weft_setup_begin(int requested, int *provided) {
     return weft_init(requested, provided);
 }
 
-/* Ends the job after a failure, whose line has been written, because no caller would hear of it. */
+/* Ends the job after a failure, which has been logged, because this routine returns no error. */
 void weft_setup_init(void) {
     check_not_forked();
     if (weft_setup_begin(SHMEM_THREAD_SINGLE, NULL) == 0)
@@ -46,7 +46,7 @@ API(int, init_thread, (int requested, int *provided)) {
     return -EINVAL;
 }
 
-/* Programs call it once more at their end; then it does nothing. */
+/* Does nothing when it is called again, as programs do at their end. */
 API(void, finalize, (void)) {
     weft_init_notice_fork();
     if (weft_job.phase == WEFT_JOB_AFTER && !weft_job.checked)
@@ -106,7 +106,8 @@ API(int, addr_accessible, (const void *addr, int pe)) {
     return weft_dispatch_symmetric(addr, 1, pe) && !weft_statics_meet_hole(addr, 1);
 }
 
-/* Static data is mapped a second time beside the peers', but here keeps the address it has. */
+/* Returns NULL for an object that is not addressable. Static data of this PE are mapped a second
+ * time beside the peers', but the result is their original address. */
 static void *find_pointer(const void *dest, int pe) {
     void *near = weft_statics_meet_hole(dest, 1) ? NULL : weft_near(dest, 0, pe);
     return near && pe == weft_job.pe ? (void *)dest : near;
@@ -154,7 +155,7 @@ API(void, info_get_name, (char *name)) {
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 
-/* Does nothing: it is for profiling tools that stand in front of the library. */
+/* Does nothing: profiling tools replace it. */
 API(void, pcontrol, (int level, ...)) {
     (void)level;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: blocks of memory that some PEs share. Calls that end something take NULL, and may be
- * made at any time. */
+/* Extension: blocks of memory that several PEs share. Calls that free something accept NULL, and
+ * may be made at any time. */
 #include <errno.h>
 #include "base/log.h"
 #include "base/size.h"
@@ -32,13 +32,13 @@ static int check_wish(shmemx_space_t space, size_t bytes) {
 
 static int make_block(shmemx_space_t space, int gpu, size_t bytes, shmemx_block_t *block) {
     struct weft_block *made = NULL;
-    int rc = weft_refuse_null("block", block);
-    rc = rc ? rc : weft_refuse_phase();
-    rc = rc ? rc : check_wish(space, bytes);
-    rc = rc ? rc : weft_block_alloc(&made, space, gpu, bytes);
+    int result = weft_refuse_null("block", block);
+    result = result ? result : weft_refuse_phase();
+    result = result ? result : check_wish(space, bytes);
+    result = result ? result : weft_block_alloc(&made, space, gpu, bytes);
     if (block)
         *block = (shmemx_block_t)made;
-    return rc;
+    return result;
 }
 
 int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block) {
@@ -85,14 +85,14 @@ int shmemx_share_attach(shmemx_block_t block, const int *pes, int npes, uint64_t
     WEFT_IN_CALL(__func__);
     struct weft_share *attached = NULL;
     struct weft_boot_subset subset;
-    int rc = weft_refuse_null("share", share);
-    rc = rc ? rc : weft_refuse_null("block", block);
-    rc = rc ? rc : weft_refuse_phase();
-    rc = rc ? rc : weft_refuse_list(pes, npes, tag, &subset);
-    rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &subset);
+    int result = weft_refuse_null("share", share);
+    result = result ? result : weft_refuse_null("block", block);
+    result = result ? result : weft_refuse_phase();
+    result = result ? result : weft_refuse_list(pes, npes, tag, &subset);
+    result = result ? result : weft_share_attach(&attached, inside_block(block), &subset);
     if (share)
         *share = (shmemx_share_t)attached;
-    return rc;
+    return result;
 }
 
 void shmemx_share_release(shmemx_share_t share) {

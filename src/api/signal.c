@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signalling: puts that announce themselves, and the words that they announce themselves by. */
+/* Signalling: puts with signal, and operations on signal words. */
 #include "core/awaited.h"
 #include "core/rma.h"
 #include "core/view.h"
@@ -29,8 +29,8 @@ WEFT_COLD static void check_put_signal(const struct weft_put_signal *put, size_t
     check_signal_word(put->sig_addr, pe);
     weft_checked_access(&(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
                                               put->bytes, elem_bytes, pe, false});
-    weft_checked_disjoint("dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
-                          sizeof *put->sig_addr);
+    weft_checked_disjoint((struct weft_argument){"dest", put->dest, put->bytes},
+                          (struct weft_argument){"sig_addr", put->sig_addr, sizeof *put->sig_addr});
 }
 
 static void put_signal_now(const char *call, struct weft_put_signal *put, int sig_op, int pe) {
@@ -63,7 +63,7 @@ WEFT_COLD static void signal_slow(const char *call, uint64_t *sig_addr, uint64_t
     weft_rma_signal_slow(sig_addr, signal, op, pe, call);
 }
 
-/* It is inlined with a constant `op`, so that one instruction is left behind the bounds check. */
+/* Inlined with a constant `op`, so that only one instruction remains after the bounds check. */
 static inline __attribute__((always_inline)) void signal_word(const char *call, uint64_t *sig_addr,
                                                               uint64_t signal,
                                                               enum weft_signal_op op, int pe) {
@@ -82,7 +82,7 @@ static void check_own_word(const uint64_t *sig_addr) {
 
 static const struct weft_ivar_type signal_type = {sizeof(uint64_t), false};
 
-/* Reads the word of this PE, in whichever memory it lies. */
+/* Reads this PE's word, in whichever memory it lies. */
 static inline uint64_t load_signal(const uint64_t *sig_addr) {
     return weft_view_key(signal_type, sig_addr);
 }

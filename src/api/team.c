@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Teams of PEs. */
 #include <errno.h>
 #include <shmemx.h>
 #include "job/made.h"
@@ -35,7 +34,7 @@ API(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t des
     return weft_team_member(to, weft_team_world_pe(from, src_pe));
 }
 
-/* Has checked mode list the team at the end of the job unless it is destroyed before. */
+/* In checked mode, lists the team at the end of the job unless it is destroyed before. */
 static int note_team(int error, const shmem_team_t *team) {
     const struct weft_team *members = weft_checked() ? weft_team_find(*team) : NULL;
     if (error == 0 && members && members->my_pe == 0)
@@ -64,8 +63,9 @@ API(int, team_split_strided,
         new_team);
 }
 
-/* One axis of a grid: line i has the parent's PEs i * distance, + stride, + 2 * stride, ... of the
- * next `reach` PEs. Every member of the parent takes part in making every line and is in one. */
+/* One axis of a grid: line i consists of the parent's PEs i * distance, + stride, + 2 * stride, ...
+ * within the next `reach` PEs. Every member of the parent helps to create every line and belongs to
+ * one. */
 struct axis {
     int nlines, distance, stride, reach;
     const shmem_team_config_t *config;
@@ -139,20 +139,20 @@ API(int, team_split_2d,
 int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team) {
     WEFT_IN_CALL(__func__);
     struct weft_boot_subset subset;
-    int rc = weft_refuse_null("team", team);
-    if (rc)
-        return rc;
+    int result = weft_refuse_null("team", team);
+    if (result)
+        return result;
     *team = SHMEM_TEAM_INVALID;
-    rc = weft_refuse_phase();
-    rc = rc ? rc : weft_refuse_list(pes, npes, tag, &subset);
-    return rc ? rc : note_team(weft_team_create(&subset, team), team);
+    result = weft_refuse_phase();
+    result = result ? result : weft_refuse_list(pes, npes, tag, &subset);
+    return result ? result : note_team(weft_team_create(&subset, team), team);
 }
 
 static bool is_context(const void *ctx) {
     return weft_ctx_find((shmem_ctx_t)ctx) != NULL;
 }
 
-/* The team's contexts go with it, those too that the standard wants destroyed before. */
+/* Also destroys the team's contexts, which the standard requires the program to destroy before. */
 API(void, team_destroy, (shmem_team_t team)) {
     WEFT_ENTER(__func__);
     if (team == SHMEM_TEAM_INVALID)

@@ -2,7 +2,7 @@
 /* Point-to-point synchronisation: waiting for, and testing, one word or a set of words.
  *
  * A call that returns satisfied has acquired: everything that the writer ordered before the word is
- * visible. An empty set is satisfied at once, and none of its pointers is looked at. */
+ * visible. An empty set is satisfied at once, and its pointers are not accessed. */
 #include "api/wait.h"
 #include <sched.h>
 #include <shmemx.h>
@@ -23,8 +23,8 @@ static bool open_view(struct weft_view *view, const struct weft_ivars *set) {
 
 /* --- Waits and tests ------------------------------------------------------------------------- */
 
-/* Waits for one word after the other: a word that has been met once counts as met, as the
- * specification has it, also if it was met in the look before. */
+/* Waits for one word after the other. The specification counts a word as satisfied once it has been
+ * seen so, also if that was at the previous look. */
 void weft_api_wait_until_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct weft_view view;
@@ -63,10 +63,10 @@ size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, 
     return found;
 }
 
-/* The end of a test. Where PEs share processors, the one that is waited for may need this one (a
- * flag 300 times round 4 PEs on 2 cores: 4.4 s without the yield, 0.1 s with it), and nobody tests
- * a word twice for another reason; a loop may also go on while its condition is met. `key` is what
- * the word holds, the first one of a set. */
+/* Ends a test. If PEs share processors, the PE that is waited for may need this processor (a flag
+ * passed 300 times around 4 PEs on 2 cores: 4.4 s without the yield, 0.1 s with it), and testing a
+ * word twice has no other purpose; a loop may also continue while its condition is met. `key` is
+ * the value of the word, the first one of a set. */
 static void end_test(const void *ivars, uint64_t key, bool met) {
     if (!met && weft_job_aborted())
         weft_job_die_aborted();
@@ -126,7 +126,7 @@ size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t
     return found;
 }
 
-/* --- Waits of the program's own -------------------------------------------------------------- */
+/* --- Waits of the program itself -------------------------------------------------------------- */
 
 _Static_assert(sizeof(struct weft_waiter) <= sizeof(shmemx_wait_t), "a waiter fits");
 _Static_assert(offsetof(struct weft_waiter, call) == offsetof(shmemx_wait_t, call), "as named");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for words and testing them: what the routines of all types share. */
+/* Waiting for and testing words: the code shared by the routines of all types. */
 #ifndef WEFT_API_WAIT_H
 #define WEFT_API_WAIT_H
 
@@ -32,12 +32,12 @@ static inline void weft_api_wait_until(const char *call, struct weft_ivar_type t
                   weft_ivar_compare(weft_view_key(type, ivar), cmp, bound));
 }
 
-/* Tests a word that may be a GPU's, in checked mode, where PEs share processors, or in vain in a
- * job that is over. */
+/* Tests a word in the cases outside the fast path: it may be a GPU's, checked mode is on, PEs share
+ * processors, or the test failed after the end of the job. */
 WEFT_COLD int weft_api_test_slow(const char *call, struct weft_ivar_type type, const void *ivar,
                                  int cmp, const void *cmp_value);
 
-/* Programs test in loops, so a test in vain notices that the job is over. */
+/* A failed test checks whether the job is over, because programs test in loops. */
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,
                                 int cmp, const void *cmp_value) {
     if (weft_fetch_is_slow())
@@ -51,7 +51,6 @@ static inline int weft_api_test(const char *call, struct weft_ivar_type type, co
     return met;
 }
 
-/* Sets of words. */
 void weft_api_wait_until_all(const char *call, const struct weft_ivars *set);
 size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set);
 size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices);
@@ -60,7 +59,8 @@ size_t weft_api_test_any(const char *call, const struct weft_ivars *set);
 size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t *indices);
 
 /* clang-format off */
-/* A routine over a set, and its twin with a value for each word. RETURN is `return` or nothing. */
+/* Defines a routine over a set, and its variant with a value for each word. RETURN is `return` or
+ * nothing. */
 #define WEFT_SET(T, VALUES, VECTOR)                                                                \
     &(struct weft_ivars) { WEFT_IVAR_TYPE(T), ivars, nelems, status, VALUES, VECTOR, cmp }
 #define WEFT_ON_SET(N, T, RESULT, RETURN, VERB)                                                    \
@@ -82,7 +82,7 @@ size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t
          const T *cmp_values)) {                                                                   \
         return weft_api_##VERB(__func__, WEFT_SET(T, cmp_values, true), indices);                  \
     }
-/* All routines that wait for words of one type, for a file that includes api/define.h. */
+/* Defines all routines that wait for words of one type, for a file that includes api/define.h. */
 #define WEFT_WAITS(N, T, _)                                                                        \
     API(void, N##_wait_until, (T *ivar, int cmp, T cmp_value)) {                                   \
         weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                   \

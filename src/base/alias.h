@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Integers as which any object of their size may be loaded and stored: the user's int, double, ...
- */
+/* Integer types through which an object of any type of their size may be loaded and stored. */
 #ifndef WEFT_BASE_ALIAS_H
 #define WEFT_BASE_ALIAS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics, the same for processors (core/amo.h) and for kernels (transport/word.cu). */
+/* Atomic operations on a word, for processors (core/amo.h) and for kernels (transport/word.cu). */
 #ifndef WEFT_BASE_AMO_H
 #define WEFT_BASE_AMO_H
 
@@ -17,13 +17,14 @@ enum weft_amo_op {
     WEFT_AMO_XOR,
 };
 
-/* An atomic on a word of `bytes`, 4 or 8; integers and reals alike are bits. */
+/* An atomic operation on a word of `bytes`, 4 or 8. Integers and floating-point numbers are passed
+ * as bits. */
 struct weft_amo {
     enum weft_amo_op op;
     size_t bytes;
     void *dest;
     uint64_t value, cond;
-    void *fetch; /* where the word before goes; NULL: nobody wants it */
+    void *fetch; /* receives the word's old value; may be NULL */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An atomic as this processor makes it: on a word of its own PE's, or of a near one's. */
+/* Applies an atomic operation with this processor, to a word of its own PE or of a near one. */
 #ifndef WEFT_BASE_AMO_APPLY_H
 #define WEFT_BASE_AMO_APPLY_H
 
@@ -7,7 +7,7 @@
 #include "base/alias.h"
 #include "base/amo.h"
 
-/* The word before, `bytes` wide; unspecified for WEFT_AMO_SET. */
+/* Returns the word's old value, `bytes` wide; unspecified for WEFT_AMO_SET. */
 static inline __attribute__((always_inline)) uint64_t weft_amo_apply(enum weft_amo_op op,
                                                                      size_t bytes, void *word,
                                                                      uint64_t value,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line of /proc/PID/cgroup is "number:controllers:/path"; that of version 2 has no controllers.
- */
+/* Lines of /proc/PID/cgroup have the form "number:controllers:/path". The line of version 2 has no
+ * controllers. */
 #include "base/cgroup.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define MOUNT "/sys/fs/cgroup"
 
-/* Whether a comma-separated list has `word`. */
+/* Returns whether a comma-separated list contains `word`. */
 static bool controllers_have(const char *list, const char *word) {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
@@ -20,7 +20,8 @@ static bool controllers_have(const char *list, const char *word) {
     return false;
 }
 
-/* Takes the group out of a line, if it is the one; cuts the line up. */
+/* Stores the group's folder in `cgroup` and returns true if the line belongs to the version and the
+ * controller asked for. Modifies the line. */
 static bool line_match(struct weft_cgroup *cgroup, char *line, const char *controller) {
     char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
     if (!path)

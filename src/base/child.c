@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The copy is of the parent's data as it is at that moment: the parent may have gone on since it
- * made the child, unless it waits in its fork handler.
+/* The child copies the parent's data as they are at the moment of the copy. The parent may have
+ * changed them since the fork, unless it waits in its fork handler.
  *
- * If Weft is part of the executable, its own variables are among the data that a child lacks, and
- * the table by which it calls libc. The island is exempt: whole pages that hold all that is needed,
- * with the address of libc's syscall(). */
+ * If Weft is part of the executable, the child lacks Weft's own variables, too, and the table of
+ * imported functions through which it calls libc. So everything that the copy needs lies in the
+ * island, whole pages that children do inherit, together with the address of libc's syscall(). */
 #include "base/child.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,9 +35,10 @@ void weft_child_island(uintptr_t *begin, uintptr_t *end) {
     *end = *begin + sizeof island;
 }
 
-/* --- What children lack ---------------------------------------------------------------------- */
+/* --- Mappings that children lack ---------------------------------------------------------------
+ */
 
-/* For a line about a crash: of very many mappings the oldest are forgotten. */
+/* Used for crash reports only. If there are more mappings than this, the oldest are forgotten. */
 enum { DENIED_MAX = 64 };
 static struct { _Atomic uintptr_t begin, end; } denied[DENIED_MAX];
 static _Atomic unsigned ndenied;
@@ -77,7 +78,7 @@ bool weft_child_copy_from(int fd) {
     return true;
 }
 
-/* Does nothing if the island has no pages of its own: then it is among the data. */
+/* Does nothing if the island has no pages of its own, for then the data contain it. */
 void weft_child_copy_later(const struct weft_child_piece *pieces, unsigned count, int fd) {
     void *found = dlsym(RTLD_NEXT, "syscall"); /* &syscall may be a stub of the executable */
     if ((uintptr_t)&island != weft_page_down((uintptr_t)&island) ||
@@ -98,8 +99,8 @@ static bool is_same_file(void) {
            file.st_dev == island.data.device && file.st_ino == island.data.inode;
 }
 
-/* Reads what has content from the file into its private mapping, which makes the pages the child's.
- * The kernel writes, so no sanitizer takes the gaps between objects for an overflow. */
+/* Reads the file's non-empty parts into its private mapping, so that the child owns these pages.
+ * The kernel does the writing, so no sanitizer reports the gaps between objects as overflows. */
 static bool own_pages(const struct weft_child_piece *piece) {
     long (*call)(long, ...) = island.data.call;
     long fd = island.data.fd, at, end = (long)piece->offset;
@@ -111,14 +112,14 @@ static bool own_pages(const struct weft_child_piece *piece) {
             long copied =
                 call(SYS_pread64, fd, piece->begin + (uintptr_t)at - piece->offset, end - at, at);
             if (copied <= 0)
-                return false; /* rather than see what the parent writes from now on */
+                return false; /* instead of sharing pages that the parent still writes */
             at += copied;
         }
     }
     return true;
 }
 
-/* errno is out of reach until the mappings are there. */
+/* Must not touch errno before the mappings are in place. */
 bool weft_child_copy(void) {
     if (!is_same_file())
         return false;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What children of this process get of memory that it shares with other PEs: nothing, or a copy.
+/* Decides what child processes get of the memory that this process shares with other PEs: nothing,
+ * or a copy.
  *
  * A child that inherited a shared mapping would store into its parent's variables. The handlers of
- * pthread_atfork prevent that for fork(), but _Fork() and clone(2) do not run them. So all such
- * memory is kept from children (MADV_DONTFORK). The executable's data, without which no child gets
- * far, is copied to a child by the fork handlers, or else at the child's first access, which
- * faults.
- */
+ * pthread_atfork prevent that for fork(), but _Fork() and clone(2) do not run them. So no child
+ * inherits such memory (MADV_DONTFORK). The executable's data, without which a child cannot run
+ * far, are copied by the fork handlers, or else when the child's first access faults. */
 #ifndef WEFT_BASE_CHILD_H
 #define WEFT_BASE_CHILD_H
 
@@ -15,40 +14,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keeps a mapping from children. They can learn from weft_child_lacks that it is missing. */
+/* Excludes a mapping from child processes, which can ask weft_child_lacks about an address. */
 void weft_child_deny(void *at, size_t bytes);
 
-/* Whether the address lies in a mapping that was kept from children. */
+/* Returns whether the address lies in a mapping that was excluded from child processes. */
 bool weft_child_lacks(const void *at);
 
 enum { WEFT_CHILD_PIECES = 9 };
 
-/* [begin, end) is a shared mapping of a file from `offset` on. */
+/* [begin, end) is a shared mapping of a file, from `offset` on. */
 struct weft_child_piece {
     uintptr_t begin, end;
     size_t offset;
 };
 
-/* Keeps the executable's data from children, which copy it from `fd` when they need it. */
+/* Excludes the executable's data from child processes, which copy them from `fd` when they need
+ * them. */
 void weft_child_copy_later(const struct weft_child_piece *pieces, unsigned count, int fd);
 
-/* In a child that has inherited the data: the file to copy from is another one. False if there is
- * none. */
+/* For a child that has inherited the data: sets another file as the source of later copies. Returns
+ * false if `fd` is not open. */
 bool weft_child_copy_from(int fd);
 
-/* Lets the children that are made from now on inherit the data after all, or not. */
+/* Sets whether children created from now on inherit the data. */
 void weft_child_inherit(bool inherit);
 
-/* In a child: puts a private copy of the data in its place. Needs nothing of the data, not even
- * the executable's table of imported functions. False if the file is not open there. */
+/* For a child: replaces the shared data by a private copy. Uses nothing in the data, not even the
+ * executable's table of imported functions. Returns false if the file is no longer open in the
+ * child. */
 bool weft_child_copy(void);
 
-/* In the handler of SIGSEGV: whether the fault was that of a child which lacked the data, and now
- * has its copy. */
+/* For the handler of SIGSEGV: if a child faulted because it lacked the data, copies them and
+ * returns true. */
 bool weft_child_repair(const siginfo_t *fault);
 
-/* Pages that must stay outside of the pieces: what a child needs to know for its copy lies there.
- */
+/* Returns the bounds of the pages that must stay outside the pieces, because the copy itself uses
+ * them. */
 void weft_child_island(uintptr_t *begin, uintptr_t *end);
 
 #endif

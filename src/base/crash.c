@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread tells, once. Telling may itself fail, for the C library loads its unwinder at the
- * first use (0.2 ms, too much for every start) and takes locks that the crash may have left closed:
- * the line with the signal goes first, a second crash is final, and an alarm ends what hangs. */
+/* Only one thread reports, and only once. The report itself may fail: the C library loads its
+ * unwinder at the first use (0.2 ms, too much for every start) and takes locks that the crash may
+ * have left locked. So the line with the signal is written first, a second crash is final, and an
+ * alarm ends a report that hangs. */
 #include "base/crash.h"
 #include <execinfo.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 
 enum {
     FRAMES_MAX = 32,
-    FRAMES_OF_OURS = 2, /* the handler, and the kernel's way into it */
+    FRAMES_OWN = 2, /* the handler, and the kernel's signal frame */
     STACK_BYTES = 64 * 1024,
     HANG_SECONDS = 1,
 };
@@ -31,9 +32,9 @@ static const struct {
 };
 enum { CRASHES = sizeof crashes / sizeof *crashes };
 
-static pid_t owner;           /* the process that watches */
-static _Atomic pid_t teller;  /* the thread that crashed first */
-static volatile int crash_of; /* which signal it had */
+static pid_t owner;            /* the process whose crashes are reported */
+static _Atomic pid_t reporter; /* the thread that crashed first */
+static volatile int crash_of;  /* its signal */
 
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
@@ -50,7 +51,7 @@ static void signal_reset(int number) {
     sigaction(number, &standard, NULL);
 }
 
-/* Telling hangs, in a lock that the crash left closed. */
+/* Ends a report that hangs in a lock that the crash left locked. */
 static void alarm_handle(int alarm) {
     (void)alarm;
     sigset_t its;
@@ -71,7 +72,7 @@ static void alarm_set(void) {
     alarm(HANG_SECONDS);
 }
 
-static void crash_tell_signal(int signal, const siginfo_t *info) {
+static void crash_report_signal(int signal, const siginfo_t *info) {
     if (info->si_code > 0)
         weft_note("crashed by signal %d (%s) at address %p; it was in", signal, signal_name(signal),
                   info->si_addr);
@@ -82,7 +83,7 @@ static void crash_tell_signal(int signal, const siginfo_t *info) {
         weft_note("crashed by signal %d (%s); it was in", signal, signal_name(signal));
 }
 
-/* The instruction that failed, or that the signal has interrupted. */
+/* Returns the address of the instruction that failed, or that the signal interrupted. */
 static const void *instruction_of(const ucontext_t *context) {
 #if defined(__x86_64__)
     return (const void *)context->uc_mcontext.gregs[REG_RIP];
@@ -93,15 +94,15 @@ static const void *instruction_of(const ucontext_t *context) {
 #endif
 }
 
-/* The handler's own frames come first, and the kernel's way into it. */
-static void crash_tell_frames(const void *instruction) {
+/* Skips the frames of the handler and of the kernel, which come first. */
+static void crash_report_frames(const void *instruction) {
     static void *frames[FRAMES_MAX];
     static char text[WEFT_PLACE_BYTES];
     int count = backtrace(frames, FRAMES_MAX), first = 0;
     while (first < count && frames[first] != instruction)
         first++;
     if (first == count)
-        first = FRAMES_OF_OURS;
+        first = FRAMES_OWN;
     for (int i = first; i < count; i++) {
         if (frames[i] == instruction)
             weft_place_write(instruction, text, sizeof text);
@@ -111,27 +112,29 @@ static void crash_tell_frames(const void *instruction) {
     }
 }
 
-/* True if no instruction of this thread has failed: the signal was sent, or the machine has lost a
- * page that the process may never look at again ("action optional"). */
-static bool signal_is_news(int signal, const siginfo_t *info) {
+/* Returns true if no instruction of this thread has failed, so that returning does not repeat the
+ * signal: another process sent it, or the machine has lost a page that the process may never access
+ * again ("action optional"). */
+static bool signal_needs_raise(int signal, const siginfo_t *info) {
     return info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* Once this returns the instruction faults again, or the signal is there again that came from
- * elsewhere, and the process dies where it was. */
+/* After the return the instruction faults again, or the signal that was sent from elsewhere is
+ * pending again, and the process dies at the same place. */
 static void crash_handle(int signal, siginfo_t *info, void *context) {
-    if (signal == SIGSEGV && weft_child_repair(info)) /* first: see there what may be missing */
+    if (signal == SIGSEGV &&
+        weft_child_repair(info)) /* must be first: a child may lack the variables used below */
         return;
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
     if (getpid() == owner) {
-        bool first = atomic_compare_exchange_strong(&teller, &nobody, self);
+        bool first = atomic_compare_exchange_strong(&reporter, &nobody, self);
         while (!first && nobody != self)
-            pause(); /* the one that tells ends this thread, too */
+            pause(); /* the reporting thread will end this one, too */
         if (first) {
             crash_of = signal;
             alarm_set();
-            crash_tell_signal(signal, info);
-            crash_tell_frames(instruction_of(context));
+            crash_report_signal(signal, info);
+            crash_report_frames(instruction_of(context));
             alarm(0);
         }
     } else if (owner != 0 && info->si_code == SEGV_MAPERR && weft_child_lacks(info->si_addr)) {
@@ -140,12 +143,12 @@ static void crash_handle(int signal, siginfo_t *info, void *context) {
                   (int)getpid(), info->si_addr);
     }
     signal_reset(signal);
-    if (signal_is_news(signal, info))
+    if (signal_needs_raise(signal, info))
         raise(signal);
 }
 
-/* Gives the handler a stack of its own, because the thread's may have overflowed. This holds for
- * the calling thread only; others have to do without. */
+/* Gives the handler a stack of its own, because the thread's stack may have overflowed. Applies to
+ * the calling thread only. */
 static void stack_set(void) {
     stack_t found, stack = {.ss_size = STACK_BYTES};
     if (sigaltstack(NULL, &found) < 0 || !(found.ss_flags & SS_DISABLE))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LD_LIBRARY_PATH decides which libcuda.so.1 it is, as for every program that links it. */
+/* LD_LIBRARY_PATH selects libcuda.so.1, as for every program that links it. */
 #include "base/cuda.h"
 #include <dlfcn.h>
 #include <errno.h>

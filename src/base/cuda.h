@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's driver, opened at run time: the library links nothing of CUDA's, and one build serves a
- * machine with GPUs and one without.
+/* CUDA's driver, opened at run time: the library links nothing of CUDA, so one build runs on
+ * machines with and without GPUs.
  *
- * Declared here is what Weft uses of the driver, under the driver's own names; numbers and layouts
- * are the driver's ABI, compared with cuda.h where the toolkit is installed (tests/gpu/abi.cu).
- * Calls return 0 or the driver's number of an error. */
+ * This file declares the part of the driver that Weft uses, under the driver's own names. Numbers
+ * and layouts are the driver's ABI, which tests/gpu/abi.cu compares with cuda.h where the toolkit
+ * is installed. Calls return 0 or the driver's error number. */
 #ifndef WEFT_BASE_CUDA_H
 #define WEFT_BASE_CUDA_H
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef int weft_cu_device;
-typedef uintptr_t weft_cu_address; /* one space of addresses for the host and all GPUs */
+typedef uintptr_t weft_cu_address; /* one address space for the host and all GPUs */
 typedef struct CUctx_st *weft_cu_context;
 typedef struct CUstream_st *weft_cu_stream;
 typedef struct CUevent_st *weft_cu_event;
@@ -49,7 +49,7 @@ enum {
     WEFT_CU_PAIR_ATOMICS = 3,
 };
 
-/* The default stream by a handle of its own; NULL is the same. */
+/* An explicit handle of the default stream; NULL means the same stream. */
 #define WEFT_CU_STREAM_LEGACY ((weft_cu_stream)1)
 
 /* Flags and kinds. */
@@ -65,16 +65,16 @@ enum {
     WEFT_CU_EVENT_NO_TIMING = 2,
     WEFT_CU_CAPTURE_GLOBAL = 0,
     WEFT_CU_CAPTURE_RELAXED = 2,
-    WEFT_CU_CAPTURE_NONE = 0, /* of a stream: nothing is being captured */
+    WEFT_CU_CAPTURE_NONE = 0, /* the stream is not being captured */
     WEFT_CU_WAIT_GEQ = 0,     /* (int32_t)(*word - value) >= 0 */
     WEFT_CU_WAIT_EQ = 1,
-    WEFT_CU_WRITE_ORDERED = 0,   /* with a fence before it: behind all earlier work of the stream */
-    WEFT_CU_WRITE_UNORDERED = 1, /* without: may be seen before what was written earlier */
+    WEFT_CU_WRITE_ORDERED = 0,   /* with a fence before it: after all earlier work of the stream */
+    WEFT_CU_WRITE_UNORDERED = 1, /* without a fence: may become visible before earlier writes */
     WEFT_CU_OP_WAIT_32 = 1,
     WEFT_CU_OP_WRITE_32 = 2,
     WEFT_CU_OP_WAIT_64 = 4,
     WEFT_CU_OP_WRITE_64 = 5,
-    WEFT_CU_POINTER_MEMORY_TYPE = 2, /* attribute of a pointer, an unsigned: */
+    WEFT_CU_POINTER_MEMORY_TYPE = 2, /* attribute of a pointer, as an unsigned: */
     WEFT_CU_POINTER_TO_HOST = 1,
     WEFT_CU_POINTER_TO_DEVICE = 2,
 };
@@ -103,7 +103,7 @@ struct weft_cu_access {
     int flags;
 };
 
-/* One stream memory operation of a batch; waits and writes have the same layout. */
+/* An element of a batch of stream memory operations; waits and writes have the same layout. */
 union weft_cu_word_op {
     struct {
         int operation;
@@ -221,20 +221,20 @@ struct weft_cuda {
 #undef WEFT_CUDA_FIELD
 };
 
-/* The driver's functions; valid once weft_cuda_load has returned 0. */
+/* The driver's functions; valid after weft_cuda_load has returned 0. */
 extern struct weft_cuda weft_cuda;
 
-/* Opens the driver and initialises it, once a process. 0; -ENODEV where there is no driver or no
- * GPU, -ENOSYS where the driver is too old, -EIO where it does not start; with text in weft_fail's
- * place each time. Safe to call from any thread. */
+/* Opens and initialises the driver, once per process. Returns 0; -ENODEV if there is no driver or
+ * no GPU, -ENOSYS if the driver is too old, -EIO if it does not start. Each error sets weft_fail's
+ * text. Safe to call from any thread. */
 int weft_cuda_load(void);
 
-/* The driver's word for one of its errors: "CUDA_ERROR_INVALID_VALUE: invalid argument". Valid
- * until the thread's next call. */
+/* Returns the driver's name and description of its error, such as "CUDA_ERROR_INVALID_VALUE:
+ * invalid argument". The text is valid until the thread's next call. */
 const char *weft_cuda_error(int error);
 
-/* An error of the driver as the negative errno that fits, with text: "CALL: WHAT: the driver's
- * word". 0 stays 0. */
+/* Returns the negative errno that fits an error of the driver, with the text "CALL: WHAT: the
+ * driver's description", or 0 for 0. */
 int weft_cuda_check(int error, const char *what);
 
 #endif

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public call that a thread is in, by name, for the lines and texts that tell of it.
+/* The name of the public call that a thread is in, for error and log lines.
  *
- * A name is a parameter as far as the function that enters the call with it, and of weft_misuse_*,
- * which near fast paths end in; everything below reads weft_current_call. Calls nest: a signal
- * handler may call within one, and a routine within itself. */
+ * A name is passed as a parameter only to the function that enters the call and to weft_misuse_*,
+ * where near fast paths end; all other code reads weft_current_call. Calls nest: a signal handler
+ * may call Weft within a call, and a routine may call itself. */
 #ifndef WEFT_BASE_CURRENT_CALL_H
 #define WEFT_BASE_CURRENT_CALL_H
 
-/* Outside of calls it names the library, so that it is never NULL. (C++ of kernels includes this.)
- */
+/* Names the library outside of calls, so that it is never NULL. (C++ code of kernels includes this
+ * file.) */
 #define WEFT_NO_CALL "weft"
 extern __thread const char *weft_current_call;
 
-/* A call that has been entered, and the one around it. The thread's variable is looked up once: in
- * a library that may be opened late this is a call, which the compiler would make again at the end.
- */
+/* An entered call, and the enclosing one. The address of the thread's variable is looked up once:
+ * in a library that may be opened late the lookup is a function call, which the compiler would
+ * repeat at the end. */
 struct weft_entered_call {
     const char **current;
     const char *outer;
 };
 
-/* Enters a call, to the end of the block that this stands in. Whoever leaves the block by longjmp
- * does not get there: see weft_boot_tell_end. `name` outlives the block. */
+/* Enters a call until the end of the enclosing block. A longjmp out of the block skips the end: see
+ * weft_boot_tell_end. `name` must outlive the block. */
 #define WEFT_IN_CALL(name)                                                                       \
     __attribute__((cleanup(weft_call_leave), unused)) const struct weft_entered_call weft_call = \
         weft_call_enter(name)
 
 static inline struct weft_entered_call weft_call_enter(const char *name) {
     const char **current = &weft_current_call;
-    __asm__("" : "+r"(current)); /* it no longer knows where this is from */
+    __asm__("" : "+r"(current)); /* hides the address's origin from the compiler */
     struct weft_entered_call call = {current, *current};
     *current = name;
     return call;

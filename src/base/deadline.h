@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits of the C library with a deadline, by a clock that nobody sets: glibc 2.31 and later have
- * functions for that. Older ones, and the thread sanitizer, know the time of day alone. */
+/* Waits of the C library with a deadline, on a clock that cannot be set. glibc 2.31 and later have
+ * functions for that. For older versions, and under the thread sanitizer, the time of day is used.
+ */
 #ifndef WEFT_BASE_DEADLINE_H
 #define WEFT_BASE_DEADLINE_H
 
@@ -23,7 +24,7 @@
 #define sem_clockwait(event, clock, until) sem_timedwait(event, until)
 #endif
 
-/* Returns the moment `milliseconds` from now, for the functions below. */
+/* Returns the time `milliseconds` from now, for the functions below. */
 static inline struct timespec weft_deadline_ms(long milliseconds) {
     struct timespec until;
     clock_gettime(WEFT_DEADLINE_CLOCK, &until);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kept numbers stand for is in a table by number, whose pieces are made when they are first
- * needed and stay. There is no lock, because a forked child closes descriptors, too. */
+/* A table by descriptor number records which file each kept number stands for. Its pieces are
+ * allocated when first needed, and stay. There is no lock, because forked children close
+ * descriptors, too. */
 #include "base/descriptor.h"
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -11,9 +12,9 @@
 #include <unistd.h>
 
 enum {
-    HIGH_MAX = 4096, /* the kernel copies a table that long at each fork */
+    HIGH_MAX = 4096, /* the kernel copies a table of this length at each fork */
     PIECE = 256,
-    PIECES = 4096, /* so numbers below a million are remembered */
+    PIECES = 4096, /* covers descriptor numbers below a million */
 };
 
 struct identity {
@@ -22,7 +23,7 @@ struct identity {
 
 static _Atomic(struct identity *) pieces[PIECES];
 
-/* Returns the place of a number in the table, or NULL if the table has none. */
+/* Returns the entry of a number, or NULL if the table has no entry. */
 static struct identity *identity_at(int fd, bool make) {
     if (fd < 0 || fd >= PIECE * PIECES)
         return NULL;
@@ -30,7 +31,7 @@ static struct identity *identity_at(int fd, bool make) {
     if (!piece && make) {
         struct identity *made = calloc(PIECE, sizeof *made);
         if (made && !atomic_compare_exchange_strong(&pieces[fd / PIECE], &piece, made))
-            free(made); /* another thread was first */
+            free(made); /* another thread was faster */
         else
             piece = made;
     }

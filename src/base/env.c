@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The standard's names win over the deprecated SMA_ ones where both are set. */
+/* If both are set, the standard's names take precedence over the deprecated SMA_ ones. */
 #include "base/env.h"
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,8 @@
 struct weft_env weft_env = {WEFT_ENV(PRESET)};
 #undef PRESET
 
-/* The value in force, and the name that it has been given by; NULL where neither name is set. */
+/* Returns the value in force, or NULL if neither name is set; `origin` receives the name that was
+ * set. */
 static const char *env_find(const char *name, const char *old, const char **origin) {
     const char *value = getenv(name);
     *origin = value ? name : old;
@@ -28,7 +29,7 @@ static int env_suffix_shift(char suffix) {
     return at ? 10 * (int)(at - suffixes + 1) : 0;
 }
 
-/* strtold with a point for the fraction, whatever the program's locale is. */
+/* Like strtold, but the decimal point is "." in every locale of the program. */
 static long double env_parse_number(const char *text, char **end) {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!plain)
@@ -44,7 +45,7 @@ int weft_env_parse_size(const char *text, size_t *bytes) {
     if (*text == '+')
         text++;
     if (!isdigit((unsigned char)*text) && *text != '.')
-        return -EINVAL; /* no minus, no "inf", no "nan" */
+        return -EINVAL; /* rejects a minus sign, "inf" and "nan" */
     char *end;
     long double number = env_parse_number(text, &end);
     if (end == text)
@@ -56,7 +57,7 @@ int weft_env_parse_size(const char *text, size_t *bytes) {
     if (!(number < (long double)SIZE_MAX))
         return -EINVAL;
     *bytes = (size_t)number;
-    *bytes += (long double)*bytes < number; /* what is left over rounds up */
+    *bytes += (long double)*bytes < number; /* rounds a fraction of a byte up */
     return 0;
 }
 
@@ -93,7 +94,7 @@ static int env_read_count(const char *name, const char *old, int *count) {
     return -EINVAL;
 }
 
-/* Up to three years. */
+/* Accepts up to three years. */
 static int env_read_seconds(const char *name, const char *old, double *seconds) {
     const char *origin, *text = env_find(name, old, &origin);
     char *end;
@@ -128,7 +129,7 @@ int weft_env_read(void) {
     return error;
 }
 
-/* A setting as a person reads it. */
+/* Writes a setting's value for a person. */
 static void env_show_flag(char *text, size_t bytes, bool flag) {
     snprintf(text, bytes, "%s", flag ? "on" : "off");
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every environment variable that the library obeys, in one table. Variables by which the launcher
- * passes descriptors to its PEs (boot/boot.h) are no settings, and are not listed. */
+/* Every environment variable that the library reads, in one table. Variables through which the
+ * launcher passes descriptors to its PEs (boot/boot.h) are not settings, and are not listed. */
 #ifndef WEFT_BASE_ENV_H
 #define WEFT_BASE_ENV_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* X(kind, field, name, deprecated name or NULL, default, meaning). Kinds: flag, any value sets it,
+/* X(kind, field, name, deprecated name or NULL, default, meaning). Kinds: flag, set by any value,
  * also an empty one (OpenSHMEM 1.6, "Environment Variables"); size, bytes as weft_env_parse_size
- * has them; count, a whole number from 1 to WEFT_ENV_COUNT_MAX; seconds, from 0, with fractions;
- * text, checked by who acts on it. */
+ * reads them; count, a whole number from 1 to WEFT_ENV_COUNT_MAX; seconds, from 0, with fractions;
+ * text, checked by the code that uses it. */
 #define WEFT_ENV(X)                                                                                \
     X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                        \
       "print the library's version at start-up")                                                   \
@@ -73,9 +73,9 @@
       "how a GPU comes to another one's memory: auto, directly where it can; off, always through " \
       "memory of the host")
 
-/* X(name). Variables that name a file, a library or a program, whoever reads them: Weft, and the
- * libraries that it opens. A privileged program forgets them before main (base/privilege.c), so a
- * variable of ours that names one is listed here, too. */
+/* X(name). Variables of Weft and of the libraries that it opens that name a file, a library or a
+ * program. A privileged program removes them before main (base/privilege.c), so every such variable
+ * of Weft must be listed here, too. */
 #define WEFT_ENV_FILES(X)        \
     X("WEFT_ENGINE")             \
     X("WEFT_SSH")                \
@@ -117,14 +117,16 @@ struct weft_env {
 /* The settings in force: what weft_env_read found, or the defaults. */
 extern struct weft_env weft_env;
 
-/* Reads the environment. 0, or -EINVAL, logged with name, value and remedy. */
+/* Reads the environment. Returns 0, or -EINVAL after logging the variable, its value and the
+ * remedy. */
 int weft_env_read(void);
 
 /* Writes the table to stdout: each setting, its origin, its default and its meaning. */
 void weft_env_print(void);
 
-/* "512", "1.5g", ".5m", "2e3k", "0x10", "20kk" (what follows the suffix is ignored): bytes, rounded
- * up. k, m, g, t, of either case, are powers of 1024. The same in every locale. 0 or -EINVAL. */
+/* Parses a size in bytes such as "512", "1.5g", ".5m", "2e3k", "0x10" or "20kk" (characters after
+ * the suffix are ignored), and rounds up. k, m, g and t, of either case, are powers of 1024. The
+ * result does not depend on the locale. Returns 0 or -EINVAL. */
 int weft_env_parse_size(const char *text, size_t *bytes);
 
 #endif

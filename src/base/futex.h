@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping on a word, also across processes. Whoever changes the word wakes the sleepers behind
- * that; a sleep is never longer than its limit, because a waker may die in between. */
+/* Sleeping on a word, also across processes. A process that changes the word wakes the sleepers
+ * afterwards. Every sleep has a limit, because the waker may die in between. */
 #ifndef WEFT_BASE_FUTEX_H
 #define WEFT_BASE_FUTEX_H
 
@@ -14,8 +14,9 @@
 
 #define WEFT_FUTEX_ALL UINT32_C(0xffffffff)
 
-/* Sleeps while the word is still `seen`: until a wake with a bit in common, or the limit, or sooner
- * for no reason. The kernel takes the limit of this operation as a point of time. */
+/* Sleeps while the word is still `seen`: until a wake with a common bit, or until the limit; may
+ * also return early for no reason. The kernel takes the limit of this operation as an absolute
+ * time. */
 static inline void weft_futex_sleep_ns(_Atomic uint32_t *word, uint32_t seen, uint32_t bits,
                                        uint64_t limit_ns) {
     uint64_t until_ns = weft_clock_ns() + limit_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels' access to memory that others read and write: the functions of weft/device, and where
- * there is no CUDA compiler those of base/gpu_host.cuh, overloaded by the type of the word. */
+/* Kernels' access to memory that other processes read and write: the functions of weft/device, or
+ * those of base/gpu_host.cuh if there is no CUDA compiler, overloaded by the type of the word. */
 #ifndef WEFT_BASE_GPU_CUH
 #define WEFT_BASE_GPU_CUH
 
@@ -51,7 +51,7 @@ WEFT_OVERLOAD_CAS(cas_release, uint32_t, u32)
 #undef WEFT_OVERLOAD_ATOM
 #undef WEFT_OVERLOAD_CAS
 
-/* Accesses in no order, of what peers write or read: data behind a flag. They may be torn. */
+/* Unordered accesses to data that a flag announces, which peers write or read. They may be torn. */
 template <class T> WEFT_DEVICE T weft_ld_weak(const T *from) {
 #ifdef __CUDACC__
     return *from;
@@ -67,7 +67,7 @@ template <class T> WEFT_DEVICE void weft_st_weak(T *to, T value) {
 #endif
 }
 
-/* Whether a word compares (SHMEM_CMP_*). */
+/* Returns whether a word satisfies a comparison (SHMEM_CMP_*). */
 #define WEFT_OVERLOAD_COMPARES(T, suffix)                      \
     WEFT_DEVICE bool weft_compares(int cmp, T word, T value) { \
         return weft_compares_##suffix(cmp, word, value);       \
@@ -77,7 +77,7 @@ WEFT_OVERLOAD_COMPARES(uint64_t, u64)
 WEFT_OVERLOAD_COMPARES(int64_t, i64)
 #undef WEFT_OVERLOAD_COMPARES
 
-/* This thread's index, and the number of threads, over all blocks. */
+/* Return this thread's index, and the number of threads, over all blocks. */
 WEFT_DEVICE size_t weft_thread_index(void) {
     return (size_t)weft_block_index() * weft_block_threads() + weft_block_thread();
 }
@@ -85,7 +85,7 @@ WEFT_DEVICE size_t weft_thread_count(void) {
     return (size_t)weft_block_count() * weft_block_threads();
 }
 
-/* Threads that share a copy (weft/device/copy.cuh): those of all blocks, or of one. */
+/* The threads that share a copy (weft/device/copy.cuh): those of all blocks, or of one. */
 WEFT_DEVICE struct weft_thread_group weft_thread_group_all(void) {
     return {(uint32_t)weft_thread_index(), (uint32_t)weft_thread_count()};
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of weft/device/ptx.cuh for a C++ compiler of the host: kernels are functions that
- * one thread of a processor runs. That is how they are tested where there is no GPU.
+/* The functions of weft/device/ptx.cuh for a C++ compiler of the host: a kernel is a function that
+ * one thread of a processor runs. So kernels can be tested without a GPU.
  *
- * Whoever pretends a GPU may run all threads of a launch (WEFT_HOST_THREADS), and have a memory of
- * its own kind (WEFT_HOST_MEMORY). */
+ * A simulated GPU may run all threads of a launch (WEFT_HOST_THREADS), and define its own kind of
+ * memory (WEFT_HOST_MEMORY). */
 #ifndef WEFT_BASE_GPU_HOST_CUH
 #define WEFT_BASE_GPU_HOST_CUH
 
@@ -32,12 +32,12 @@
 /* --- Memory --------------------------------------------------------------------------------------
  */
 
-/* Whether atomics on a word are none. */
+/* Whether updates of a word are not atomic, for tests. */
 #ifndef WEFT_HOST_TORN
 #define WEFT_HOST_TORN(word) false
 #endif
 
-/* `order`: one of __ATOMIC_*. A fence, or an atomic on `word`, begins with weft_host_order. */
+/* `order` is one of __ATOMIC_*. A fence, or an atomic on `word`, first calls weft_host_order. */
 #ifndef WEFT_HOST_MEMORY
 template <class T> WEFT_DEVICE T weft_host_load(const T *word, int order) {
     return __atomic_load_n(word, order);
@@ -56,7 +56,7 @@ template <class T> WEFT_DEVICE void weft_host_store_weak(T *to, T value) {
 }
 #endif
 
-/* What `after` makes of `before`, atomically; or else as two accesses of which each is. */
+/* Replaces the value `before` by `after`, in one atomic access, or, for a torn word, in two. */
 #define WEFT_HOST_CHANGE(T, suffix, name, order, after, atomically) \
     WEFT_DEVICE T weft_##name##_sys_##suffix(T *word, T value) {    \
         weft_host_order(word, order);                               \
@@ -131,7 +131,7 @@ WEFT_HOST_WORD(uint64_t, u64)
 #undef WEFT_HOST_ATOMS
 #undef WEFT_HOST_CHANGE
 
-/* An atomic of the host has come back when its result is there. */
+/* An atomic of the host is complete as soon as its result is there. */
 WEFT_DEVICE void weft_await_u32(uint32_t value) {
     (void)value;
 }
@@ -206,7 +206,7 @@ WEFT_DEVICE void weft_spin_yield(void) {
 #endif
 }
 
-/* Whoever tests waits may count their rests. */
+/* A test of waits may count their pauses. */
 #ifndef WEFT_HOST_REST
 #define WEFT_HOST_REST(ns) ((void)(ns), weft_spin_yield())
 #endif

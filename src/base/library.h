@@ -5,13 +5,13 @@
 
 #include <stddef.h>
 
-/* A function, and the pointer by which it will be called. */
+/* A function's name, and the pointer that receives its address. */
 struct weft_library_call {
     const char *name;
     void *pointer;
 };
 
-/* Sets all pointers. NULL, or the name of the first function that the library lacks. */
+/* Sets all pointers. Returns NULL, or the name of the first function that the library lacks. */
 const char *weft_library_find(void *library, const struct weft_library_call *calls, size_t ncalls);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line is one write(2), cut at LINE_BYTES; the text of weft_fail is kept per thread. */
+/* Each line is one write(2), cut at LINE_BYTES. The text of weft_fail is kept per thread. */
 #include "base/log.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void line_write(const char *text) {
     size_t length = strlen(line);
     line[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, length);
-    (void)written; /* there is no one left to tell */
+    (void)written; /* there is nowhere else to report this error */
 }
 
 void weft_log(const char *format, ...) {
@@ -59,8 +59,8 @@ void weft_note(const char *format, ...) {
     line_write(text);
 }
 
-/* Bytes of the well-formed character of UTF-8 that begins here, 0 if none does that a line may have
- * (Unicode, table 3-7). U+0080 to U+009F are controls. */
+/* Returns the length in bytes of the well-formed UTF-8 character that begins here, or 0 if there is
+ * none that a line may contain (Unicode, table 3-7). U+0080 to U+009F are controls. */
 static size_t character_length(const unsigned char *at) {
     if (at[0] < 0x80)
         return at[0] >= ' ' && at[0] != 0x7f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A cgroup without a limit may lack the file that would state it. A cgroup's page cache counts as
+/* A cgroup without a limit may lack the file that would contain it. A cgroup's page cache counts as
  * available: the kernel drops it before it refuses memory. */
 #include "base/machine.h"
 #include <ctype.h>
@@ -19,12 +19,12 @@ size_t weft_machine_memory_total(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) * weft_page_bytes();
 }
 
-/* Returns what one cgroup grants, SIZE_MAX without a limit; `name` receives the file that says so.
- */
+/* Returns the amount that a cgroup grants, SIZE_MAX without a limit. `name` receives the file with
+ * the limit. */
 typedef size_t machine_grant(const struct weft_cgroup *cgroup, char *name);
 
-/* Returns the least that the own cgroup and all above it grant. `decided` receives the file of that
- * one, and stays as it is without a limit. */
+/* Returns the least amount that this process's cgroup and all its ancestors grant. `decided`
+ * receives the file with that limit, and is unchanged if there is no limit. */
 static size_t machine_walk(const char *controller, machine_grant *grant, const char **decided) {
     static _Thread_local char deciding[WEFT_CGROUP_FILE_MAX];
     char name[WEFT_CGROUP_FILE_MAX];
@@ -47,7 +47,7 @@ static size_t machine_walk(const char *controller, machine_grant *grant, const c
 
 enum { RESERVE_SHARE = 16, RESERVE_MAX = 1 << 30 };
 
-/* The part of `total` bytes that is left to other processes. */
+/* Returns the part of `total` bytes that is left to other processes. */
 static size_t machine_reserve(size_t total) {
     return total / RESERVE_SHARE < RESERVE_MAX ? total / RESERVE_SHARE : RESERVE_MAX;
 }
@@ -81,7 +81,7 @@ static size_t machine_memory_spare(const struct weft_cgroup *cgroup, char *name)
                : bytes_subtract(granted, machine_reserve(machine_memory_limit(cgroup, name)));
 }
 
-/* The lesser of what the machine has and what the cgroups grant by `grant`. */
+/* Returns the lesser of `available` and the amount that the cgroups grant according to `grant`. */
 static size_t machine_memory_least(size_t available, machine_grant *grant, const char **limit) {
     const char *decided = WEFT_MACHINE_AVAILABLE, *cgroup = decided;
     size_t granted = machine_walk("memory", grant, &cgroup);
@@ -113,8 +113,8 @@ bool weft_machine_counts_pages(void) {
     return weft_cgroup_number("/proc/sys/vm", "overcommit_memory", "") == 2;
 }
 
-/* This makes system calls, because libnuma is not everywhere; the numbers are linux/mempolicy.h's.
- */
+/* Makes the system calls itself, because libnuma is not installed everywhere; the numbers are those
+ * of linux/mempolicy.h. */
 void weft_machine_prefer_node(void *at, size_t bytes) {
     enum { POLICY_DEFAULT = 0, POLICY_PREFERRED = 1, NODES = 1024, WORD = 8 * sizeof(long) };
     unsigned long nodes[NODES / WORD] = {0};
@@ -127,7 +127,8 @@ void weft_machine_prefer_node(void *at, size_t bytes) {
     }
 }
 
-/* Whole processors that a quota amounts to: v2's cpu.max is "quota period", v1 has two files. */
+/* Returns the number of whole processors that a quota amounts to. Version 2's cpu.max contains
+ * "quota period"; version 1 has two files. */
 static size_t machine_cpu_grant(const struct weft_cgroup *cgroup, char *name) {
     const char *file = cgroup->version_2 ? "cpu.max" : "cpu.cfs_quota_us";
     snprintf(name, WEFT_CGROUP_FILE_MAX, "%s/%s", cgroup->folder, file);
@@ -138,7 +139,7 @@ static size_t machine_cpu_grant(const struct weft_cgroup *cgroup, char *name) {
         period = SIZE_MAX;
     if (both)
         fclose(both);
-    if (quota > SIZE_MAX / 2 || period > SIZE_MAX / 2 || period == 0) /* "max" and -1 */
+    if (quota > SIZE_MAX / 2 || period > SIZE_MAX / 2 || period == 0) /* excludes "max" and -1 */
         return SIZE_MAX;
     return quota < period ? 1 : (quota + period - 1) / period;
 }
@@ -146,7 +147,7 @@ static size_t machine_cpu_grant(const struct weft_cgroup *cgroup, char *name) {
 void weft_machine_processors(cpu_set_t *mask) {
     if (sched_getaffinity(0, sizeof *mask, mask) == 0)
         return;
-    CPU_ZERO(mask); /* more processors than a cpu_set_t holds */
+    CPU_ZERO(mask); /* more processors than a cpu_set_t can hold */
     for (int cpu = 0; cpu < CPU_SETSIZE && cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
         CPU_SET(cpu, mask);
 }
@@ -175,10 +176,10 @@ void weft_machine_raise_descriptors(void) {
 #define LAST_LEVEL_CACHE "/sys/devices/system/cpu/cpu0/cache/index3"
 
 size_t weft_machine_cache(int *processors) {
-    size_t kib = weft_cgroup_number(LAST_LEVEL_CACHE, "size", ""); /* like 32768K */
+    size_t kib = weft_cgroup_number(LAST_LEVEL_CACHE, "size", ""); /* such as 32768K */
     *processors = 0;
     FILE *file = kib < SIZE_MAX ? fopen(LAST_LEVEL_CACHE "/shared_cpu_map", "re") : NULL;
-    int digit; /* like 00000000,0000ffff */
+    int digit; /* such as 00000000,0000ffff */
     while (file && (digit = fgetc(file)) != EOF)
         if (isxdigit(digit))
             *processors += __builtin_popcountl(strtoul((char[]){(char)digit, '\0'}, NULL, 16));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libcrypto comes with libssl, so that one handle finds the calls of both. */
+/* libssl loads libcrypto, so one handle finds the functions of both. */
 #include "base/openssl.h"
 #include <dlfcn.h>
 #include <errno.h>

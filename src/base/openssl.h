@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* OpenSSL 3, opened at run time: nothing of Weft links it, building needs none of its headers, and
- * jobs within one host never open it.
+/* OpenSSL 3, opened at run time: Weft does not link it, needs none of its headers to be built, and
+ * never opens it in jobs within one host.
  *
- * Declared here is what Weft uses, under OpenSSL's own names, as base/cuda.h does it for CUDA:
- * about forty functions, whose forms OpenSSL keeps for all of its version 3 (which is asked when it
- * is opened). They are compared with OpenSSL's headers where those are installed
- * (tests/base/openssl.c). Some calls of the manual are macros, over SSL_CTX_ctrl and BIO_set_flags:
- * the numbers are their ABI. */
+ * Like base/cuda.h for CUDA, this file declares the part that Weft uses under OpenSSL's own names:
+ * about forty functions, whose signatures are stable in all of OpenSSL's version 3 (the version is
+ * checked when the library is opened). tests/base/openssl.c compares them with OpenSSL's headers
+ * where those are installed. Some calls of the manual are macros over SSL_CTX_ctrl and
+ * BIO_set_flags: their numbers are the ABI. */
 #ifndef WEFT_BASE_OPENSSL_H
 #define WEFT_BASE_OPENSSL_H
 
@@ -46,14 +46,14 @@ enum {
     WEFT_SSL_CACHE_OFF = 0,
     WEFT_SSL_OP_NO_TICKET = 1 << 14,
     WEFT_SSL_OP_NO_RENEGOTIATION = 1 << 30,
-    WEFT_SSL_KEY_UPDATE = 0, /* of what this side sends */
+    WEFT_SSL_KEY_UPDATE = 0, /* of the sending direction */
     WEFT_SSL_ERROR_SSL = 1,
     WEFT_SSL_ERROR_WANT_READ = 2,
     WEFT_SSL_ERROR_WANT_WRITE = 3,
-    WEFT_SSL_REASON_BITS = (1 << 23) - 1, /* of an error's number: why */
+    WEFT_SSL_REASON_BITS = (1 << 23) - 1, /* the part of an error number that is its reason */
     WEFT_SSL_REASON_BINDER = 253,
     WEFT_SSL_REASON_EOF = 294,
-    WEFT_SSL_REASON_ALERT = 1000, /* and its number: the other side's word */
+    WEFT_SSL_REASON_ALERT = 1000, /* plus the number of the alert that the other side sent */
     WEFT_BIO_SOURCE_SINK = 0x400,
     WEFT_BIO_CTRL_FLUSH = 11,
     WEFT_BIO_READ = 1,
@@ -124,11 +124,11 @@ struct weft_openssl {
 #undef WEFT_OPENSSL_FIELD
 };
 
-/* The calls, once weft_openssl_load has returned 0. */
+/* OpenSSL's functions; valid after weft_openssl_load has returned 0. */
 extern struct weft_openssl weft_openssl;
 
-/* Opens OpenSSL once. 0, or -ENOENT (it is not there) or -ENOSYS (it is no version 3), with its
- * text, which says what to install (weft_fail_text). */
+/* Opens OpenSSL once. Returns 0, -ENOENT if it is not installed, or -ENOSYS if it is not version 3;
+ * weft_fail_text then says what to install. */
 int weft_openssl_load(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Weft's own code is that of its shared library. As a part of a program it is a section, weft_text
- * (the Makefile names it), whose ends the linker knows: names would not tell it apart where they
- * are stripped. */
+/* Tells Weft's own code from the program's. In the shared library all code is Weft's. Linked into a
+ * program, Weft's code is the section weft_text (the Makefile names it), whose ends the linker
+ * provides: names would not do, because they may be stripped. */
 #include "base/place.h"
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -28,8 +28,8 @@ bool weft_place_wanted(void) {
     return strcmp(weft_env.backtrace, "0") != 0 && !weft_privileged();
 }
 
-/* A program that has neither the section nor the library is made of Weft's objects: a test of the
- * insides, in which nothing is told apart. */
+/* A program with neither the section nor the library is made of Weft's objects: a test of
+ * internals, in which no code is told apart. */
 static bool is_own_code(const void *code) {
     Dl_info its, ours;
     const void *own = (const void *)(uintptr_t)weft_place_write;
@@ -46,8 +46,8 @@ static bool is_main(const void *code) {
            (strcmp(symbol.name, "main") == 0 || strncmp(symbol.name, "main.", 5) == 0);
 }
 
-/* Whether the C library has called Weft, as at exit or in a thread of Weft's own, or the code that
- * starts the program. */
+/* Returns whether the code belongs to the C library, which calls Weft at exit and in threads of
+ * Weft, or to the code that starts the program. */
 static bool is_start_or_end(const void *code) {
     struct weft_symbol symbol;
     return weft_symbol_find(code, WEFT_SYMBOL_FUNCTION, &symbol) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The C library itself forgets LD_LIBRARY_PATH and its like in a privileged program; the same is
- * done here, before main, with what Weft and the libraries that it opens would read. */
+/* The C library itself removes LD_LIBRARY_PATH and similar variables in a privileged program. This
+ * file does so, before main, for the variables of Weft and of the libraries that it opens. */
 #include "base/privilege.h"
 #include <dlfcn.h>
 #include <link.h>
@@ -24,7 +24,7 @@ __attribute__((constructor(101))) static void forget_files(void) {
         unsetenv(names[i]);
 }
 
-/* The folder of this code with its slash, "" where it is not known for certain. */
+/* Stores the folder of this code with its slash, or "" if it is not known for certain. */
 static void find_folder(char *folder, size_t bytes) {
     static const char here;
     Dl_info self;
@@ -32,7 +32,7 @@ static void find_folder(char *folder, size_t bytes) {
     folder[0] = '\0';
     if (!dladdr1(&here, &self, (void **)&map, RTLD_DL_LINKMAP))
         return;
-    bool contained = !map || !map->l_name[0]; /* in the executable */
+    bool contained = !map || !map->l_name[0]; /* Weft is part of the executable */
     const char *slash = self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
     if (slash && !(contained && weft_privileged()))
         snprintf(folder, bytes, "%.*s", (int)(slash + 1 - self.dli_fname), self.dli_fname);

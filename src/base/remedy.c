@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An errno says that a limit was met, not which: the limits of this process that the failed call
- * can have met are named with their numbers. */
+/* An errno says that a limit was reached, but not which. So the text names every limit of this
+ * process that the failed call may have reached, with its value. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@ static const char processes_met[] =
     "; the limit of the system (kernel.pid_max) or of a container (pids.max) on processes is met: "
     "raise it, or start fewer PEs";
 
-/* The soft limit; UINT64_MAX: there is none. */
+/* Returns the soft limit, or UINT64_MAX if there is none. */
 static uint64_t limit_of(int resource) {
     struct rlimit limit;
     return getrlimit((__rlimit_resource_t)resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
@@ -47,7 +47,8 @@ static void add_bytes(struct weft_remedy *remedy, int resource, char option, con
             option);
 }
 
-/* After mlockall(2), every mapping counts: one that is larger than the limit is refused. */
+/* After mlockall(2) every mapping counts as locked: the kernel refuses one that is larger than the
+ * limit. */
 static bool mappings_are_locked(void) {
     uint64_t limit = limit_of(RLIMIT_MEMLOCK);
     if (limit > SIZE_MAX / 4)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the thread sanitizer watches, which both compilers say in their own way. */
+/* Defines WEFT_THREAD_SANITIZER under the thread sanitizer, which gcc and clang announce
+ * differently. */
 #ifndef WEFT_BASE_SANITIZER_H
 #define WEFT_BASE_SANITIZER_H
 

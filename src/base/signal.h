@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts that are announced, the same for processors (core/rma.h) and for kernels
- * (transport/copy.cu). */
+/* Puts with signal, for processors (core/rma.h) and for kernels (transport/copy.cu). */
 #ifndef WEFT_BASE_SIGNAL_H
 #define WEFT_BASE_SIGNAL_H
 
@@ -9,7 +8,7 @@
 #include <stdint.h>
 #include "weft/device/team.cuh"
 
-/* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
+/* A put, and a signal that announces its arrival. An empty put signals, too. */
 struct weft_put_signal {
     void *dest;
     const void *source;

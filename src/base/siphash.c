@@ -26,7 +26,8 @@ static void rounds(struct siphash *hash, int count) {
     }
 }
 
-/* The last word of a message has the bytes that are left, and at its end the message's length. */
+/* The last word of a message contains the remaining bytes and, in its highest byte, the message's
+ * length. */
 static uint64_t word_load(const unsigned char *from, size_t bytes) {
     uint64_t word = 0;
     for (size_t i = 0; i < bytes; i++)

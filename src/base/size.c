@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Units are powers of 1024. */
 #include "base/size.h"
 #include <stdio.h>
 
-/* The arithmetic is in whole numbers, since a program's locale may have another decimal point. */
+/* Uses whole numbers only, because the program's locale may have another decimal point. */
 struct weft_size_text weft_size(size_t bytes) {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     struct weft_size_text size;
@@ -15,7 +14,7 @@ struct weft_size_text weft_size(size_t bytes) {
     int name = 0;
     for (; bytes / unit >= 1024; unit *= 1024)
         name++;
-    size_t parts = bytes / (unit / 1024); /* each a 1024th of the unit */
+    size_t parts = bytes / (unit / 1024); /* in 1024ths of the unit */
     size_t hundredths = (parts * 100 + 512) / 1024, tenths = (parts * 10 + 512) / 1024;
     if (bytes % unit == 0)
         snprintf(size.text, sizeof size.text, "%zu %s", bytes / unit, units[name]);

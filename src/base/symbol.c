@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Maps the module's file and reads its section headers. A file that has been replaced since it was
- * loaded is recognised by its program headers, and has no symbols then. */
+/* Maps the module's file and reads its section headers. A file that was replaced after it was
+ * loaded has other program headers; it is treated as having no symbols. */
 #include "base/symbol.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #define OWN_FILE "/proc/self/exe"
 
 struct module {
-    uintptr_t at; /* the address that is looked for */
+    uintptr_t at; /* the address to find */
     const ElfW(Phdr) * headers;
     size_t nheaders;
     uintptr_t base;
@@ -31,7 +31,7 @@ struct file {
 
 /* --- The module ------------------------------------------------------------------------------ */
 
-/* The program comes first and has no name there. */
+/* dl_iterate_phdr reports the program first, without a name. */
 static int module_match(struct dl_phdr_info *info, size_t size, void *out) {
     struct module *module = out;
     (void)size;
@@ -68,7 +68,7 @@ static bool has_range(const struct file *file, size_t offset, size_t bytes) {
     return offset <= file->size && bytes <= file->size - offset;
 }
 
-/* Whether the mapped file is the module's, with section headers. */
+/* Returns whether the mapped file is the module's and has section headers. */
 static bool check_file(struct file *file, const struct module *module) {
     const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)file->bytes;
     size_t header_bytes = module->nheaders * sizeof *module->headers;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mask is inherited, so it is set around the creation. */
+/* A new thread inherits its creator's signal mask, so the mask is set around the creation. */
 #include "base/thread.h"
 #include <sched.h>
 #include <signal.h>
@@ -12,7 +12,8 @@
 #include "base/clock.h"
 
 static _Atomic unsigned running;
-static _Atomic bool joined; /* one has been, since it was asked whether others have ended */
+static _Atomic bool
+    joined; /* a thread was joined since the last call of weft_thread_others_ended */
 
 int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument) {
     sigset_t all, before;
@@ -36,8 +37,8 @@ void weft_thread_count(int change) {
     joined = joined || change < 0;
 }
 
-/* struct sched_attr of sched_setattr(2): its header, <linux/sched/types.h>, contradicts <sched.h>.
- */
+/* The struct sched_attr of sched_setattr(2), whose header <linux/sched/types.h> conflicts with
+ * <sched.h>. */
 struct scheduling {
     uint32_t size, policy;
     uint64_t flags;
@@ -46,8 +47,8 @@ struct scheduling {
     uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
-/* A runtime of SCHED_OTHER is the length of the slices. A container that forbids the system call
- * leaves the thread with the usual ones, which is no error. */
+/* Under SCHED_OTHER the runtime is the length of a time slice. In a container that forbids the
+ * system call the thread keeps the usual slices, which is no error. */
 void weft_thread_shorten_slices(void) {
     enum { SLICE_NS = 100 * 1000 };
     struct scheduling now = {.size = sizeof now};
@@ -57,14 +58,14 @@ void weft_thread_shorten_slices(void) {
     syscall(SYS_sched_setattr, 0, &now, 0);
 }
 
-/* A first thread that has ended is listed until the process does; a folder has two links more than
- * it lists folders. */
+/* A first thread that has ended stays listed until the process ends. The folder has two links more
+ * than it has subfolders. */
 static bool others_are_listed(void) {
     struct stat tasks;
     return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 2 + 1 + running;
 }
 
-/* The kernel lists a thread for a moment after it has been joined. */
+/* Waits a moment if a thread was joined, because the kernel lists such a thread a little longer. */
 bool weft_thread_others_ended(void) {
     enum { MOMENT_MS = 10 };
     bool listed = others_are_listed();

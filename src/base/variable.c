@@ -9,9 +9,9 @@
 #include "base/symbol.h"
 
 static struct {
-    struct weft_variable *all; /* in the order of addresses, disjoint */
+    struct weft_variable *all; /* ordered by address, disjoint */
     size_t count, room;
-    bool incomplete; /* no memory for all */
+    bool incomplete; /* memory ran out while they were read */
 } variables;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -34,7 +34,7 @@ static int variable_compare(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Aliases, and symbols for parts of a variable, become one with it. */
+/* Merges aliases, and symbols for parts of a variable, with the variable. */
 static void variables_join(void) {
     size_t last = 0;
     for (size_t i = 1; i < variables.count; i++) {
@@ -63,7 +63,8 @@ static void variables_read(void) {
 
 bool weft_variable_find(const void *at, struct weft_variable *found) {
     pthread_once(&once, variables_read);
-    size_t low = 0, high = variables.count; /* the first that begins after `at` is in between */
+    size_t low = 0,
+           high = variables.count; /* the first variable that begins after `at` is in between */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (variables.all[middle].begin <= (uintptr_t)at)
@@ -77,7 +78,7 @@ bool weft_variable_find(const void *at, struct weft_variable *found) {
     return true;
 }
 
-/* Compilers number the static variables of functions: "a.0". */
+/* Removes the number that compilers append to static variables of functions: "a.0". */
 void weft_variable_name(const struct weft_variable *variable, char *name, size_t bytes) {
     struct weft_symbol symbol;
     bool known = weft_symbol_find((const void *)variable->begin, WEFT_SYMBOL_OBJECT, &symbol);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The executable's variables: where each begins and ends, as its symbol table has it. The table is
+/* The executable's variables: where each begins and ends according to the symbol table, which is
  * read at the first question. */
 #ifndef WEFT_BASE_VARIABLE_H
 #define WEFT_BASE_VARIABLE_H
@@ -13,11 +13,11 @@ struct weft_variable {
     size_t bytes;
 };
 
-/* Finds the variable of the executable that the address lies in. Symbols that overlap count as one
- * variable. False if there is none, or if the executable is stripped. */
+/* Finds the variable of the executable that contains the address. Symbols that overlap count as one
+ * variable. Returns false if there is none or the executable is stripped. */
 bool weft_variable_find(const void *at, struct weft_variable *found);
 
-/* Writes the variable's name as the source has it, "" if it is not known. */
+/* Writes the variable's name as in the source, or "" if it is not known. */
 void weft_variable_name(const struct weft_variable *variable, char *name, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/device.h"
-#include "base/private.h"
+#include "base/host_memory.h"
 
 struct weft_device weft_device;
 
@@ -52,7 +52,7 @@ bool weft_device_concerns(const void *symmetric, const void *local) {
     if (weft_device_holds(symmetric) || weft_device_holds(local))
         return true;
     if (weft_window_holds(&weft_windows.heap.window, local, 0) ||
-        weft_window_holds(&weft_windows.statics.window, local, 0) || weft_private_holds(local))
+        weft_window_holds(&weft_windows.statics.window, local, 0) || weft_host_memory_holds(local))
         return false;
     return program_memory_is_device(local);
 }

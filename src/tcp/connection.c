@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A message is written from where it lies, at once. What the kernel has no room for is kept, and as
- * long as it is there no other message is taken: so a connection keeps one at most.
+/* A message is written at once, from the caller's memory. If the kernel has no room for all of it,
+ * the rest is copied, and the connection accepts no other message until that is sent: so a
+ * connection keeps one partial message at most.
  *
- * Reading is into the end's room, as much as has come, and messages are delivered from there. Of
- * one that is cut the beginning is kept, and the next read goes on behind it and then in the room:
- * so a message is copied once, but for a beginning. */
+ * Reading fills the end's buffer `room` with all available data, and messages are delivered from
+ * there. The beginning of an incomplete message is copied to a part; the next read continues after
+ * it and then in the buffer. So a message is copied once, except for such a beginning. */
 #include "tcp/connection.h"
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +18,8 @@
 
 enum {
     HEAD_BYTES = offsetof(struct weft_tcp_frame, message),
-    FREE_MAX = 8,      /* parts that wait for messages */
-    SHORT_BYTES = 512, /* of a frame that goes in one piece */
+    FREE_MAX = 8,      /* free parts that are kept */
+    SHORT_BYTES = 512, /* longest frame that is sent in one piece */
 };
 
 static size_t frame_bytes(size_t message_bytes) {
@@ -41,7 +42,7 @@ static struct weft_tcp_part *part_take(struct weft_engine_end *end) {
     return part;
 }
 
-/* Many links that were busy at once leave more than will be needed again. */
+/* Frees surplus parts: many links that are busy at once use more than are needed later. */
 static void part_give_back(struct weft_engine_end *end, struct weft_tcp_part *part) {
     if (!part || end->nfree >= FREE_MAX) {
         free(part);
@@ -52,7 +53,7 @@ static void part_give_back(struct weft_engine_end *end, struct weft_tcp_part *pa
     end->nfree++;
 }
 
-/* --- Beginning and end ----------------------------------------------------------------------- */
+/* --- Creation and end ----------------------------------------------------------------------- */
 
 struct weft_tcp_connection *weft_tcp_connection_make(struct weft_engine_end *end, int socket,
                                                      bool made, uint32_t events) {
@@ -78,8 +79,8 @@ void weft_tcp_connection_watch(struct weft_tcp_connection *connection, uint32_t 
     epoll_ctl(connection->end->epoll, EPOLL_CTL_MOD, connection->socket, &watch);
 }
 
-/* It is taken out of the epoll first: closing does that alone where no forked child has the socket,
- * too. */
+/* Removes the socket from the epoll first: closing does that only if no forked child has the
+ * socket, too. */
 static void connection_close(struct weft_tcp_connection *connection) {
     struct weft_engine_end *end = connection->end;
     if (connection->socket < 0)
@@ -131,7 +132,7 @@ bool weft_tcp_connection_flush(struct weft_tcp_connection *connection) {
     return true;
 }
 
-/* A frame as the pieces that it comes in. */
+/* A frame as the pieces that it consists of. */
 struct weft_tcp_pieces {
     struct iovec of[WEFT_ENGINE_MESSAGE_PARTS + 2];
     int count;
@@ -155,7 +156,7 @@ static void pieces_make(struct weft_tcp_pieces *pieces, const struct iovec *part
         pieces->of[pieces->count++] = (struct iovec){(void *)(uintptr_t)nothing, rest};
 }
 
-/* Copies what is behind the first `skipped` bytes. */
+/* Copies everything after the first `skipped` bytes. */
 static void pieces_copy(const struct weft_tcp_pieces *pieces, size_t skipped, char *to) {
     for (int i = 0; i < pieces->count; i++) {
         const struct iovec *piece = &pieces->of[i];
@@ -166,7 +167,8 @@ static void pieces_copy(const struct weft_tcp_pieces *pieces, size_t skipped, ch
     }
 }
 
-/* Of a frame whose first bytes have gone, the rest. NULL: there is no memory. */
+/* Returns a part with the rest of a frame whose first `skipped` bytes are sent, or NULL if there is
+ * no memory. */
 static struct weft_tcp_part *part_of(struct weft_engine_end *end,
                                      const struct weft_tcp_pieces *pieces, size_t skipped) {
     struct weft_tcp_part *part = part_take(end);
@@ -184,7 +186,7 @@ struct weft_tcp_part *weft_tcp_part_make(struct weft_engine_end *end, const stru
     return part_of(end, &pieces, 0);
 }
 
-/* One short piece costs the kernel less than some. */
+/* Copies a short frame into one piece, which costs the kernel less than several. */
 static ssize_t pieces_send(int socket, const struct weft_tcp_pieces *pieces) {
     char text[SHORT_BYTES];
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces->of,
@@ -212,7 +214,7 @@ int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struc
         return -EAGAIN;
     }
     if (!error && !(connection->out = part_of(connection->end, &pieces, (size_t)sent)))
-        error = -ENOMEM; /* half of a message has gone */
+        error = -ENOMEM; /* one half of a message has been sent */
     if (error)
         weft_tcp_connection_fail(connection, error);
     else
@@ -228,13 +230,14 @@ static void message_deliver(struct weft_engine_end *end, const void *message, si
     end->options.deliver(end->options.context, message, bytes);
 }
 
-/* How much of the kept frame has not come. Until its length is known: of that. */
+/* Returns the number of bytes that the kept frame still lacks. While its length is unknown, counts
+ * the length field only. */
 static size_t part_misses(const struct weft_tcp_part *part) {
     size_t whole = part->to < HEAD_BYTES ? HEAD_BYTES : frame_bytes(part->frame.bytes);
     return whole - part->to;
 }
 
-/* Delivers the kept frame, if it is whole. */
+/* Delivers the kept frame if it is complete. */
 static void part_deliver(struct weft_tcp_connection *connection) {
     struct weft_tcp_part *part = connection->in;
     if (part->to < HEAD_BYTES || part_misses(part) > 0)
@@ -262,8 +265,8 @@ static bool length_is_possible(struct weft_tcp_connection *connection, uint64_t 
     return false;
 }
 
-/* Delivers what is whole in the room, and keeps the rest. The connection may end meanwhile, by a
- * message that goes the other way; what has come by it is good all the same. */
+/* Delivers the complete messages in the buffer, and keeps the rest. Delivery may send on this
+ * connection and so end it; the messages read before are delivered all the same. */
 static void room_deliver(struct weft_tcp_connection *connection, size_t left) {
     const unsigned char *at = connection->end->room;
     uint64_t bytes;
@@ -282,7 +285,7 @@ static void room_deliver(struct weft_tcp_connection *connection, size_t left) {
         part_keep(connection, at, left);
 }
 
-/* What was read goes to the kept frame first. */
+/* Gives the bytes read to the kept frame first. */
 static void read_take(struct weft_tcp_connection *connection, size_t missed, size_t got) {
     struct weft_tcp_part *part = connection->in;
     size_t taken = got < missed ? got : missed;
@@ -296,7 +299,7 @@ static void read_take(struct weft_tcp_connection *connection, size_t missed, siz
         room_deliver(connection, got - taken);
 }
 
-/* Without a part that is kept there is but one place. */
+/* Reads into the kept frame, if there is one, and then into the buffer. */
 static ssize_t bytes_read(struct weft_tcp_connection *connection, size_t missed) {
     struct weft_tcp_part *part = connection->in;
     struct weft_engine_end *end = connection->end;

@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection once it is open: messages into and out of one socket. */
+/* An open connection: messages into and out of one socket. */
 #ifndef WEFT_TCP_CONNECTION_H
 #define WEFT_TCP_CONNECTION_H
 
 #include "tcp/end.h"
 
-/* Takes a socket. NULL: there is no memory, or no watch of it, and the socket is closed. */
+/* Makes a connection of a socket, which it owns, and watches it. Returns NULL if there is no memory
+ * or the epoll refuses the socket; then the socket is closed. */
 struct weft_tcp_connection *weft_tcp_connection_make(struct weft_engine_end *end, int socket,
                                                      bool made, uint32_t events);
 
-/* Has the epoll wait for that. */
+/* Sets the events that the epoll waits for. */
 void weft_tcp_connection_watch(struct weft_tcp_connection *connection, uint32_t events);
 
-/* Ends it, and with it the link, which gets the error; once. It is still there. */
+/* Ends the connection, and stores the error in its link if that has none yet. The structure stays
+ * valid. */
 void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error);
 
-/* The same without a word, and it is gone. */
+/* Ends the connection without an error, and frees it. */
 void weft_tcp_connection_free(struct weft_tcp_connection *connection);
 
-/* A message that waits for a connection. NULL: there is no memory. */
+/* Copies a message that waits for a connection. Returns NULL if there is no memory. */
 struct weft_tcp_part *weft_tcp_part_make(struct weft_engine_end *end, const struct iovec *parts,
                                          int nparts);
 
-/* As the contract has it of `message`. */
+/* As `message` in the engine's contract (transport/transport.h). */
 int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struct iovec *parts,
                              int nparts);
 
-/* Sends what is left of a message. Whether there is room for another one. */
+/* Sends the rest of a partial message. Returns whether there is room for another message. */
 bool weft_tcp_connection_flush(struct weft_tcp_connection *connection);
 
-/* Reads once, and delivers all messages that are whole by that. Whether anything has come. */
+/* Reads once, and delivers all messages that are complete then. Returns whether any bytes arrived.
+ */
 bool weft_tcp_connection_read(struct weft_tcp_connection *connection);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine over TCP: a message is one frame in a connection (tcp/end.h).
+/* The engine over TCP: each message is one frame in a connection (tcp/end.h).
  *
- * Who looks asks the epoll, and not over and over the connection by which the next message is
- * likely to come, though that saves a call: who reads from a socket holds its lock, and a packet
- * that comes then has to wait. Asking an epoll that has nothing takes no lock. Once, right behind a
- * message that has gone, its connection is read first: where two meet, as in a barrier, the other's
- * message has come while this one was sent. No thread is needed: everything is done in `progress`,
- * and the epoll is what a sleeper waits for. */
+ * A poll asks the epoll. It does not read again and again from the connection that the next message
+ * probably arrives on, although that would save a system call: a reader holds the socket's lock,
+ * and an arriving packet would have to wait. Asking an epoll without events takes no lock. Only
+ * directly after sending a message is its connection read first: if two PEs meet, as in a barrier,
+ * the other one's message has arrived while this one was sent. The engine needs no thread: all work
+ * is done in `progress`, and a sleeper waits on the epoll. */
 #include "tcp/engine.h"
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@
 #include "tcp/listen.h"
 
 enum {
-    EVENTS_MAX = 16, /* that are taken at once */
-    UNASKED_MAX = 8, /* looks in a row that do not ask the epoll */
+    EVENTS_MAX = 16, /* handled by one poll */
+    UNASKED_MAX = 8, /* polls in a row without asking the epoll */
 };
 
 _Static_assert(sizeof(struct weft_tcp_address) <= WEFT_ENGINE_ADDRESS_BYTES, "room");
@@ -94,7 +94,7 @@ static int engine_address(struct weft_engine_end *end, void *address, size_t *by
 
 /* --- Links ----------------------------------------------------------------------------------- */
 
-/* The PE may have called before. */
+/* Uses a connection that the PE has made before. */
 static bool link_adopt(struct weft_engine_link *link) {
     for (struct weft_tcp_connection *one = link->end->connections; one; one = one->next)
         if (!one->link && one->socket >= 0 &&
@@ -121,7 +121,8 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     return 0;
 }
 
-/* Behind a message that is cut the link may go over to the connection on which both sides agree. */
+/* Returns the connection to send on. After a partial message the link may change to the connection
+ * on which both sides agree. */
 static struct weft_tcp_connection *way_out(struct weft_engine_link *link) {
     if (link->better && !link->out->out) {
         link->out = link->better;
@@ -130,7 +131,8 @@ static struct weft_tcp_connection *way_out(struct weft_engine_link *link) {
     return link->out;
 }
 
-/* One is taken before there is a connection: who watches for acknowledgments sees that it waits. */
+/* Accepts one message before there is a connection; the caller sees from missing acknowledgments
+ * that it waits. */
 static int message_wait(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
     if (link->first)
         return -EAGAIN;
@@ -149,7 +151,7 @@ static int engine_message(struct weft_engine_link *link, const struct iovec *par
 
 /* --- Progress -------------------------------------------------------------------------------- */
 
-/* What has come is read before an end is taken note of. */
+/* Reads everything that has arrived before the connection's end is handled. */
 static void connection_serve(struct weft_tcp_connection *connection, uint32_t events) {
     struct weft_engine_end *end = connection->end;
     if (connection->stage != WEFT_TCP_OPEN) {
@@ -165,8 +167,8 @@ static void connection_serve(struct weft_tcp_connection *connection, uint32_t ev
         end->moved++;
 }
 
-/* Reads from the connection by which a message has just gone; not so often in a row that other PEs
- * would have to wait. */
+/* Reads from the connection on which a message has just been sent, but not so often in a row that
+ * other PEs would have to wait. */
 static bool answer_read(struct weft_engine_end *end) {
     struct weft_tcp_connection *spoken = end->spoken;
     end->spoken = NULL;
@@ -178,7 +180,7 @@ static bool answer_read(struct weft_engine_end *end) {
     return false;
 }
 
-/* Those that call come last: they may have others hung up on that stand in the list. */
+/* Handles callers last: accepting may close connections that are in the list of events. */
 static unsigned engine_progress(struct weft_engine_end *end) {
     struct epoll_event events[EVENTS_MAX];
     bool called = false;
@@ -205,7 +207,7 @@ static int engine_arm(struct weft_engine_end *end, int *descriptor) {
                                                                                          : -EBADF;
 }
 
-/* --- What it says of itself ------------------------------------------------------------------ */
+/* --- Description ----------------------------------------------------------------------------- */
 
 static uint32_t engine_abilities(struct weft_engine_link *link) {
     (void)link;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each message has one length and is read alone, so that what comes behind it stays in the socket.
- * They are so short that a socket which has just been made takes each at once. */
+/* Each message of a greeting has a fixed length and is read alone, so anything after it stays in
+ * the socket. The messages are so short that a new socket accepts each one whole. */
 #include "tcp/greeting.h"
 #include <errno.h>
 #include <string.h>
@@ -15,14 +15,14 @@
 
 enum {
     STRANGERS_MAX = 64,
-    ANSWERS_MAX = 16, /* calls that are taken in a turn */
+    ANSWERS_MAX = 16, /* calls accepted by one poll */
     TRIES_MAX = 1000,
 };
 #define PATIENCE_NS UINT64_C(5000000000)
 
 static const unsigned char magic[8] = "weftTCP", welcome[8] = "welcome";
 
-/* --- Those that are not open ----------------------------------------------------------------- */
+/* --- Connections that are not open yet -------------------------------------------------------- */
 
 static void greeting_add(struct weft_tcp_connection *connection) {
     struct weft_tcp_connection **last = &connection->end->greeting;
@@ -45,7 +45,7 @@ static void hang_up(struct weft_tcp_connection *connection) {
     weft_tcp_connection_free(connection);
 }
 
-/* The stranger who has been here longest; NULL: there is none. */
+/* Returns the stranger that connected first, or NULL if there is none. */
 static struct weft_tcp_connection *oldest_stranger(const struct weft_engine_end *end) {
     struct weft_tcp_connection *oldest = end->greeting;
     while (oldest && oldest->made)
@@ -68,7 +68,8 @@ static bool random_fill(void *bytes, size_t nbytes) {
     return getrandom(bytes, nbytes, 0) == (ssize_t)nbytes;
 }
 
-/* What `who` shows: 'a', who is called, or 'c', who calls. */
+/* Computes the proof of one side: `who` is 'a' for the called side (it answers), 'c' for the
+ * caller. */
 static void prove(const struct weft_tcp_greeting *greeting, const unsigned char *secret, char who,
                   unsigned char proof[WEFT_SIPHASH_BYTES]) {
     struct {
@@ -82,7 +83,7 @@ static void prove(const struct weft_tcp_greeting *greeting, const unsigned char 
 
 /* --- Links ----------------------------------------------------------------------------------- */
 
-/* Whether both sides agree on this one where there are two. */
+/* Returns whether this is the connection that both sides use if there are two. */
 static bool is_preferred(const struct weft_engine_link *link,
                          const struct weft_tcp_connection *connection) {
     bool own_is_smaller = memcmp(link->end->own.name, link->peer.name, sizeof link->peer.name) < 0;
@@ -158,8 +159,8 @@ static bool say_challenge(struct weft_tcp_connection *connection) {
     return say(connection, challenge, sizeof *challenge, WEFT_TCP_AWAITS_PROOF);
 }
 
-/* Where the peer's own call has come through meanwhile, and is the one to stay, this one is given
- * up: the peer has not used it yet. */
+/* Gives the connection up if the peer's own call has succeeded meanwhile and is the one to keep;
+ * the peer has not used this one yet. */
 static bool say_proof(struct weft_tcp_connection *connection) {
     struct weft_tcp_greeting *greeting = &connection->greeting;
     const struct weft_engine_link *link = connection->link;
@@ -190,7 +191,8 @@ static bool take_welcome(struct weft_tcp_connection *connection) {
     return true;
 }
 
-/* What is awaited at each stage, where it goes, and what is done with it. */
+/* The message awaited at a stage, its place in the greeting, and the function to call when it is
+ * complete. */
 struct weft_tcp_step {
     size_t at, bytes;
     bool (*done)(struct weft_tcp_connection *connection);
@@ -206,7 +208,7 @@ static const struct weft_tcp_step steps[] = {
 };
 #undef MESSAGE
 
-/* False: the connection is of no use. */
+/* Reads from the awaited message. Returns false if the connection is useless. */
 static bool hear(struct weft_tcp_connection *connection) {
     struct weft_tcp_greeting *greeting = &connection->greeting;
     const struct weft_tcp_step *step = &steps[connection->stage];
@@ -238,13 +240,13 @@ static int socket_open(const struct weft_engine_end *end) {
     return error;
 }
 
-/* A link-local address means this host's own link, which has to be known. */
+/* A link-local address is relative to a network link of this host, which has to be known. */
 static bool peer_can_be_reached(const struct sockaddr_in6 *own, const struct sockaddr_in6 *peer) {
     bool link_local = peer->sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&peer->sin6_addr);
     return own->sin6_family == peer->sin6_family && (!link_local || own->sin6_scope_id);
 }
 
-/* From the address at which this end is called, so that both ways are one. */
+/* Binds the address at which this end is called, so that both directions use one path. */
 int weft_tcp_greeting_call(struct weft_engine_link *link) {
     struct weft_engine_end *end = link->end;
     struct sockaddr_in6 to = link->peer.at;
@@ -271,7 +273,7 @@ int weft_tcp_greeting_call(struct weft_engine_link *link) {
     return 0;
 }
 
-/* A call that came to nothing. Where the other side had no place for it, it is made again. */
+/* Handles a call that failed. Calls again if the other side had no place for it. */
 static void call_fail(struct weft_tcp_connection *connection, int error) {
     struct weft_engine_link *link = connection->link;
     hang_up(connection);
@@ -297,7 +299,7 @@ void weft_tcp_greeting_go_on(struct weft_tcp_connection *connection) {
 
 /* --- Being called ---------------------------------------------------------------------------- */
 
-/* Where this process has no descriptors left, a stranger gives one back. */
+/* If this process has no descriptors left, closes the oldest stranger's connection. */
 static void answer_failed(struct weft_engine_end *end, int error) {
     struct weft_tcp_connection *oldest = oldest_stranger(end);
     if (error != EMFILE && error != ENFILE)
@@ -315,7 +317,7 @@ void weft_tcp_greeting_answer(struct weft_engine_end *end) {
         int on = 1, fd = weft_descriptor_keep(
                         accept4(end->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd < 0) {
-            if (i == 0) /* else there may be nobody any more */
+            if (i == 0) /* for later calls the queue may just be empty */
                 answer_failed(end, errno);
             return;
         }

@@ -8,12 +8,13 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 
-/* The kernel lets nobody use an address of IPv6 until it has found no other host that has it. */
+/* The kernel does not let an IPv6 address be used until it has checked that no other host has it.
+ */
 enum { USABLE_MS_MAX = 3000, AGAIN_MS = 50 };
 
 static const char another[] = "its address in --hosts, or, without oshrun, by WEFT_INTERFACE";
 
-/* Where hosts are pretended, an end is reached on this one alone. */
+/* If hosts are simulated, an end is reached on this host only, at the loopback address. */
 static int address_choose(struct weft_engine_end *end) {
     static const char harm[] = "what PEs send would go over it unencrypted";
     const struct weft_engine_options *options = &end->options;

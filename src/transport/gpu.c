@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
-#include "base/private.h"
+#include "base/host_memory.h"
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_gpu *_Atomic open_gpus; /* whoever looks finds whole entries */
@@ -227,7 +227,7 @@ bool weft_gpu_capturing(weft_cu_stream stream) {
 
 enum weft_memory_kind weft_gpu_memory_kind(const void *p) {
     unsigned kind = 0;
-    if (weft_private_holds(p))
+    if (weft_host_memory_holds(p))
         return WEFT_MEMORY_HOST;
     if (weft_cuda.cuPointerGetAttribute(&kind, WEFT_CU_POINTER_MEMORY_TYPE, (uintptr_t)p) != 0)
         return WEFT_MEMORY_HOST; /* CUDA does not know it */

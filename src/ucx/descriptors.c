@@ -19,7 +19,8 @@ static void close_on_exec(int descriptor) {
         fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/* The number of a name in a folder of /proc; -1: it is none. */
+/* Returns the number that is an entry's name in a folder of /proc, or -1 if the name is no number.
+ */
 static int number_of(const char *name) {
     return *name >= '0' && *name <= '9' ? atoi(name) : -1;
 }
@@ -59,7 +60,8 @@ static bool note_has(const struct ucx_descriptors *note, int descriptor) {
     return false;
 }
 
-/* Files that another thread opens meanwhile are left alone. */
+/* Returns true also for a closed descriptor. Files that another thread of the program opens at this
+ * time are left alone. */
 static bool is_file(int descriptor) {
     char path[64], target[16] = "";
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
@@ -78,7 +80,8 @@ void ucx_descriptors_mark_new(struct ucx_descriptors *note) {
     free(note);
 }
 
-/* Epolls in epolls are as deep as `depth`; the kernel lists what each waits for ("tfd: 17 ..."). */
+/* Epolls nest at most `depth` deep. The kernel lists the descriptors that each one waits for ("tfd:
+ * 17 ..."). */
 static void mark_below(int epoll, int depth) {
     char path[64], line[256];
     close_on_exec(epoll);
@@ -93,7 +96,7 @@ static void mark_below(int epoll, int depth) {
 }
 
 void ucx_descriptors_mark(int epoll) {
-    enum { DEPTH = 2 }; /* of the worker, then of an interface */
+    enum { DEPTH = 2 }; /* the worker's, then an interface's */
     mark_below(epoll, DEPTH);
 }
 
@@ -108,8 +111,8 @@ struct ucx_witness ucx_descriptors_witness(int epoll) {
     return (struct ucx_witness){.descriptor = epoll, .flags = fcntl(epoll, F_GETFL)};
 }
 
-/* A thread that waits asks in each of its turns. Another thread of the program may close
- * descriptors meanwhile, so the number is looked at now and then. */
+/* A waiting thread asks before each of its polls. Another thread of the program may close
+ * descriptors meanwhile, so the number is checked now and then all the same. */
 bool ucx_descriptors_are_closed(struct ucx_witness *witness) {
     enum { TURN_NS = 5000, LOOK_NS = 1000 * 1000 };
     uint64_t now = now_ns(), before = witness->asked_ns;
@@ -119,7 +122,7 @@ bool ucx_descriptors_are_closed(struct ucx_witness *witness) {
     if (now - before < TURN_NS && now - witness->looked_ns < LOOK_NS)
         return false;
     if (fcntl(witness->descriptor, F_GETFL) != witness->flags) {
-        witness->asked_ns = 0; /* so that the next one looks, too */
+        witness->asked_ns = 0; /* makes the next call check, too */
         return true;
     }
     witness->looked_ns = now;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine over UCX: a message is one active message, sent eagerly.
+/* The engine over UCX: each message is one active message, sent eagerly.
  *
- * A message is gathered into a parcel of this end. Mostly UCX has sent it when the call returns,
- * and the parcel serves the next one. Else UCX keeps it until its callback; of those a link has
- * some, and takes no more messages then. UCX may have a later message overtake one that it keeps,
- * so no order is promised. A link that UCX finds broken keeps the error, which every message there
- * gets.
- */
+ * A message is copied into a send buffer of this end. Usually UCX has sent it when the call
+ * returns, and the next message uses the buffer again. Otherwise UCX keeps the buffer until its
+ * callback. A link may have a few such buffers, and accepts no more messages then. A later message
+ * may overtake one that UCX keeps, so no order is promised. If UCX reports a link as broken, the
+ * link keeps the error, and every later message on it fails with that error. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,16 +17,17 @@
 #include "ucx/process.h"
 
 enum {
-    MESSAGE_BYTES = 65024, /* what TCP of UCX sends and receives at once, less the heads */
-    MESSAGE_ID = 1,        /* of the active message */
-    KEPT_MAX = 16,         /* parcels of a link that UCX keeps */
-    FREE_MAX = 16,         /* parcels of the end that wait for messages */
+    MESSAGE_BYTES =
+        65024,      /* the size that UCX's TCP sends and receives at once, less the headers */
+    MESSAGE_ID = 1, /* of the active message */
+    KEPT_MAX = 16,  /* send buffers of a link that UCX keeps */
+    FREE_MAX = 16,  /* send buffers of the end that are kept for later messages */
     MARK_EVERY_NS = 50 * 1000 * 1000,
 };
 
-/* A message on its way. */
-struct parcel {
-    struct parcel *next; /* of those that are free */
+/* A buffer for a message that is being sent. */
+struct send_buffer {
+    struct send_buffer *next; /* in the list of free buffers */
     struct weft_engine_link *link;
     _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char message[MESSAGE_BYTES];
 };
@@ -36,8 +36,8 @@ struct weft_engine_link {
     struct weft_engine_end *end;
     struct weft_engine_link *next;
     ucp_ep_h endpoint;
-    unsigned kept; /* parcels */
-    int error;     /* it is dead */
+    unsigned kept; /* send buffers that UCX keeps */
+    int error;     /* nonzero: the link is broken */
 };
 
 struct weft_engine_end {
@@ -48,17 +48,19 @@ struct weft_engine_end {
     int descriptor;
     struct ucx_witness witness; /* of the descriptor: while it is open, UCX may be called */
     unsigned threads;
-    struct timespec marked; /* when connections were looked for */
+    struct timespec marked; /* time of the last search for connections */
     struct weft_engine_link *links;
-    struct parcel *free;
+    struct send_buffer *free;
     unsigned nfree;
-    unsigned moved; /* in this progress: messages delivered, and parcels that are free again */
-    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char aligned[MESSAGE_BYTES]; /* one that came askew */
+    unsigned moved; /* in this progress: messages delivered, and send buffers freed */
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char aligned[MESSAGE_BYTES]; /* copy of a message that
+                                                                             arrived unaligned */
 };
 
-/* --- Arriving -------------------------------------------------------------------------------- */
+/* --- Receiving ------------------------------------------------------------------------------ */
 
-/* What is no message of this engine is delivered as an empty one, which core refuses. */
+/* Delivers anything that is no message of this engine as an empty message, which the caller of the
+ * engine refuses. */
 static ucs_status_t message_arrive(void *context, const void *header, size_t header_bytes,
                                    void *message, size_t bytes, const ucp_am_recv_param_t *how) {
     struct weft_engine_end *end = context;
@@ -81,8 +83,8 @@ static void link_fail(void *link, ucp_ep_h endpoint, ucs_status_t status) {
 
 /* --- Opening and abandoning ------------------------------------------------------------------ */
 
-/* UCX keeps what it has where the program has closed its descriptors: it would close their numbers.
- */
+/* Leaves UCX's objects alone if the program has closed its descriptors: UCX would close their
+ * numbers, which may belong to other files now. */
 static void end_free(struct weft_engine_end *end) {
     if (ucx_descriptors_are_closed(&end->witness))
         return;
@@ -94,16 +96,16 @@ static void end_free(struct weft_engine_end *end) {
             ucx.ucp_request_free(closing);
     }
     if (end->worker)
-        ucx.ucp_worker_destroy(end->worker); /* calls back for every parcel that it keeps */
+        ucx.ucp_worker_destroy(end->worker); /* calls back for every send buffer that it keeps */
     if (end->context)
         ucx.ucp_cleanup(end->context);
     for (struct weft_engine_link *link = end->links, *next; link; link = next) {
         next = link->next;
         free(link);
     }
-    for (struct parcel *parcel = end->free, *next; parcel; parcel = next) {
-        next = parcel->next;
-        free(parcel);
+    for (struct send_buffer *buffer = end->free, *next; buffer; buffer = next) {
+        next = buffer->next;
+        free(buffer);
     }
     free(end);
 }
@@ -141,7 +143,7 @@ static ucs_status_t worker_open(struct weft_engine_end *end) {
     return status;
 }
 
-/* UCX reads its settings here, and starts a thread, which inherits the mask of signals. */
+/* UCX reads its settings here, and starts a thread, which inherits the signal mask. */
 static int end_open(struct weft_engine_end *end) {
     struct ucx_settings settings;
     sigset_t all, before;
@@ -202,7 +204,7 @@ static int engine_address(struct weft_engine_end *end, void *address, size_t *by
 
 static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
                           struct weft_engine_link **result) {
-    (void)bytes; /* an address of UCX's knows its own end */
+    (void)bytes; /* UCX finds the end of an address itself */
     if (ucx_descriptors_are_closed(&end->witness))
         return -EBADF;
     struct weft_engine_link *link = calloc(1, sizeof *link);
@@ -229,35 +231,35 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
 
 /* --- Sending --------------------------------------------------------------------------------- */
 
-static struct parcel *parcel_take(struct weft_engine_end *end) {
-    struct parcel *parcel = end->free;
-    if (!parcel)
-        return malloc(sizeof *parcel);
-    end->free = parcel->next;
+static struct send_buffer *send_buffer_take(struct weft_engine_end *end) {
+    struct send_buffer *buffer = end->free;
+    if (!buffer)
+        return malloc(sizeof *buffer);
+    end->free = buffer->next;
     end->nfree--;
-    return parcel;
+    return buffer;
 }
 
-/* A burst to many PEs leaves more than will be needed again. */
-static void parcel_give_back(struct weft_engine_end *end, struct parcel *parcel) {
+/* Frees surplus buffers, because a burst to many PEs uses more than are needed later. */
+static void send_buffer_give_back(struct weft_engine_end *end, struct send_buffer *buffer) {
     if (end->nfree >= FREE_MAX) {
-        free(parcel);
+        free(buffer);
         return;
     }
-    parcel->next = end->free;
-    end->free = parcel;
+    buffer->next = end->free;
+    end->free = buffer;
     end->nfree++;
 }
 
-/* UCX keeps it no more. */
-static void parcel_sent(void *request, ucs_status_t status, void *context) {
-    struct parcel *parcel = context;
-    struct weft_engine_link *link = parcel->link;
+/* Called when UCX no longer needs the buffer. */
+static void send_buffer_sent(void *request, ucs_status_t status, void *context) {
+    struct send_buffer *buffer = context;
+    struct weft_engine_link *link = buffer->link;
     if (status != UCS_OK)
         link_fail(link, link->endpoint, status);
     link->kept--;
     link->end->moved++;
-    parcel_give_back(link->end, parcel);
+    send_buffer_give_back(link->end, buffer);
     ucx.ucp_request_free(request);
 }
 
@@ -267,27 +269,27 @@ static int engine_message(struct weft_engine_link *link, const struct iovec *par
         link->error = -EBADF;
     if (link->error)
         return link->error;
-    struct parcel *parcel = link->kept < KEPT_MAX ? parcel_take(end) : NULL;
-    if (!parcel)
+    struct send_buffer *buffer = link->kept < KEPT_MAX ? send_buffer_take(end) : NULL;
+    if (!buffer)
         return link->kept ? -EAGAIN : -ENOMEM;
-    unsigned char *at = parcel->message;
+    unsigned char *at = buffer->message;
     for (int i = 0; i < nparts; at += parts[i++].iov_len)
-        if (parts[i].iov_len) /* an empty part may be nowhere */
+        if (parts[i].iov_len) /* an empty part may have no address */
             memcpy(at, parts[i].iov_base, parts[i].iov_len);
-    parcel->link = link;
+    buffer->link = link;
     ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS |
                                                UCP_OP_ATTR_FIELD_CALLBACK |
                                                UCP_OP_ATTR_FIELD_USER_DATA,
                                .flags = UCP_AM_SEND_FLAG_EAGER,
-                               .cb.send = parcel_sent,
-                               .user_data = parcel};
+                               .cb.send = send_buffer_sent,
+                               .user_data = buffer};
     ucs_status_ptr_t sending = ucx.ucp_am_send_nbx(
-        link->endpoint, MESSAGE_ID, NULL, 0, parcel->message, (size_t)(at - parcel->message), &how);
+        link->endpoint, MESSAGE_ID, NULL, 0, buffer->message, (size_t)(at - buffer->message), &how);
     if (UCS_PTR_IS_PTR(sending)) {
         link->kept++;
         return 0;
     }
-    parcel_give_back(end, parcel);
+    send_buffer_give_back(end, buffer);
     if (UCS_PTR_IS_ERR(sending))
         link_fail(link, link->endpoint, UCS_PTR_STATUS(sending));
     return link->error;
@@ -295,8 +297,8 @@ static int engine_message(struct weft_engine_link *link, const struct iovec *par
 
 /* --- Progress -------------------------------------------------------------------------------- */
 
-/* One turn reads once from each connection that has something. Where descriptors are closed, the
- * next message or arm says so. */
+/* Each call reads once from every connection with data. If descriptors are closed, the next message
+ * or arm reports it. */
 static unsigned engine_progress(struct weft_engine_end *end) {
     if (ucx_descriptors_are_closed(&end->witness))
         return 0;
@@ -305,7 +307,7 @@ static unsigned engine_progress(struct weft_engine_end *end) {
     return events + end->moved;
 }
 
-/* Connections of others are taken by UCX's thread, which tells nobody. */
+/* Marks connections that peers have opened: UCX's thread accepts them without notice. */
 static void connections_mark(struct weft_engine_end *end) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include "transport/transport.h"
 
-enum { VERSION_MIN = 13 }; /* of UCX 1 */
+enum { VERSION_MIN = 13 }; /* minor version of UCX 1 */
 
 struct ucx ucx;
 
-/* --- What UCX is told ------------------------------------------------------------------------ */
+/* --- UCX's settings ------------------------------------------------------------------------- */
 
 void ucx_settings_add(struct ucx_settings *settings, const char *name, const char *value) {
     if (getenv(name) || settings->count == UCX_SETTINGS_MAX || setenv(name, value, 0) != 0)
@@ -18,8 +18,8 @@ void ucx_settings_add(struct ucx_settings *settings, const char *name, const cha
     settings->names[settings->count++] = name;
 }
 
-/* By default UCX takes signals of the program's, patches munmap and its like in libc, prints lines
- * on stdout, and connects while its caller waits. */
+/* By default UCX handles signals of the program, patches munmap and similar functions of libc,
+ * prints on stdout, and blocks its caller while it connects. */
 void ucx_settings_begin(struct ucx_settings *settings) {
     *settings = (struct ucx_settings){0};
     ucx_settings_add(settings, "UCX_HANDLE_ERRORS", "none");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libucp, opened when it is needed: with it linked, its constructors would run before anything here
- * could tell them to leave the process alone. They read the environment, as ucp_init does, so what
- * UCX is told is set there for as long as it is opened, and taken away behind that. What the user
- * has set stays. */
+/* libucp, opened when it is needed. If it were linked, its constructors would run before Weft could
+ * set the variables that make it leave the process alone. The constructors and ucp_init read the
+ * environment, so these variables are set while UCX is opened, and removed afterwards. Variables
+ * that the user has set stay. */
 #ifndef WEFT_UCX_LIBRARY_H
 #define WEFT_UCX_LIBRARY_H
 
@@ -29,7 +29,7 @@
     X(ucp_request_free)               \
     X(ucs_status_string)
 
-/* The functions by their own names: ucx.ucp_init_version(...). */
+/* UCX's functions under their own names: ucx.ucp_init_version(...). */
 struct ucx {
 #define UCX_FIELD(name) __typeof__(name) *name;
     UCX_FUNCTIONS(UCX_FIELD)
@@ -37,25 +37,27 @@ struct ucx {
 };
 extern struct ucx ucx;
 
-/* 0; or -errno, with the reason in `reason`, of WEFT_ENGINE_TEXT_BYTES. It stays open for good. */
+/* Opens UCX for the rest of the process's life. Returns 0, or -errno with the reason in `reason`,
+ * which has WEFT_ENGINE_TEXT_BYTES. */
 int ucx_library_open(char *reason);
 
-/* UCX_ variables that are set as long as it is told things. */
+/* UCX_ variables that are set while UCX is opened. */
 enum { UCX_SETTINGS_MAX = 16 };
 
 struct ucx_settings {
     size_t count;
-    const char *names[UCX_SETTINGS_MAX]; /* that the user had not set */
+    const char *names[UCX_SETTINGS_MAX]; /* variables that the user had not set */
 };
 
-/* Sets one, unless the user has. */
+/* Sets a variable, unless the user has set it. */
 void ucx_settings_add(struct ucx_settings *settings, const char *name, const char *value);
 
-/* Those that keep UCX from patching, handling and printing what is not its own. */
+/* ucx_settings_begin sets the variables that keep UCX from patching libc, handling signals and
+ * printing; ucx_settings_end removes all that were set. */
 void ucx_settings_begin(struct ucx_settings *settings);
 void ucx_settings_end(struct ucx_settings *settings);
 
-/* The errno of a status, negative. */
+/* Returns the negative errno for a status. */
 int ucx_errno(ucs_status_t status);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UCX_TLS and UCX_NET_DEVICES are lists with commas; one that begins with ^ names what is left out.
- * UCX takes an interface's first address of the first family in UCX_TCP_AF_PRIO that it has. */
+/* UCX_TLS and UCX_NET_DEVICES are lists separated by commas; a list that begins with ^ names what
+ * is excluded. UCX uses an interface's first address of the first family in UCX_TCP_AF_PRIO that
+ * the interface has. */
 #include "ucx/network.h"
 #include <errno.h>
 #include <ifaddrs.h>
@@ -28,7 +29,7 @@ static bool list_admits(const char *list, const char *name) {
     return list_names(list, any) || list_names(list, name);
 }
 
-/* Whether TCP is all that the list of transports asks for: its devices are interfaces then. */
+/* Returns whether the list of transports asks for TCP only, so that its devices are interfaces. */
 static bool list_is_tcp(const char *list) {
     return strcmp(list, "tcp") == 0 || strcmp(list, "tcp,self") == 0 ||
            strcmp(list, "self,tcp") == 0;
@@ -43,8 +44,9 @@ static bool has_family(const struct ifaddrs *all, const char *name, int family) 
     return false;
 }
 
-/* Whether UCX would listen there by TCP. Of an interface with addresses of both kinds it takes
- * those of the network's family, or either where the user has named families. */
+/* Returns whether UCX would listen at this address by TCP. If an interface has addresses of both
+ * families, UCX uses those of the network's family, or of either one if the user has named
+ * families. */
 static bool is_listened_on(const struct ucx_network *network, const struct ifaddrs *all,
                            const struct ifaddrs *one) {
     if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) ||
@@ -57,7 +59,8 @@ static bool is_listened_on(const struct ucx_network *network, const struct ifadd
            !has_family(all, one->ifa_name, other);
 }
 
-/* Every address by which TCP would be reached is private, and there is one. */
+/* Checks that there is an address at which UCX would listen by TCP, and that all such addresses are
+ * private. Returns 0 or -errno, with the reason. */
 static int network_check(const struct weft_engine_options *options,
                          const struct ucx_network *network) {
     static const char harm[] = "UCX would listen there for anybody, unencrypted";
@@ -90,8 +93,9 @@ static bool address_is(const struct sockaddr *a, const struct sockaddr *b) {
                         &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
-/* UCX can be told an interface and a family, but no address: it would listen at the address by
- * which hosts have reached each other, or another one is refused. */
+/* UCX accepts an interface and a family, but no address. Returns 0 if it would listen at the
+ * address through which the hosts have reached each other, and otherwise -EADDRNOTAVAIL with the
+ * reason. */
 static int address_check(const struct weft_engine_options *options,
                          const struct ucx_network *network) {
     struct sockaddr_storage would;

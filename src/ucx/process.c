@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UCX tells nobody of its thread, but gives it a name. How many destructors a library has, the
- * loader reads in the library's dynamic section when the process ends, so it reads there what has
- * been written. */
+/* UCX does not report its thread, but names it. The loader reads the number of a library's
+ * destructors from the library's dynamic section when the process ends, so it reads the number
+ * written there. */
 #include "ucx/process.h"
 #include <dirent.h>
 #include <elf.h>
@@ -33,14 +33,14 @@ unsigned ucx_process_threads(void) {
     return count;
 }
 
-/* libucp, libucs, libuct and its modules, libucm. */
+/* Matches libucp, libucs, libuct and its modules, and libucm. */
 static bool is_of_ucx(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     return strncmp(name, "libuc", 5) == 0 && name[5] && strchr("pstm", name[5]) &&
            (name[6] == '.' || name[6] == '_');
 }
 
-/* Whether the loader has made [page, + bytes) read-only once it had relocated it. */
+/* Returns whether the loader has made the page read-only after relocating the library. */
 static bool is_sealed(const struct dl_phdr_info *library, uintptr_t page) {
     for (int i = 0; i < library->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &library->dlpi_phdr[i];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What UCX has in this process beside memory: a thread that takes connections, and destructors. */
+/* UCX's presence in this process besides memory: a thread that accepts connections, and
+ * destructors. */
 #ifndef WEFT_UCX_PROCESS_H
 #define WEFT_UCX_PROCESS_H
 
-/* How many threads of UCX there are now. */
+/* Returns the number of UCX's threads. */
 unsigned ucx_process_threads(void);
 
-/* Keeps UCX in working order until the process is gone: its destructors are not run. The loader
- * calls those ahead of the handlers by which returning from main finalizes a job (core/init.c), and
- * that takes messages. */
+/* Keeps UCX usable until the process has ended, by disabling its destructors. The loader would call
+ * them before the exit handlers through which a return from main finalizes a job (core/init.c),
+ * which still needs messages. */
 void ucx_process_keep(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library that is built without GPU support (make WITHOUT_GPU=1) has this file in place of the
- * rooms and files that speak to GPUs: every call in the order of a stream answers -ENOSYS. Its
- * other calls find no table of such memory (job/space.h), and answer the same. */
+/* A library that is built without GPU support (make WITHOUT_GPU=1) contains this file instead of
+ * the rooms and files that use GPUs: every call in the order of a stream returns -ENOSYS. Other
+ * calls find no table of functions for GPU memory (job/space.h), and return the same error. */
 #include <shmemx.h>
 #include "coll/on_stream.h"
 
@@ -75,8 +75,8 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     return weft_space_missing();
 }
 
-int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
-    return rc;
+int weft_on_stream_end(const struct weft_on_stream *on, int result) {
+    return result;
 }
 
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,

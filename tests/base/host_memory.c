@@ -2,7 +2,7 @@
 /* Description: what is certainly ordinary memory: the calling thread's frames and small objects of
  * malloc, in any thread; not mappings, not another thread's stack, and not what lies below the
  * frames, where anything may be mapped. PEs: 1 */
-#include "base/private.h"
+#include "base/host_memory.h"
 #include "tap.h"
 #include <pthread.h>
 #include <stdint.h>
@@ -20,18 +20,18 @@ static void *from_brk(void) {
 
 static void expect_own(const char *who) {
     int local = 0;
-    EXPECT(weft_private_holds(&local), "%s: a local of its own", who);
-    EXPECT(!weft_private_holds((void *)((uintptr_t)&local - (1 << 16))), "%s: below its frames",
+    EXPECT(weft_host_memory_holds(&local), "%s: a local of its own", who);
+    EXPECT(!weft_host_memory_holds((void *)((uintptr_t)&local - (1 << 16))), "%s: below its frames",
            who);
-    EXPECT(!weft_private_holds(&object), "%s: an object of the program", who);
-    EXPECT(!weft_private_holds(NULL) && !weft_private_holds((void *)UINTPTR_MAX), "%s: nowhere",
-           who);
+    EXPECT(!weft_host_memory_holds(&object), "%s: an object of the program", who);
+    EXPECT(!weft_host_memory_holds(NULL) && !weft_host_memory_holds((void *)UINTPTR_MAX),
+           "%s: nowhere", who);
 }
 
 static void *in_thread(void *brk) {
     expect_own("a thread");
-    EXPECT(!weft_private_holds(in_main), "the stack of another thread");
-    EXPECT(!brk || weft_private_holds(brk), "%p is brk's", brk);
+    EXPECT(!weft_host_memory_holds(in_main), "the stack of another thread");
+    EXPECT(!brk || weft_host_memory_holds(brk), "%p is brk's", brk);
     return NULL;
 }
 
@@ -44,9 +44,9 @@ int main(void) {
     tap_start(0);
     tap_case("in the first thread");
     expect_own("main");
-    EXPECT(!brk || weft_private_holds(brk), "%p is brk's", brk);
-    EXPECT(!brk || !weft_private_holds((char *)sbrk(0) + 1), "behind it");
-    EXPECT(!weft_private_holds(mapped), "a mapping");
+    EXPECT(!brk || weft_host_memory_holds(brk), "%p is brk's", brk);
+    EXPECT(!brk || !weft_host_memory_holds((char *)sbrk(0) + 1), "behind it");
+    EXPECT(!weft_host_memory_holds(mapped), "a mapping");
     tap_case("in another");
     pthread_create(&thread, NULL, in_thread, brk);
     pthread_join(thread, NULL);

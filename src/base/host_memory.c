@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stacks that the program has made for itself (coroutines) are unknown here: a frame on one lies
- * outside of the thread's. */
-#include "base/private.h"
+/* Stacks that the program allocates itself (coroutines) are not recognised: a frame on such a stack
+ * lies outside the thread's stack. */
+#include "base/host_memory.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 static _Thread_local struct {
     bool asked;
-    uintptr_t low, high; /* empty where the system does not say */
+    uintptr_t low, high; /* equal if the system does not report them */
 } stack;
 
 static void stack_ask(void) {
@@ -27,7 +27,7 @@ static void stack_ask(void) {
     pthread_attr_destroy(&attributes);
 }
 
-/* Between this frame and the end there is nothing but frames. */
+/* Memory between this frame and the end of the stack contains only frames. */
 static bool stack_has(uintptr_t p) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (!stack.asked)
@@ -35,8 +35,8 @@ static bool stack_has(uintptr_t p) {
     return here >= stack.low && p >= here && p < stack.high;
 }
 
-/* Reads the begin of brk's memory, field 47 of the process's line in /proc; UINTPTR_MAX if the
- * kernel does not tell. */
+/* Returns the begin of brk's memory, field 47 of the process's line in /proc, or UINTPTR_MAX if the
+ * kernel does not report it. */
 static uintptr_t brk_read(void) {
     enum { FIELDS_BEFORE = 46 };
     FILE *file = fopen("/proc/self/stat", "re");
@@ -60,6 +60,6 @@ static bool brk_has(uintptr_t p) {
     return p >= begin && p < (uintptr_t)sbrk(0);
 }
 
-bool weft_private_holds(const void *p) {
+bool weft_host_memory_holds(const void *p) {
     return stack_has((uintptr_t)p) || brk_has((uintptr_t)p);
 }
