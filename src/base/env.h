@@ -15,44 +15,47 @@
     X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                        \
       "print the library's version at start-up")                                                   \
     X(flag, info, "SHMEM_INFO", "SMA_INFO", false, "print the version and this list at start-up")  \
-    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be seen")      \
+    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be detected")  \
     X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                       \
       "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")      \
     X(text, commit, "WEFT_COMMIT", NULL, "auto",                                                   \
       "when memory of the symmetric heap is committed: auto, as it is touched; now, as the heap "  \
       "grows")                                                                                     \
     X(seconds, hang_seconds, "WEFT_HANG_SECONDS", NULL, 10.0,                                      \
-      "a call that has waited for so long says for whom; 0: never")                                \
+      "a call that has waited this long reports what it waits for; 0: never")                      \
     X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                               \
       "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")   \
     X(text, pretend_hosts, "WEFT_PRETEND_HOSTS", NULL, "none",                                     \
       "for tests, how PEs pretend to be on several hosts: none; PEs of each, 2+1; cyclic:HOSTS; "  \
       "each PE its own, each; the host of every PE, list:0,0,1; the same on all PEs")              \
     X(text, far_engine, "WEFT_ENGINE", NULL, "auto",                                               \
-      "what reaches PEs on other hosts: tcp; ucx; a library, by name or path; auto: ucx where "    \
+      "the engine that reaches PEs on other hosts: tcp; ucx; a library, by name or path; auto: "   \
+      "ucx where "                                                                                 \
       "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
     X(text, proxies, "WEFT_PROXIES", NULL, "auto",                                                 \
-      "which process receives what PEs of other hosts send: pe, each PE for itself; host, the "    \
+      "which process receives messages of other hosts: pe, each PE for itself; host, the "         \
       "first PE of a host for all PEs there; auto: host in large jobs, on hosts that have a "      \
       "processor to spare, else pe")                                                               \
     X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
-      "the command by which oshrun runs another on a host, whose name and words follow it")        \
+      "the command with which oshrun starts another on a host; it is followed by the "             \
+      "host's name and the words to run")                                                          \
     X(count, fan_out, "WEFT_FAN_OUT", NULL, 32,                                                    \
       "how many hosts oshrun starts itself; if there are more, each of these hosts starts "        \
       "that many others")                                                                          \
     X(seconds, start_timeout, "WEFT_START_TIMEOUT", NULL, 60.0,                                    \
       "how long oshrun waits for a host to answer at the start")                                   \
     X(seconds, host_timeout, "WEFT_HOST_TIMEOUT", NULL, 5.0,                                       \
-      "a host that has been silent for so long ends the job of several hosts that it is in")       \
+      "a host that has been silent this long ends its job, if that has several hosts")             \
     X(text, interface, "WEFT_INTERFACE", NULL, "auto",                                             \
-      "the network interface by which hosts of a job without oshrun reach each other: its name; "  \
-      "auto: any that does")                                                                       \
+      "the network interface through which hosts of a job without oshrun reach each other: its "   \
+      "name; "                                                                                     \
+      "auto: any that works")                                                                      \
     X(text, far_network, "WEFT_FAR_NETWORK", NULL, "private",                                      \
-      "private: PEs on other hosts are not reached without encryption over an address that is "    \
-      "public; trusted: they are")                                                                 \
+      "private: messages, which are not encrypted, use no address that is "                        \
+      "public; trusted: they may")                                                                 \
     X(text, bits, "WEFT_BITS", NULL, "same",                                                       \
       "sums of products over hosts: same, their bits are those of one host; any, a host adds its " \
-      "own first, so that less goes over the network; the same on all PEs")                        \
+      "own first, so that less is sent over the network; the same on all PEs")                     \
     X(text, exit, "WEFT_EXIT", NULL, "end",                                                        \
       "an exit with a status other than 0 and without shmem_finalize: end, it ends the job; "      \
       "wait, it waits for the other PEs as shmem_finalize does")                                   \
@@ -64,13 +67,13 @@
     X(text, engine, "SHMEMX_ENGINE", NULL, "auto",                                                 \
       "what copies GPU memory: auto, sm (multiprocessors) or copy (copy engines)")                 \
     X(text, algorithm, "SHMEMX_ALGORITHM", NULL, "auto",                                           \
-      "how collectives on streams go: auto, by size; ll, marked, push or meet, as far "            \
-      "as it can; the same on all PEs")                                                            \
+      "the algorithm of collectives on streams: auto, by size; ll, marked, push or meet, "         \
+      "where it applies; the same on all PEs")                                                     \
     X(text, sms, "SHMEMX_SMS", NULL, "auto",                                                       \
       "multiprocessors that a collective on a stream takes at most: auto, or 1 to 64; the "        \
       "same on all PEs")                                                                           \
     X(text, peer_access, "SHMEMX_PEER_ACCESS", NULL, "auto",                                       \
-      "how a GPU comes to another one's memory: auto, directly where it can; off, always through " \
+      "how a GPU accesses another one's memory: auto, directly where it can; off, always through " \
       "memory of the host")
 
 /* X(name). Variables of Weft and of the libraries that it opens that name a file, a library or a

@@ -2,7 +2,7 @@
 /* The functions of weft/device/ptx.cuh for a C++ compiler of the host: a kernel is a function that
  * one thread of a processor runs. So kernels can be tested without a GPU.
  *
- * A simulated GPU may run all threads of a launch (WEFT_HOST_THREADS), and define its own kind of
+ * A pretended GPU may run all threads of a launch (WEFT_HOST_THREADS), and define its own kind of
  * memory (WEFT_HOST_MEMORY). */
 #ifndef WEFT_BASE_GPU_HOST_CUH
 #define WEFT_BASE_GPU_HOST_CUH

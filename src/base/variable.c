@@ -52,7 +52,7 @@ static void variables_read(void) {
     weft_symbol_each_variable(variable_add);
     if (variables.incomplete) {
         weft_log("no memory for the %zu variables of the program: accesses beyond their ends are "
-                 "not seen",
+                 "not detected",
                  variables.count);
         variables.count = 0;
     }

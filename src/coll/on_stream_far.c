@@ -81,7 +81,7 @@ int weft_stream_far_fold(const struct weft_on_stream *on, void *dest, const void
                                        .source = source,
                                        .nelems = folding->nelems,
                                        .elem_bytes = elem,
-                                       .copy = weft_device_bring}};
+                                       .copy = weft_device_copy}};
     struct weft_proxy_task task = {far_fold_run, &fold, sizeof fold};
     size_t blocks = folding->scatter ? (size_t)on->team->npes : 1;
     int error = check_array("dest", dest, bytes);

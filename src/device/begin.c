@@ -11,9 +11,10 @@
 #include "device/device.h"
 
 static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */
+static _Atomic bool
+    begun; /* this PE's GPU is open, with everything that calls of any thread need */
 
-/* -1: whichever. */
+/* -1 means automatic. */
 static int ordinal_read(int *ordinal) {
     *ordinal = -1;
     if (strcmp(weft_env.device, "auto") == 0)
@@ -34,7 +35,7 @@ static int peer_access_check(void) {
                      weft_env.peer_access);
 }
 
-/* PEs of one host take one GPU each, in turns: this PE's number among them. */
+/* Returns this PE's number among the PEs of its host, to which GPUs are assigned round robin. */
 static int number_here(void) {
     int number = 0;
     for (int pe = 0; pe < weft_job.pe; pe++)
@@ -53,15 +54,16 @@ int weft_device_inspect(struct weft_gpu *gpu) {
     return error ? error : weft_gpu_describe(gpu, ordinal);
 }
 
-/* --- Host memory within the GPU's reach ---------------------------------------------------------
- * The host's symmetric memory, own and peers', registered piece by piece as it is committed. What
- * CUDA refuses is copied by copy engines, and out of kernels' reach. */
+/* --- Registration of host memory --------------------------------------------------------------
+ * The host's symmetric memory of this PE and its peers is registered with CUDA extent by extent, as
+ * it is committed. Memory that CUDA refuses is copied by copy engines, and kernels cannot access
+ * it. */
 
-/* Pieces of each slot of the host heap that are registered, and whether the statics are. */
+/* The registered extents of each slot of the host heap, and whether the statics are registered. */
 static struct {
     size_t bytes;
     unsigned npieces;
-    size_t pieces[2 * WEFT_EXTENTS_MAX]; /* where each begins */
+    size_t pieces[2 * WEFT_EXTENTS_MAX]; /* the offset at which each begins */
     bool statics, refused;
 } registered;
 
@@ -69,7 +71,8 @@ static void *heap_slot_at(uint32_t slot) {
     return weft_window_slot_begin(&weft_windows.heap.window, slot);
 }
 
-/* GPUs then reach host memory by copies alone, and their kernels not at all: said once. */
+/* Registers memory. If CUDA refuses, GPUs access host memory only by copies; that is logged once.
+ */
 static bool memory_register(void *at, size_t bytes) {
     if (weft_gpu_register(at, bytes) == 0)
         return true;
@@ -79,7 +82,8 @@ static bool memory_register(void *at, size_t bytes) {
     return false;
 }
 
-/* Registers with the GPU what of the host heap is new: one thread at a time, with the GPU open. */
+/* Registers the part of the host heap that is new. The GPU must be open, and only one thread at a
+ * time may call this. */
 static void heap_register(void) {
     size_t now = weft_window_bytes(&weft_windows.heap.window), begin = registered.bytes;
     if (now <= begin || registered.refused)
@@ -88,8 +92,8 @@ static void heap_register(void) {
         weft_pin_announce();
     if (registered.npieces == sizeof registered.pieces / sizeof *registered.pieces) {
         registered.refused = true;
-        weft_log("the symmetric heap has grown %u times: kernels cannot reach what is new; set "
-                 "SHMEM_SYMMETRIC_SIZE to what the program needs",
+        weft_log("the symmetric heap has grown %u times: kernels cannot reach its new memory; set "
+                 "SHMEM_SYMMETRIC_SIZE to the size that the program needs",
                  registered.npieces);
         return;
     }
@@ -109,7 +113,7 @@ static void statics_each_piece(char *slot, bool (*run)(void *at, size_t bytes)) 
         run(slot + begin, end - begin);
 }
 
-/* In place, where the program has them; and the peers'. */
+/* Calls `run` for the statics at their place in the program, and for those of the peers. */
 static void statics_each(bool (*run)(void *at, size_t bytes)) {
     const struct weft_segment *statics = &weft_windows.statics;
     statics_each_piece((char *)statics->window.local, run);
@@ -117,7 +121,7 @@ static void statics_each(bool (*run)(void *at, size_t bytes)) {
         statics_each_piece(weft_window_slot_begin(&statics->window, slot), run);
 }
 
-/* Once. */
+/* Must be called once only. */
 static void statics_register(void) {
     const struct weft_segment *statics = &weft_windows.statics;
     if (statics->window.bytes == 0 || registered.refused)

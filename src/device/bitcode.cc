@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of <weft/device.cuh> for kernels that are not written in CUDA C: a clang that knows
- * no CUDA makes libweft_device_sm80.bc and _sm90.bc of this file, and PTX beside them. Numbers
- * come as they are; the team, objects and words come as 64-bit addresses. A function that returns
- * nothing in C returns 0 here, for languages in which a call is an expression.
+/* The functions of <weft/device.cuh> for kernels that are not written in CUDA C: a clang without
+ * CUDA compiles this file to libweft_device_sm80.bc and _sm90.bc, and to PTX. Numbers are passed as
+ * they are; the team, objects and words as 64-bit addresses. A function that returns nothing in C
+ * returns 0 here, for languages in which a call is an expression.
  *
- * The header lies in a namespace of its own here, since an exported function has the name of the
- * one that it calls. The names are frozen: tests/gpu/bitcode.list. */
+ * The header is included into a namespace of its own, because an exported function has the name of
+ * the function that it calls. The names are frozen: tests/gpu/bitcode.list. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +27,7 @@ namespace header {
 typedef uint64_t address;
 typedef uint64_t team;
 
-/* What an address is a pointer to is the header's affair. */
+/* An address that converts to whatever pointer type the header's function takes. */
 struct pointer {
     address value;
     template <class type> operator type *() const { return (type *)value; }
@@ -84,7 +84,8 @@ COPIES(b)
 WORDS(32)
 WORDS(64)
 
-/* A store of the block: one, behind what its threads have done and before what they do. */
+/* A store by the whole block: done once, after everything that its threads did before and before
+ * anything they do later. */
 #define WORD_OF_BLOCK(bits)                                                                    \
     EXPORTED int32_t weft_p##bits##_b(team t, address dest, uint##bits##_t value, int32_t m) { \
         header::weft_block_sync();                                                             \
@@ -96,7 +97,8 @@ WORDS(64)
 WORD_OF_BLOCK(32)
 WORD_OF_BLOCK(64)
 
-/* What one thread has loaded, for all of the block: each would find a value of its own. */
+/* The value that one thread has loaded for the whole block: separate loads might return different
+ * values. */
 static __attribute__((address_space(3), loader_uninitialized)) uint64_t block_word;
 #define LOAD_OF_BLOCK(type, name, parameters, arguments) \
     EXPORTED type name##_b parameters {                  \
@@ -179,8 +181,9 @@ ORDER(weft_fence_b)
 ORDER(weft_quiet)
 ORDER(weft_quiet_b)
 
-/* What this thread has begun to store by bulk copies, which compilers make of stores through tensor
- * descriptors, has been stored: a block sync and a signal behind it speak for them. */
+/* Waits until the bulk copies that this thread has started, which compilers generate for stores
+ * through tensor descriptors, have stored their data. A block sync and a signal after it then cover
+ * them. */
 EXPORTED int32_t weft_stores_wait(void) {
 #if WEFT_DEVICE_ARCH >= 900
     header::weft_bulk_wait();
@@ -216,7 +219,8 @@ RESULT(int32_t, weft_ll_recv,
        (team t, uint32_t channel, uint32_t unit, int32_t source, uint64_t epoch, address data),
        (pointer{t}, channel, unit, source, epoch, pointer{data}))
 
-/* The same for who has no memory for the result: the data, or 0 where the job is over. */
+/* Like weft_ll_recv, for callers without memory for the result: returns the data, or 0 if the job
+ * is over. */
 EXPORTED uint64_t weft_ll_data(team t, uint32_t channel, uint32_t unit, int32_t source,
                                uint64_t epoch) {
     uint64_t data = 0;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of NVSHMEM that kernels of Triton call through PyTorch's helpers, what Helion
- * lowers remote copies to, and what Triton-distributed's device library names:
- * libweft_nvshmem_sm80.bc and _sm90.bc. No function has an argument that says which job it is
- * about: weft_nvshmem_job says so, which is written when a module has been loaded
- * (python/weft/triton/nvshmem.py). _nbi is the blocking form.
+/* The functions of NVSHMEM that kernels of Triton call through PyTorch's helpers, those that Helion
+ * lowers remote copies to, and those that Triton-distributed's device library names:
+ * libweft_nvshmem_sm80.bc and _sm90.bc. No function has an argument for the job: weft_nvshmem_job
+ * identifies it, which is written after a module has been loaded (python/weft/triton/nvshmem.py).
+ * _nbi functions block.
  *
- * Triton has every thread of a program call a function. So fences, signals, meetings and
+ * Triton lets every thread of a program call a function. So fences, signals, meetings and
  * collectives without a suffix, and all functions with _block, are called by all threads of a block
  * and act once for it. Functions with _warp are called by all threads of a warp and act once for
- * it. Copies without a suffix, int_p, and questions are called by any thread and act for it alone.
+ * it. Copies without a suffix, int_p, and queries are called by any thread and act for that thread
+ * alone.
  *
- * An address is symmetric in the device heap, or in a region: a tensor of PyTorch's that has been
- * through a rendezvous, whose copies lie apart from each other by no rule. */
+ * An address is symmetric if it lies in the device heap or in a region: a tensor of PyTorch's that
+ * has been through a rendezvous. The copies of a region are at unrelated addresses. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,7 @@ namespace header {
 
 typedef uint64_t address;
 
-/* [begin, end) is this PE's, places[pe] is where PE `pe` has begin, or 0. */
+/* [begin, end) belongs to this PE; places[pe] is the address of PE `pe`'s copy, or 0. */
 struct region {
     address begin, end;
     const address *places;
@@ -38,7 +39,7 @@ __attribute__((address_space(4))) address weft_nvshmem_job[2];
 }
 
 #define EXPORTED extern "C" __attribute__((convergent))
-/* One copy of the code for all functions that call it: a reader of the library loads all of it. */
+/* Emits one copy of the code for all callers: a program that uses the library loads all of it. */
 #define SHARED __attribute__((convergent, noinline))
 
 enum { MISUSE = 22 };
@@ -47,7 +48,8 @@ static const header::weft_device_team *world(void) {
     return (const header::weft_device_team *)weft_nvshmem_job[0];
 }
 
-/* Where PE `pe` has what this PE has at p; 0 where p is not symmetric or there is no such PE. */
+/* Returns the address of PE `pe`'s copy of the object at p, or 0 if p is not symmetric or there is
+ * no such PE. */
 static address place_found(address p, int32_t pe) {
     const header::weft_device_team *t = world();
     if (pe < 0 || pe >= t->n)
@@ -63,7 +65,7 @@ static address place_found(address p, int32_t pe) {
     return 0;
 }
 
-/* The same; what is not symmetric ends the job. */
+/* Like place_found, but ends the job instead of returning 0. */
 static address place_of(address p, int32_t pe) {
     address place = place_found(p, pe);
     if (place)
@@ -72,13 +74,14 @@ static address place_of(address p, int32_t pe) {
     return p;
 }
 
-/* The teams whose members are all PEs: WORLD, SHARED and NODE, as a handle has PEs of one host. */
+/* Returns whether the team consists of all PEs: WORLD, SHARED and NODE, because a handle covers the
+ * PEs of one host. */
 static int is_world(int32_t team) {
     return team >= 0 && team <= 2;
 }
 
-/* The world's handle; NULL for other teams, of which this library knows nothing: it ends the job.
- */
+/* Returns the world's handle. For other teams, which this library does not support, ends the job
+ * and returns NULL. */
 static const header::weft_device_team *world_of(int32_t team) {
     const header::weft_device_team *t = world();
     if (is_world(team))
@@ -87,9 +90,9 @@ static const header::weft_device_team *world_of(int32_t team) {
     return NULL;
 }
 
-/* Channels pair blocks: the k-th of this PE's grid with the k-th of the others'. A block that has
- * no channel of its own would take another's turn: it ends the job. 0, or 1 when the job is over.
- */
+/* Runs a barrier on the channel that pairs block k of this PE's grid with block k of the others'.
+ * Ends the job if the block has no channel of its own, because it would disturb another block's.
+ * Returns 0, or 1 if the job is over. */
 static int32_t barrier(enum header::weft_scope scope) {
     const header::weft_device_team *t = world();
     uint32_t channel = header::weft_grid_index();
@@ -100,8 +103,7 @@ static int32_t barrier(enum header::weft_scope scope) {
     return 1;
 }
 
-/* --- Who is there, order and meetings ------------------------------------------------------------
- */
+/* --- Queries, order and meetings -------------------------------------------------------------- */
 
 EXPORTED int32_t nvshmem_my_pe(void) {
     return world()->me;
@@ -111,7 +113,7 @@ EXPORTED int32_t nvshmem_n_pes(void) {
     return world()->n;
 }
 
-/* -1 for a team that this library does not know. */
+/* These two return -1 for a team that this library does not support. */
 EXPORTED int32_t nvshmem_team_my_pe(int32_t team) {
     return is_world(team) ? world()->me : -1;
 }
@@ -125,12 +127,12 @@ EXPORTED int32_t nvshmem_team_translate_pe(int32_t src_team, int32_t src_pe, int
     return known && src_pe >= 0 && src_pe < world()->n ? src_pe : -1;
 }
 
-/* 0, a null pointer, for what is not symmetric. */
+/* Returns 0, a null pointer, if the address is not symmetric. */
 EXPORTED address nvshmem_ptr(address p, int32_t pe) {
     return place_found(p, pe);
 }
 
-/* There is no multicast memory: a null pointer. */
+/* Returns a null pointer, because there is no multicast memory. */
 EXPORTED address nvshmemx_mc_ptr(int32_t, address) {
     return 0;
 }
@@ -168,7 +170,8 @@ MEETINGS(warp, WEFT_SCOPE_w)
 /* --- Copies --------------------------------------------------------------------------------------
  */
 
-/* What the group's threads have stored is sent, and any of them may signal behind it. */
+/* Copies everything that the group's threads have stored before; afterwards any of them may signal.
+ */
 static int32_t copy(address to, address from, uint64_t bytes, enum header::weft_scope scope) {
     header::weft_scope_sync(scope);
     if (scope == header::WEFT_SCOPE_t)
@@ -189,11 +192,11 @@ EXPORTED int32_t nvshmem_int_p(address dest, int32_t value, int32_t pe) {
 /* --- Signals -------------------------------------------------------------------------------------
  */
 
-/* By one thread, behind what all of the group have stored before they last met. */
+/* Signals once for the group, after all stores of its threads before they last synchronised. */
 static int32_t give_signal(address sig, uint64_t value, int32_t op, int32_t pe,
                            enum header::weft_scope scope) {
     const header::weft_device_team *t = world();
-    uint64_t *there = (uint64_t *)place_of(sig, pe); /* and for this member it is there */
+    uint64_t *there = (uint64_t *)place_of(sig, pe); /* already translated for that member */
     if (header::weft_scope_first(scope))
         header::weft_signal_by(t, there, value, header::weft_nvshmem_signal_op(op), t->me);
     return 0;
@@ -231,7 +234,7 @@ EXPORTED int32_t nvshmem_signal_wait_until(address sig, int32_t cmp, uint64_t va
                                       value);
 }
 
-/* 0, or 1 when the job is over. */
+/* Returns 0, or 1 if the job is over. */
 static uint32_t wait_for_int(const uint32_t *word, int cmp, int32_t value) {
     struct header::weft_spin spin = {0, 0, 0, 0};
     struct header::weft_gpu_abort abort = header::weft_abort_of(world());
@@ -248,10 +251,9 @@ EXPORTED int32_t nvshmem_int_wait_until(address word, int32_t cmp, int32_t value
     return (int32_t)header::weft_block_sync_any(over);
 }
 
-/* --- Collectives of the world --------------------------------------------------------------------
- */
+/* --- Collectives of all PEs ------------------------------------------------------------------- */
 
-/* Each member puts, and they meet after that. */
+/* Each member puts its data, and a barrier follows. */
 template <enum header::weft_scope scope>
 SHARED static int32_t broadcast(int32_t team, address dest, address source, uint64_t bytes,
                                 int32_t root) {
@@ -292,7 +294,7 @@ EXPORTED int32_t nvshmemx_alltoallmem_block(int32_t team, address dest, address 
     return t ? barrier(header::WEFT_SCOPE_b) : 1;
 }
 
-/* Of a type's elements. */
+/* Element counts of a type, instead of bytes. */
 #define MOVEMENTS_BY(x, name, bytes, group, scope)                                            \
     EXPORTED int32_t nvshmem##x##_##name##_broadcast##group(                                  \
         int32_t team, address dest, address source, uint64_t nelems, int32_t root) {          \
@@ -319,7 +321,7 @@ MOVEMENTS(bfloat16, 2)
 MOVEMENTS(float, 4)
 MOVEMENTS(double, 8)
 
-/* A type's elements: as bits, and as what they are computed in. */
+/* Converts a type's elements between their bits and the type used for arithmetic. */
 template <class T> struct number {
     typedef T value;
     static T of(uint64_t bits) {
@@ -375,9 +377,9 @@ struct min {
     template <class T> static T of(T a, T b) { return b < a ? b : a; }
 };
 
-/* Elements of a PE: those from its number on, as many apart as there are PEs. It alone reads them
- * at all and writes them there: so dest may be source, and results have the same bits everywhere.
- */
+/* Each PE reduces the elements with the indices me, me + n, me + 2 * n, ... It is the only PE that
+ * reads and writes them anywhere, so dest may be equal to source, and results have the same bits
+ * everywhere. */
 template <class T, class operation>
 static int32_t reduce(int32_t team, address dest, address source, int64_t nreduce) {
     const header::weft_device_team *t = world_of(team);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The channels of teams: for each form a region, a share of the members' GPU memory, which is made
- * when the team first needs it and lives as long as the team.
+/* The channels of teams: one region for each form, a share of the members' GPU memory, which is
+ * made when the team first needs it and lives as long as the team.
  *
- * Making is collective over the members, on the host alone, so it works while a stream is being
- * captured: the memory is whole before any member can write there. With the first region the
- * members compare what decides between algorithms. All come to the same end, and remember it. */
+ * Making a region is collective over the members, on the host alone, so it also works during stream
+ * capture: the memory is initialised before any member can write to it. With the first region the
+ * members compare the settings and facts that decide between algorithms. All members get the same
+ * result, and remember it. */
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -19,24 +20,24 @@
 
 struct region {
     struct weft_block *block;
-    struct weft_share *share; /* NULL: there is none */
-    bool refused;             /* nor will there be */
+    struct weft_share *share; /* NULL if there is none */
+    bool refused;             /* no attempt will be made again */
 };
 
 enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
 
 struct team_channels {
     struct region regions[WEFT_FORMS];
-    uint32_t blocks_max; /* what the members have agreed on; 0: they have not yet */
-    bool kept;           /* until the job ends: a graph may use them, or a call under way */
-    struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may have the others */
+    uint32_t blocks_max; /* agreed upon by the members; 0 before that */
+    bool kept;           /* until the job ends: a graph or an unfinished call may use them */
+    struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may use the others */
     int ncopies;
 };
 
-/* By the team's slot; only one thread of a PE is at a team at a time. */
+/* Indexed by the team's slot. Only one thread of a PE uses a team at a time. */
 static struct team_channels of_teams[WEFT_TEAMS_MAX];
 
-/* Those of teams that have ended, until their members have parted. */
+/* The channels of teams that have ended, until the members have parted. */
 static struct ended {
     struct team_channels channels;
     struct ended *next;
@@ -45,12 +46,12 @@ static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- Settings --------------------------------------------------------------------------------- */
 
-/* What a member tells the others before a region is made. */
+/* The facts that each member contributes before a region is made. */
 enum { SETTING_BYTES = 24 };
 struct member_facts {
     char engine[SETTING_BYTES], algorithm[SETTING_BYTES], sms[SETTING_BYTES];
     uint32_t multiprocessors;
-    int32_t error; /* its block could not be made */
+    int32_t error; /* nonzero: the member's block could not be made */
     int32_t kernels_wait;
 };
 
@@ -66,7 +67,7 @@ static struct member_facts own_facts(int error) {
     return facts;
 }
 
-/* The same on all members: who has set a variable otherwise than the first one. */
+/* Returns an error that names the first PE with another setting than the first member, or 0. */
 static int check_setting(const struct weft_boot_subset *subset, const struct member_facts *all,
                          const char *name, size_t offset) {
     const char *first = (const char *)&all[0] + offset;
@@ -93,19 +94,21 @@ static int check_settings(const struct weft_boot_subset *subset, const struct me
     return error;
 }
 
-/* "auto", or how many multiprocessors a collective may take; what is neither is auto. */
+/* Returns the number of multiprocessors that a collective may use. For "auto", and any invalid
+ * value, that is the maximum. */
 static uint32_t sms_wanted(void) {
     char *end;
     unsigned long sms = strtoul(weft_env.sms, &end, 10);
     if (end != weft_env.sms && *end == '\0' && sms >= 1 && sms <= WEFT_GPU_CHANNELS)
         return (uint32_t)sms;
     if (strcmp(weft_env.sms, "auto") != 0)
-        weft_log("SHMEMX_SMS is '%s': it should be auto or a number from 1 to %d, and auto is used",
+        weft_log("SHMEMX_SMS is '%s', and auto is used: set it to auto or to a number from 1 to %d",
                  weft_env.sms, WEFT_GPU_CHANNELS);
     return WEFT_GPU_CHANNELS;
 }
 
-/* What the members have told: 0; -EINVAL with text; -ENOTSUP where one cannot. */
+/* Evaluates the members' facts. Returns 0, -EINVAL with text if settings differ, or -ENOTSUP if a
+ * member cannot take part. */
 static int take_facts(struct team_channels *channels, const struct weft_boot_subset *subset,
                       const struct member_facts *all) {
     int error = check_settings(subset, all);
@@ -130,7 +133,7 @@ static void region_free(struct region *region) {
     *region = (struct region){.block = NULL};
 }
 
-/* What its members write there finds it whole. Local. */
+/* Allocates and initialises this PE's part of a region. Local. */
 static int region_alloc(struct region *region, enum weft_gpu_form form, int n) {
     size_t words = weft_gpu_form_words_bytes(form, n), inbox = weft_gpu_inbox_bytes(form, n);
     int fill = weft_gpu_form_fill(form);
@@ -144,7 +147,7 @@ static int region_alloc(struct region *region, enum weft_gpu_form form, int n) {
                                 (weft_cu_address)weft_block_at(region->block) + words, fill, inbox);
 }
 
-/* 0 or the same -errno on all members. */
+/* Returns 0 or -errno, the same on all members. */
 static int region_make(struct team_channels *channels, enum weft_gpu_form form,
                        const struct weft_boot_subset *subset) {
     struct region *region = &channels->regions[form];
@@ -159,8 +162,9 @@ static int region_make(struct team_channels *channels, enum weft_gpu_form form,
     return error;
 }
 
-/* Where one member cannot, all take another way from now on; what the program can mend is said
- * each time. */
+/* Returns 0 if the region exists or can be made. If one member cannot make it, all members use
+ * another algorithm from now on and later calls return -ENOTSUP. Errors that the program can
+ * correct are returned each time. */
 static int region_find(struct team_channels *channels, enum weft_gpu_form form,
                        const struct weft_team *team) {
     struct region *region = &channels->regions[form];
@@ -179,9 +183,9 @@ static int region_find(struct team_channels *channels, enum weft_gpu_form form,
     return -ENOTSUP;
 }
 
-/* --- Of teams --------------------------------------------------------------------------------- */
+/* --- Channels of teams ------------------------------------------------------------------------ */
 
-/* A form's memory on all members, from `offset` on. */
+/* Returns a form's memory on all members, from `offset` on. */
 static struct weft_array region_array(const struct region *region, size_t offset) {
     const struct weft_window *window = weft_share_window(region->share);
     const char *own = weft_block_at(region->block);
@@ -213,7 +217,7 @@ int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t 
         int error = weft_block_alloc(&made, SHMEMX_SPACE_DEVICE, weft_device.gpu->ordinal, whole);
         if (error)
             return error;
-        assert(own->ncopies < COPIES_MAX); /* each is twice the one before, or more */
+        assert(own->ncopies < COPIES_MAX); /* each is at least twice as large as the one before */
         own->copies[own->ncopies++] = made;
     }
     *copy = weft_block_at(own->copies[own->ncopies - 1]);
@@ -227,14 +231,14 @@ static void channels_free(struct team_channels *channels) {
         region_free(&channels->regions[form]);
 }
 
-/* The slot is free for another team. */
+/* Takes the team's channels, so that the slot is free for another team. */
 static struct team_channels channels_take(int slot) {
     struct team_channels taken = of_teams[slot];
     of_teams[slot] = (struct team_channels){.blocks_max = 0};
     return taken;
 }
 
-/* Nothing of the team is under way here, nor will be. */
+/* Records that no work of the team uses this memory any more. */
 static void channels_set_idle(const struct team_channels *channels) {
     for (int i = 0; i < channels->ncopies; i++)
         weft_block_set_idle(channels->copies[i]);
@@ -249,7 +253,7 @@ void weft_device_channels_end(const struct weft_team *team, bool finished) {
     taken.kept = !finished || weft_device_turns_captured(team);
     if (!taken.kept)
         channels_set_idle(&taken);
-    if (!one) { /* what is kept stays without a list to find it in */
+    if (!one) { /* without the list entry, kept memory is never freed */
         if (!taken.kept)
             channels_free(&taken);
         return;
@@ -261,7 +265,7 @@ void weft_device_channels_end(const struct weft_team *team, bool finished) {
     pthread_mutex_unlock(&ending);
 }
 
-/* Takes out of the list what can be freed now, or at the end of the job all of it. */
+/* Removes from the list what can be freed now, or everything if the job ends. */
 static struct ended *ended_take(bool all) {
     struct ended *taken = NULL;
     pthread_mutex_lock(&ending);

@@ -8,7 +8,8 @@ const struct weft_gpu *weft_device_agent(int pe) {
     return weft_gpu_agent_of(weft_device.peers[pe].ordinal);
 }
 
-/* While a stream is being captured the driver refuses, and the program has given that work up. */
+/* During stream capture the driver refuses to synchronise; the captured work has not run, and
+ * nothing is lost. */
 void weft_device_finish(void) {
     if (!weft_device.gpu)
         return;
@@ -40,7 +41,8 @@ void *weft_device_pointer(const void *p, int pe) {
     return reached ? near : NULL;
 }
 
-/* GPU memory of the program's own: asked of the driver, which knows it by the current context. */
+/* Returns whether the address is GPU memory of the program. Asks the driver, which requires the
+ * current context. */
 static bool program_memory_is_device(const void *p) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool device = weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
@@ -57,7 +59,7 @@ bool weft_device_concerns(const void *symmetric, const void *local) {
     return program_memory_is_device(local);
 }
 
-/* In the part of any PE. */
+/* Returns whether p lies in the device heap of any PE. */
 static bool device_heap_has(const void *p) {
     const struct weft_window *heap = &weft_device.heap.window;
     size_t offset;
@@ -68,7 +70,7 @@ static bool gpu_memory_has(const void *p) {
     return device_heap_has(p) || weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
 }
 
-/* Memory of a PE on the same GPU is as near as the own. */
+/* Memory of a PE on the same GPU is as near as this PE's own. */
 enum weft_direction weft_device_direction(const void *to, const void *from, int pe) {
     bool near = pe == weft_job.pe || (weft_device.peers && weft_device.peers[pe].same);
     if (!gpu_memory_has(to))

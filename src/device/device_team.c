@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles by which kernels of the program work with a team (weft/device.cuh). Each has memory of
- * its own on every member's GPU, a share of the members:
+/* Handles through which the program's kernels use a team (weft/device.cuh). Each has memory of its
+ * own on every member's GPU, a share of the members:
  *
  *   words (head, channels) | inbox of packets | places of members in the heap | the handle itself
  *
- * Members make and free handles together, by exchanges of the host alone: so a handle outlives its
- * team, and can be made while a stream is being captured. What the last one to be freed had stays
- * mapped until the next one is, for a kernel that still works with it to find another generation
- * there, and no fault of the GPU's. */
+ * Members make and free handles together, by exchanges of the host alone. So a handle outlives its
+ * team, and can be made during stream capture. The memory of the last freed handle stays mapped
+ * until the next one is freed: a kernel that still uses it finds another generation there, instead
+ * of causing a fault of the GPU. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "core/share.h"
 #include "device/device.h"
 
-/* One that has been made. */
+/* A handle that has been made. */
 struct handle {
-    struct weft_device_team team; /* as the program has it */
+    struct weft_device_team team; /* the program's copy */
     const struct weft_device_team *copy;
     struct weft_block *block;
     struct weft_share *share;
@@ -31,13 +31,14 @@ struct handle {
 
 static struct {
     pthread_mutex_t changing;
-    struct handle *made, *left; /* left: the last one to be freed */
-    uint32_t generation;        /* of the last one, or of a member's */
+    struct handle *made, *left; /* left: the handle that was freed last */
+    uint32_t generation;        /* of the last handle, here or on a member */
 } handles = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- What there is ---------------------------------------------------------------------------- */
+/* --- The list of handles ---------------------------------------------------------------------- */
 
-/* The link that leads to it; handles are what the program passes: copies. Under the lock. */
+/* Returns the pointer in the list that leads to the handle, or to the end. A handle is found by its
+ * content, because the program passes copies. Called under the lock. */
 static struct handle **find_link(const struct weft_device_team *team) {
     struct handle **link = &handles.made;
     while (*link && memcmp(&(*link)->team, team, sizeof *team) != 0)
@@ -52,7 +53,7 @@ static void enlist(struct handle *handle) {
     pthread_mutex_unlock(&handles.changing);
 }
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 static struct handle *find_handle(const struct weft_device_team *team, bool unlist) {
     pthread_mutex_lock(&handles.changing);
     struct handle **link = find_link(team), *found = *link;
@@ -64,14 +65,14 @@ static struct handle *find_handle(const struct weft_device_team *team, bool unli
 
 static int refuse_handle(const struct weft_device_team *team) {
     return weft_fail(-EINVAL,
-                     "argument handle is none that shmemx_device_team has made, or has been freed "
-                     "(generation %u)",
+                     "argument handle was not made by shmemx_device_team, or has been freed "
+                     "(generation %u): pass one that is in use",
                      team->generation);
 }
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
-/* Where things lie in the block of each member. */
+/* Offsets in the block of each member. */
 struct layout {
     size_t inbox, places, copy, bytes;
 };
@@ -85,7 +86,7 @@ static struct layout layout_of(int n, uint32_t channels, uint32_t slot_bytes) {
     return layout;
 }
 
-/* Memory that is not idle goes when the GPU has come to the end of its work. */
+/* Memory that is not marked idle is freed when the GPU has finished its work. */
 static void drop_memory(struct handle *handle) {
     if (handle->share)
         weft_share_release(handle->share);
@@ -94,7 +95,8 @@ static void drop_memory(struct handle *handle) {
     free(handle);
 }
 
-/* In place of the one before. False: there was none. */
+/* Keeps the memory of a freed handle, and frees the one kept before. Returns false if there was
+ * none. */
 static bool leave_behind(struct handle *handle) {
     pthread_mutex_lock(&handles.changing);
     struct handle *before = handles.left;
@@ -102,12 +104,12 @@ static bool leave_behind(struct handle *handle) {
     pthread_mutex_unlock(&handles.changing);
     if (!before)
         return false;
-    weft_block_set_idle(before->block); /* its members have said so when they freed it */
+    weft_block_set_idle(before->block); /* its members agreed on that when they freed it */
     drop_memory(before);
     return true;
 }
 
-/* --- What members tell each other ------------------------------------------------------------- */
+/* --- Agreement of the members ----------------------------------------------------------------- */
 
 struct handle_facts {
     struct weft_cu_uuid uuid;
@@ -121,7 +123,7 @@ static uint32_t next_generation(void) {
     return generation;
 }
 
-/* That of the member who has come furthest; never 0. */
+/* Returns the highest generation of all members; never 0. */
 static uint32_t agreed_generation(const struct handle_facts *all, int n) {
     uint32_t generation = 1;
     for (int i = 0; i < n; i++)
@@ -134,7 +136,7 @@ static uint32_t agreed_generation(const struct handle_facts *all, int n) {
     return generation;
 }
 
-/* Whether this PE can take part: 0 or -errno with text. */
+/* Checks whether this PE can take part. Returns 0 or -errno with text. */
 static int check_own(const struct handle *handle, int n, const struct weft_device_wish *wish) {
     if (wish->error)
         return wish->error;
@@ -152,7 +154,7 @@ static int check_own(const struct handle *handle, int n, const struct weft_devic
     return error;
 }
 
-/* The same on all members. */
+/* Returns an error unless all members pass the same arguments. */
 static int check_wishes(const struct weft_boot_subset *subset, const struct handle_facts *all) {
     for (int i = 1; i < subset->count; i++)
         if (all[i].channels != all[0].channels || all[i].slot_bytes != all[0].slot_bytes)
@@ -164,16 +166,16 @@ static int check_wishes(const struct weft_boot_subset *subset, const struct hand
     return 0;
 }
 
-/* Whether atomics of this PE's GPU on the memory of a member's are atomic, as far as is known. */
+/* Returns whether operations of this PE's GPU on a member's memory are atomic, as far as known. */
 static bool has_atomics(const struct weft_cu_uuid *uuid, int pe) {
     struct weft_gpu_peer peer = weft_gpu_peer_of(weft_device.gpu, uuid);
-    if (peer.ordinal < 0 && weft_device.open) /* links to hidden ones have been tried */
+    if (peer.ordinal < 0 && weft_device.open) /* links to hidden GPUs have been tested */
         peer = weft_device.peers[pe];
     return peer.atomics;
 }
 
-/* WEFT_DEVICE_...: what holds of all links between members. NVLink carries atomics, and PCI Express
- * does not. */
+/* Sets the WEFT_DEVICE_... flags that hold for all links between members. NVLink carries atomics,
+ * and PCI Express does not. */
 static int agree_flags(const struct weft_boot_subset *subset, const struct handle_facts *all,
                        uint32_t *flags) {
     uint32_t mine = WEFT_DEVICE_ATOMICS, of_all[subset->count];
@@ -181,7 +183,7 @@ static int agree_flags(const struct weft_boot_subset *subset, const struct handl
         if (!has_atomics(&all[i].uuid, subset->pes[i]))
             mine &= ~(uint32_t)WEFT_DEVICE_ATOMICS;
         if (memcmp(&all[i].uuid, &all[0].uuid, sizeof all[i].uuid) != 0)
-            mine |= WEFT_DEVICE_NVLINK; /* there are links */
+            mine |= WEFT_DEVICE_NVLINK; /* the members use several GPUs */
     }
     if (!(mine & WEFT_DEVICE_ATOMICS))
         mine = 0;
@@ -213,7 +215,7 @@ static struct handle *new_handle(const struct weft_boot_subset *subset) {
     return handle;
 }
 
-/* What the members agree on: flags, neighbours, generation. */
+/* Agrees with the members on flags, neighbours and generation. */
 static int meet_members(struct handle *handle, const struct weft_device_wish *wish) {
     const struct weft_boot_subset *subset = &handle->subset;
     struct handle_facts mine = {weft_device.gpu->uuid, wish->channels, wish->slot_bytes,
@@ -234,7 +236,7 @@ static int alloc_block(struct handle *handle, size_t bytes) {
     return weft_block_alloc(&handle->block, SHMEMX_SPACE_DEVICE, weft_device.gpu->ordinal, bytes);
 }
 
-/* Behind it all members' words are 0, and mapped. */
+/* After success the words of all members are 0 and mapped. */
 static int make_memory(struct handle *handle, const struct layout *layout) {
     int error = alloc_block(handle, layout->bytes);
     if (error == -ENOMEM && leave_behind(NULL))
@@ -243,8 +245,8 @@ static int make_memory(struct handle *handle, const struct layout *layout) {
     return error ? error : weft_share_attach(&handle->share, handle->block, &handle->subset);
 }
 
-/* Where objects of the heap lie; nowhere as long as there is none. Members of a list are looked up.
- */
+/* Sets the addresses of heap objects, if there is a heap. The places of members that are a list are
+ * looked up in a table. */
 static void set_heap(struct weft_device_team *seen, const struct weft_team *team, char *places) {
     const struct weft_window *heap = &weft_device.heap.window;
     if (!weft_device.open)
@@ -280,7 +282,8 @@ static void fill_handle(struct handle *handle, const struct weft_team *team,
     handle->copy = (const struct weft_device_team *)(own + layout->copy);
 }
 
-/* In GPU memory: the generation at the head of the words, who the members are, and the handle. */
+/* Writes to GPU memory: the generation at the head of the words, the members' places, and the
+ * handle. */
 static int show_handle(const struct handle *handle, const struct weft_team *team) {
     const struct weft_device_team *seen = &handle->team;
     uint16_t places[team->npes];
@@ -294,7 +297,7 @@ static int show_handle(const struct handle *handle, const struct weft_team *team
                  : weft_gpu_memory_copy(weft_device.gpu, (void *)handle->copy, seen, sizeof *seen);
 }
 
-/* In the GPU's context. */
+/* Called in the GPU's context. */
 static int make_handle(struct handle *handle, const struct weft_team *team,
                        const struct weft_device_wish *wish) {
     struct layout layout = layout_of(team->npes, wish->channels, wish->slot_bytes);
@@ -320,8 +323,8 @@ int weft_device_team_make(struct weft_device_team *seen, const struct weft_team 
     if (team->far)
         return weft_fail(
             -ENOTSUP,
-            "a team with members that are far from PE %d, and kernels reach near PEs "
-            "alone: make one of near PEs, as SHMEM_TEAM_SHARED is, and call for others "
+            "the team has members that are far from PE %d, and kernels reach near PEs only: "
+            "use a team of near PEs, such as SHMEM_TEAM_SHARED, and reach the others by calls "
             "from the host or on a stream",
             weft_job.pe);
     struct handle *handle = new_handle(&subset);
@@ -332,7 +335,7 @@ int weft_device_team_make(struct weft_device_team *seen, const struct weft_team 
         weft_gpu_leave(scope);
     }
     if (error == 0) {
-        weft_gpu_rescue_note(); /* launches of the program's are not seen */
+        weft_gpu_rescue_note(); /* the program's own launches are not seen */
         enlist(handle);
         *seen = handle->team;
     } else if (handle) {
@@ -343,7 +346,7 @@ int weft_device_team_make(struct weft_device_team *seen, const struct weft_team 
 
 /* --- The end ---------------------------------------------------------------------------------- */
 
-/* A kernel that begins from now on finds that its handle is no more. */
+/* Lets a kernel that starts from now on see that its handle has been freed. */
 static int mark_freed(const struct handle *handle) {
     uint32_t none = 0;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
@@ -357,7 +360,7 @@ int weft_device_team_free(struct weft_device_team *seen) {
     if (!handle)
         return refuse_handle(seen);
     int error = weft_boot_agree_among(&handle->subset, 0);
-    if (error == -ECONNABORTED) /* a member has finalized, which frees, too */
+    if (error == -ECONNABORTED) /* a member has finalized, which frees handles, too */
         error = 0;
     error = error ? error : mark_freed(handle);
     memset(seen, 0, sizeof *seen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An agreement: each PE does its own part, then all hear whether all could. A PE that fails says
- * why; the others say which PE it was. */
+/* An agreement: each PE does its own part, then all learn whether all succeeded. A PE that fails
+ * returns its reason; the others name that PE. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,21 +12,22 @@ int weft_device_agree(int error) {
     culprit = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), culprit);
     if (error || culprit == UINT64_MAX)
         return error;
-    return weft_fail(-ENODEV, "PE %d%s could not, and says why in its weft_last_error()",
+    return weft_fail(-ENODEV, "PE %d%s has failed: its weft_last_error() has the reason",
                      (int)culprit, weft_boot_on((int)culprit).text);
 }
 
-/* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
+/* Adds an explanation to the driver's error when it cannot attach memory for this PE's GPU. */
 static int attach_explain(int error, int pe) {
     char text[256];
     snprintf(text, sizeof text, "%s", weft_fail_text());
     if (weft_device.peers[pe].ordinal >= 0)
         return error;
-    return weft_fail(error,
-                     "the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
-                     "memory seems to be out of reach: show all GPUs to all PEs, then what cannot "
-                     "go directly goes through memory of the host (%s)",
-                     pe, text);
+    return weft_fail(
+        error,
+        "the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
+        "memory seems to be out of reach: make all GPUs visible to all PEs, then data that "
+        "cannot be copied directly pass through memory of the host (%s)",
+        pe, text);
 }
 
 int weft_device_window_alloc(struct weft_gpu_window *window, size_t slot_bytes) {
@@ -52,14 +53,14 @@ static int peers_attach(const int *fds, void *window) {
 int weft_device_show(int fd, int (*attach)(const int *fds, void *context), void *context) {
     size_t npes = (size_t)weft_job.npes;
     int *fds = calloc(npes, sizeof *fds);
-    char mine = 0, *all = malloc(npes); /* a message has something in it */
+    char mine = 0, *all = malloc(npes); /* an exchange needs at least one byte */
     int error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "no memory"));
     struct weft_exchange exchange = {
         .mine = &mine, .bytes = sizeof mine, .all = all, .fds = &fd, .nfds = 1, .all_fds = fds};
     if (error == 0 && (error = weft_boot_exchange(&exchange)) == 0) {
         error = attach(fds, context);
         for (int pe = 0; pe < weft_job.npes; pe++)
-            if (fds[pe] >= 0) /* no descriptor has come from another host */
+            if (fds[pe] >= 0) /* no descriptor can arrive from another host */
                 close(fds[pe]);
         error = weft_device_agree(error);
     }

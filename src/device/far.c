@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Host calls to far PEs where memory of GPUs is on either side: their memory is the messages'
- * affair (far/rma.c, device/messages.c); what this PE has in memory of a GPU passes through
- * memory of the host here, as messages neither read nor write it.
+/* Host calls to far PEs with GPU memory on either side. The far PE's memory is reached by messages
+ * (far/rma.c, device/messages.c). Messages neither read nor write this PE's GPU memory, so its data
+ * pass through host memory here.
  *
  *   this GPU's memory --its copy engine--> a piece of host memory --messages--> the far PE
  *
- * Everything local is the caller's again on return. */
+ * Local buffers may be used again on return. */
 #include <errno.h>
 #include "device/device.h"
 
-/* What is symmetric here is so there. Nothing has been touched if it is not. */
+/* An object that is symmetric here is symmetric there. Returns -EFAULT before any access if it is
+ * not. */
 static int check_symmetric(const void *p, size_t bytes) {
     return bytes == 0 || weft_device_near(p, bytes, weft_job.pe) ? 0 : -EFAULT;
 }
@@ -22,13 +23,13 @@ static size_t piece_of(size_t bytes) {
     return bytes < WEFT_STAGE_BYTES ? bytes : WEFT_STAGE_BYTES;
 }
 
-/* Between memory of a GPU and the piece: complete on return. */
+/* Copies between GPU memory and the piece; complete on return. */
 static void copy_own(void *to, const void *from, size_t bytes) {
     weft_device_enqueue(to, from, bytes, weft_job.pe);
     weft_device_complete();
 }
 
-void weft_device_bring(void *to, const void *from, size_t bytes) {
+void weft_device_copy(void *to, const void *from, size_t bytes) {
     if (bytes == 0)
         return;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
@@ -39,16 +40,16 @@ void weft_device_bring(void *to, const void *from, size_t bytes) {
     weft_gpu_leave(scope);
 }
 
-/* --- Whole ------------------------------------------------------------------------------------ */
+/* --- Contiguous ------------------------------------------------------------------------------- */
 
 /* Puts all but the last `kept` bytes, which are left in the piece. */
-static void put_pieces(char *piece, char *dest, const char *source, size_t bytes, size_t kept,
-                       int pe) {
-    for (size_t at = 0, part; at < bytes; at += part) {
-        part = at < bytes - kept ? piece_of(bytes - kept - at) : kept;
-        copy_own(piece, source + at, part);
-        if (at < bytes - kept)
-            weft_far_operations.put(dest + at, piece, part, pe, false);
+static void put_pieces(char *piece, const struct weft_transfer *put, size_t kept, int pe) {
+    const char *from = put->from;
+    for (size_t at = 0, sent = put->bytes - kept, part; at < put->bytes; at += part) {
+        part = at < sent ? piece_of(sent - at) : kept;
+        copy_own(piece, from + at, part);
+        if (at < sent)
+            weft_far_operations.put((char *)put->to + at, piece, part, pe, false);
     }
 }
 
@@ -58,7 +59,8 @@ int weft_device_far_put(void *dest, const void *source, size_t bytes, int pe, bo
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (is_device(source)) {
-        put_pieces(weft_stage_take(NULL), dest, source, bytes, 0, pe);
+        struct weft_transfer put = {dest, source, bytes, true};
+        put_pieces(weft_stage_take(NULL), &put, 0, pe);
         weft_stage_give();
     } else {
         error = weft_far_operations.put(dest, source, bytes, pe, nbi);
@@ -87,7 +89,7 @@ int weft_device_far_get(void *dest, const void *source, size_t bytes, int pe, bo
     return error;
 }
 
-/* The word goes with the last bytes. */
+/* Sends the signal with the last bytes. */
 int weft_device_far_put_signal(const struct weft_put_signal *put, int pe) {
     int error = check_symmetric(put->sig_addr, sizeof *put->sig_addr);
     error = error ? error : check_symmetric(put->dest, put->bytes);
@@ -100,7 +102,8 @@ int weft_device_far_put_signal(const struct weft_put_signal *put, int pe) {
         last.bytes = piece_of(put->bytes);
         last.dest = (char *)put->dest + (put->bytes - last.bytes);
         last.source = piece;
-        put_pieces(piece, put->dest, put->source, put->bytes, last.bytes, pe);
+        struct weft_transfer all = {put->dest, put->source, put->bytes, true};
+        put_pieces(piece, &all, last.bytes, pe);
         error = weft_far_operations.put_signal(&last, pe);
         weft_stage_give();
     } else {
@@ -112,7 +115,7 @@ int weft_device_far_put_signal(const struct weft_put_signal *put, int pe) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-/* An access of which one side is this PE's, in memory of a GPU, and the other is `pe`'s. */
+/* An access with one side in this PE's GPU memory, and the other on PE `pe`. */
 struct far_blocks {
     char *here, *there;
     size_t block_bytes;
@@ -122,7 +125,7 @@ struct far_blocks {
     bool put;
 };
 
-/* `count` blocks from number `first` on pass through the piece, side by side. */
+/* Passes `count` blocks, from number `first` on, through the piece, packed side by side. */
 static void pass_packed(const struct far_blocks *b, char *piece, size_t first, size_t count) {
     struct weft_packer gpu = {0};
     char *here = b->here + (ptrdiff_t)first * b->here_step;
@@ -145,7 +148,7 @@ static void pass_packed(const struct far_blocks *b, char *piece, size_t first, s
     }
 }
 
-/* Blocks that do not fit, or that no kernel could pack, go one by one. */
+/* Blocks that do not fit, or that no kernel could pack, are copied one by one. */
 static void pass_blocks(const struct far_blocks *b) {
     bool registered;
     char *piece = weft_stage_take(&registered);

@@ -7,7 +7,7 @@
 
 enum { OTHERS_MAX = 64 };
 
-/* Whoever looks finds those below `count` whole. */
+/* A reader finds the entries below `count` complete. */
 static struct {
     pthread_mutex_t changing;
     struct weft_gpu *list[OTHERS_MAX];
@@ -30,7 +30,7 @@ static bool other_is_open(int ordinal) {
     return false;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static int other_open(int ordinal) {
     int count = atomic_load(&others.count);
     int error = weft_gpu_kernels_open(&others.list[count], ordinal);

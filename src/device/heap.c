@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symmetric objects in GPU memory: how the memory grows, is cleared and is copied. */
+/* Symmetric objects in GPU memory: growth, clearing and copying. */
 #include <errno.h>
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
 #include "device/device.h"
 
-enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
+enum { GROWTH_STEP = 2 << 20 }; /* the least that GPUs map */
 
 static int heap_grow(size_t need, size_t bytes);
 static bool heap_give_back(void);
@@ -35,15 +35,15 @@ void weft_device_heap_close(void) {
     weft_arena_close(&weft_device_arena);
 }
 
-/* How far the heap would reach without the extents at its end that no object lies in. */
+/* Returns where the heap would end without the trailing extents that contain no object. */
 static size_t heap_end_in_use(void) {
     return weft_gpu_window_end_of(&weft_device.heap,
                                   weft_blocks_used_end(weft_device_arena.blocks));
 }
 
-/* Extents go back whole, from the end on, because that is how they are mapped. The program's
- * kernels may still be looking at what it has freed: those of this PE are waited for, and a peer's
- * memory stays for as long as that one has it mapped. */
+/* Frees whole extents from the end, because extents are the unit of mapping. The program's kernels
+ * may still access freed objects: waits for those of this PE, while a peer's memory stays as long
+ * as that peer has it mapped. */
 static bool heap_give_back(void) {
     size_t end = heap_end_in_use();
     if (weft_arena_limit(&weft_device_arena) - end < WEFT_ARENA_IDLE_LEAST)
@@ -61,7 +61,7 @@ static void heap_expect_return(void) {
         weft_arena_expect_return(&weft_device_arena);
 }
 
-/* Bytes that the GPU of this PE still has for it. */
+/* Returns the memory of this PE's GPU that is still available for this PE. */
 static size_t heap_available(void) {
     size_t available = 0, total;
     weft_cuda.cuMemGetInfo(&available, &total);
@@ -74,7 +74,7 @@ static size_t heap_step_up(size_t bytes) {
     return bytes > SIZE_MAX - step ? SIZE_MAX : (bytes + step - 1) / step * step;
 }
 
-/* By half of what there is, so that extents stay few, if every GPU has twice that. */
+/* Grows by half of the present size, to keep extents few, if every GPU has twice that available. */
 static size_t heap_growth(size_t have, size_t need) {
     size_t least = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), heap_available());
     size_t generous = heap_step_up(have / 2);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a PE writes tells who wrote it to whom, so that a link that leads elsewhere is noticed.
+/* The word that a PE writes identifies writer and target, so that a link that leads elsewhere is
+ * noticed.
  *
- * Of a GPU that is visible the driver tells whether the link to it carries atomics. Of others only
- * the links themselves can: there this PE and the owner add to one word of the owner's, at the same
- * time, in rounds in which each PE tries one other and is tried by one. */
+ * For a visible GPU the driver reports whether the link to it carries atomics. For hidden ones only
+ * a test can tell: this PE and the owner add to one word of the owner at the same time, in rounds
+ * in which each PE tests one other and is tested by one. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@ static int member_pe(const struct weft_device_links *links, int member) {
     return links->pes ? links->pes[member] : member;
 }
 
-/* What `from` writes to `to`. */
+/* Returns the word that `from` writes to `to`. */
 static uint32_t link_token(int from, int to) {
     return (uint32_t)(from * weft_job.npes + to) * 2654435761u + 1;
 }
 
-/* By the GPU that reaches the member's memory. */
+/* Copies with the GPU that can access the member's memory. */
 static int word_copy(const struct weft_device_links *links, int member, void *to,
                      const void *from) {
     int pe = member_pe(links, member);
@@ -42,16 +43,17 @@ static int tokens_write(const struct weft_device_links *links) {
     return error;
 }
 
-/* A word of `from` in the memory of a member, as this PE's GPU reads it. */
+/* Checks the word of `from` in a member's memory, as this PE's GPU reads it. */
 static int token_check(const struct weft_device_links *links, int from, int member) {
     uint32_t value = 0;
     int in = member_pe(links, member);
     int error = word_copy(links, member, &value, links->word(links->context, from, member));
     if (error == 0 && value != link_token(from, in))
-        error = weft_fail(-EIO,
-                          "what PE %d wrote to the GPU of PE %d is not what PE %d reads there: the "
-                          "link between their GPUs does not work",
-                          from, in, weft_job.pe);
+        error =
+            weft_fail(-EIO,
+                      "the word that PE %d wrote to the GPU of PE %d has another value when PE %d "
+                      "reads it: the link between their GPUs does not work",
+                      from, in, weft_job.pe);
     return error;
 }
 
@@ -74,19 +76,20 @@ int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_pe
     if (peer->ordinal < 0 || peer->access)
         return 0;
     return weft_fail(-ENOTSUP,
-                     "GPU %d of this PE has no peer access to GPU %d, that of PE %d: start with "
-                     "GPUs that `nvidia-smi topo -p2p rw` shows as OK",
+                     "GPU %d of this PE has no peer access to GPU %d, that of PE %d: start the job "
+                     "with GPUs that `nvidia-smi topo -p2p rw` shows as OK",
                      gpu->ordinal, peer->ordinal, pe);
 }
 
-/* Who wants to try whom: one row of bits a PE. */
+/* The PEs that a PE wants to test: one row of bits per PE. */
 struct wishes {
     unsigned char bits[WEFT_GPU_MEMBERS_MAX / CHAR_BIT];
 };
 
 struct trials {
-    struct wishes *wishes; /* of each PE */
-    weft_cu_stream stream; /* of additions over links; the own ones are on that of host calls */
+    struct wishes *wishes; /* one per PE */
+    weft_cu_stream stream; /* for additions over links; the owner's additions are on the stream of
+                              host calls */
 };
 
 static bool trial_is_wanted(const struct trials *trials, int pe, int other) {

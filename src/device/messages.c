@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages of far PEs do to this PE's memory of its GPU, as job/space.h has it.
+/* Applies messages of far PEs to this PE's GPU memory; contracts in job/space.h.
  *
  *   message --processor--> ring --a stream of the GPU's--> memory of the GPU
  *   answer <--processor-- ring <--the same stream-------- memory of the GPU
  *
- * All messages share one stream, which does what they say in their order, and atomics by kernels,
- * as near PEs' are made. The ring is memory of the host that the GPU reaches; a share of it is free
- * again when the stream has come past it, or when its answer has been taken. How far the stream has
- * come it writes into a word, by tickets (device/queue.c), of which one is written when somebody
- * asks. The lock of messages is all that this needs. */
+ * All messages share one stream, which executes their operations in order; atomics are executed by
+ * kernels, as those of near PEs are. The ring is host memory that the GPU can access. A share of it
+ * is free again when the stream has passed it, or when its answer has been taken. The stream
+ * reports its progress by tickets (as in device/queue.c), which are enqueued only when somebody
+ * asks. The lock of messages protects everything here. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,30 +17,30 @@
 #include "device/device.h"
 
 enum {
-    RING_BYTES = 4 << 20, /* of one message a quarter of WEFT_CHANNEL_BYTES goes in at most */
-    SHARES = 1024,        /* of the ring, at a time */
+    RING_BYTES = 4 << 20, /* one message uses at most a quarter of WEFT_CHANNEL_BYTES */
+    SHARES = 1024,        /* of the ring, in use at the same time */
     ALIGNMENT = 64,
-    QUERY_LOOKS = 1024, /* between two questions whether the GPU still works */
+    QUERY_LOOKS = 1024, /* polls between two questions whether the GPU still works */
 };
 
-/* The GPU writes and reads it; in whole pages. */
+/* Memory that the GPU reads and writes, in whole pages. */
 struct room {
-    _Atomic uint32_t completed; /* the last ticket that the stream has come to */
+    _Atomic uint32_t completed; /* the last ticket that the stream has written */
     _Alignas(ALIGNMENT) char ring[RING_BYTES];
 };
 
 struct share {
-    uint64_t end; /* of the ring's bytes, counted from the beginning of the job */
+    uint64_t end; /* in bytes of the ring, counted from the beginning of the job */
     uint32_t ticket;
-    bool held; /* an answer that has not been taken */
+    bool held; /* contains an answer that has not been taken */
 };
 
-/* A PE whose messages have begun something. */
+/* A PE whose messages have started GPU work. */
 struct sender {
-    uint32_t ticket; /* behind all of it */
+    uint32_t ticket; /* follows all of that work */
     bool busy;
-    struct share *answer; /* the share that it waits for; NULL: it waits for none */
-    const char *at;       /* of that */
+    struct share *answer; /* the share of the answer that it waits for; NULL if it waits for none */
+    const char *at;       /* the address of that share */
 };
 
 static struct {
@@ -49,9 +49,9 @@ static struct {
     bool registered;
     struct sender *senders; /* by PE */
     uint32_t issued;        /* the last ticket */
-    bool noted;             /* there is work behind it */
+    bool noted;             /* there is work after it */
     uint32_t looks;
-    uint64_t begin, end; /* of the ring's bytes that are in use */
+    uint64_t begin, end; /* in bytes of the ring; the part in use */
     struct share shares[SHARES];
     uint32_t first, next; /* shares in use */
 } messages;
@@ -74,7 +74,8 @@ static int issue_ticket(void) {
     return weft_cuda_check(error, "writing a word in stream order");
 }
 
-/* Asks the driver: where the stream writes no word, and now and then whether it works at all. */
+/* Asks the driver: always if the stream cannot write a word, otherwise now and then to see whether
+ * it still works. */
 static int query_stream(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     int error = weft_cuda.cuStreamQuery(messages.stream);
@@ -83,10 +84,10 @@ static int query_stream(void) {
         atomic_store(&messages.room->completed, messages.issued);
     return error == WEFT_CU_NOT_READY
                ? 0
-               : weft_cuda_check(error, "what far PEs do to memory of this GPU");
+               : weft_cuda_check(error, "an operation of a far PE on memory of this GPU");
 }
 
-/* 0; -EAGAIN: not yet; or -errno with text. */
+/* Returns 0 if the stream has reached the ticket, -EAGAIN if it has not, or -errno with text. */
 static int reach_ticket(uint32_t ticket) {
     int error = messages.noted ? issue_ticket() : 0;
     if (error == 0 && (!messages.registered || ++messages.looks % QUERY_LOOKS == 0))
@@ -97,7 +98,7 @@ static int reach_ticket(uint32_t ticket) {
     return weft_epoch_reached(completed, ticket) ? 0 : -EAGAIN;
 }
 
-/* Something of that PE's has been begun. */
+/* Records that work of that PE has been started. */
 static void note_work(struct sender *sender) {
     messages.noted = true;
     sender->ticket = messages.issued + 1;
@@ -125,7 +126,7 @@ static void free_shares(void) {
     }
 }
 
-/* A share for what is about to be begun; NULL: there is no room now. */
+/* Returns a share for an operation that is about to be started, or NULL if there is no room now. */
 static char *take_share(size_t bytes) {
     uint64_t at = messages.end, into = at % RING_BYTES;
     if (into + bytes > RING_BYTES)
@@ -141,9 +142,9 @@ static char *take_share(size_t bytes) {
     return messages.room->ring + at % RING_BYTES;
 }
 
-/* --- What they begin -------------------------------------------------------------------------- */
+/* --- Operations ------------------------------------------------------------------------------- */
 
-/* By copy engines, which the program's kernels do not keep from working. */
+/* Uses copy engines, which can work while the program's kernels run. */
 static int copy_block(void *to, const void *from, size_t bytes) {
     return weft_cuda_check(
         weft_cuda.cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, messages.stream),
@@ -161,7 +162,7 @@ static int copy_blocks(const struct weft_strided_copy *c) {
     return error;
 }
 
-/* What lies as a word does is stored whole, and its value travels within the command. */
+/* Writes an aligned word as a whole, with its value in the command. */
 static int write_word(void *word, uint64_t value, size_t bytes) {
     bool wide = bytes == sizeof(uint64_t);
     union weft_cu_word_op op = {.operation = wide ? WEFT_CU_OP_WRITE_64 : WEFT_CU_OP_WRITE_32,
@@ -180,7 +181,8 @@ static bool is_word(const struct weft_strided_copy *blocks) {
            (uintptr_t)blocks->dest % bytes == 0;
 }
 
-/* Between the brackets of the GPU's context; it has begun, or failed. */
+/* Leaves the GPU's context after an operation, which has been started or has failed with `error`.
+ */
 static int begin_work(int from, int error, struct weft_gpu_scope scope) {
     weft_gpu_leave(scope);
     note_work(&messages.senders[from]);
@@ -214,7 +216,7 @@ static int messages_signal(int from, uint64_t *word, uint64_t signal, enum weft_
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* A share for an answer that is about to be begun; NULL: there is no room now. */
+/* Returns a share for an answer that is about to be started, or NULL if there is no room now. */
 static char *take_answer_share(struct sender *sender, size_t bytes) {
     char *share = take_share(bytes);
     if (!share)
@@ -225,7 +227,7 @@ static char *take_answer_share(struct sender *sender, size_t bytes) {
     return share;
 }
 
-/* *at: what has been waited for. */
+/* Waits for the answer; *at receives its address. Returns 0, -EAGAIN or -errno. */
 static int take_answer(int from, const void **at) {
     struct sender *sender = &messages.senders[from];
     int error = messages_settle(from);
@@ -271,8 +273,8 @@ static int messages_amo(int from, const struct weft_amo *amo) {
     }
     if (!messages.registered)
         return weft_fail(-ENOTSUP,
-                         "atomics on GPU memory need host memory that the GPU sees, and %s of PE "
-                         "%d sees none",
+                         "atomics on GPU memory need host memory that the GPU can access, and "
+                         "%s of PE %d can access none",
                          weft_device.gpu->name, weft_job.pe);
     staged.fetch = take_answer_share(sender, amo->bytes);
     error = staged.fetch ? amo_begin(from, &staged) : -EAGAIN;
@@ -285,14 +287,14 @@ const struct weft_space_messages weft_device_messages = {.put = messages_put,
                                                          .amo = messages_amo,
                                                          .settle = messages_settle};
 
-/* --- The life --------------------------------------------------------------------------------- */
+/* --- Opening and closing ---------------------------------------------------------------------- */
 
 int weft_device_messages_open(void) {
     size_t bytes = weft_page_up(sizeof *messages.room);
     messages.senders = calloc((size_t)weft_job.npes, sizeof *messages.senders);
     messages.room = aligned_alloc(weft_page_bytes(), bytes);
     if (!messages.senders || !messages.room)
-        return weft_fail(-ENOMEM, "no memory for messages to memory of a GPU (%zu bytes)", bytes);
+        return weft_fail(-ENOMEM, "no memory for messages that access a GPU (%zu bytes)", bytes);
     atomic_init(&messages.room->completed, messages.issued);
     messages.registered =
         weft_device.gpu->sees_registered_memory && weft_gpu_register(messages.room, bytes) == 0;

@@ -5,22 +5,22 @@
 #include "transport/gpu_rescue.h"
 #include "device/device.h"
 
-/* What PEs tell each other of their GPUs. */
+/* The facts about its GPU that each PE contributes. */
 struct device_facts {
     struct weft_cu_uuid uuid;
     uint64_t memory_bytes, granularity;
 };
 
-/* GPUs of other hosts are others, whatever their number is. */
+/* A GPU of another host is a different one, even if it has the same number. */
 static struct weft_gpu_peer peer_of(const struct device_facts *facts, int pe) {
     return weft_boot_is_here(pe) ? weft_gpu_peer_of(weft_device.gpu, &facts->uuid)
                                  : (struct weft_gpu_peer){.ordinal = -1};
 }
 
-/* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
- */
+/* The largest memory determines the size of slots, and the largest granule that of extents, so that
+ * both are equal on all PEs. */
 static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
-    int before = 0; /* of the PEs on this GPU */
+    int before = 0; /* PEs on this GPU with lower numbers */
     *slot_bytes = 0;
     weft_device.neighbours = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
@@ -35,12 +35,12 @@ static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
             weft_device.gpu->granularity = all[pe].granularity;
     }
     weft_gpu_rescue_take_turns(before, weft_device.neighbours);
-    /* Words of teams lie in memory of the host where some are staged (words.c). */
+    /* If some PEs are staged, the words of teams lie in host memory (words.c). */
     bool rests = weft_device.staged || weft_device.neighbours > 1;
     weft_gpu_abort.rest_ns = rests ? WEFT_GPU_REST_NS : 0;
 }
 
-/* Those that this PE cannot do without. */
+/* Opens the agents that this PE needs. */
 static int agents_open(void) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
@@ -77,7 +77,8 @@ static int windows_open(size_t slot_bytes) {
     return error ? error : weft_device_agree(weft_device_heap_open());
 }
 
-/* The simplest programs never wait for others in their first collective. */
+/* Makes the channels of all PEs early, so that the simplest programs never wait for others in their
+ * first collective. */
 static int world_channels_open(void) {
     struct weft_gpu_channels unused;
     if (weft_job.npes == 1 || weft_job.far || weft_job.npes > WEFT_GPU_MEMBERS_MAX)
@@ -86,7 +87,7 @@ static int world_channels_open(void) {
     return error == -ENOTSUP ? 0 : error;
 }
 
-/* What bring_up made. */
+/* Undoes gpus_bring_up. */
 static void gpus_take_down(void) {
     weft_proxies_close();
     weft_device_channels_close();
@@ -94,7 +95,7 @@ static void gpus_take_down(void) {
     weft_device_messages_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
-    weft_gpu_lanes_close(weft_device.gpu); /* other threads may be beside its streams */
+    weft_gpu_lanes_close(weft_device.gpu); /* other threads may have opened lanes for its streams */
     weft_gpu_agents_close();
     free(weft_device.peers);
     weft_device = (struct weft_device){.gpu = weft_device.gpu};
@@ -130,7 +131,7 @@ void weft_device_close(void) {
     if (!weft_device.gpu)
         return;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_gpu_rescue_close(); /* before anything is freed or waited for */
+    weft_gpu_rescue_close(); /* must come before anything is freed or waited for */
     weft_cuda.cuStreamSynchronize(weft_device.gpu->stream);
     weft_stage_close();
     weft_device_queue_close();

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that work for streams: what no GPU can do, such as to reach a far PE.
+/* Threads that work for streams: they do what no GPU can, such as reaching a far PE.
  *
  *   stream:   earlier work | a function of the host | a kernel that waits for a word | later work
- *                              posts the task              ^ set behind the task
- *   thread:                    takes tasks in their order, and does them
+ *                              posts the task              ^ set after the task
+ *   thread:                    takes tasks in order, and runs them
  *
- * There is one thread for what streams want of single PEs, which never waits for what the program
- * of another PE does, and one for each team that meets so, whose calls are in one order on all
- * members. A team's tasks have words of their own, those of a second team of the same members, so
- * that the host may be in a call of the team meanwhile.
+ * One thread serves tasks that involve single PEs; it never waits for the program of another PE.
+ * Each team that synchronises in this way has a thread of its own, and its calls have one order on
+ * all members. The team's tasks use the words of a second team with the same members, so that the
+ * host may be in a call of the team at the same time.
  *
- * A word only grows, so it can be the next task's as soon as it is set. A task that a graph keeps
- * has a word of its own, which the function takes back at each replay: two graphs may run at once,
- * but not two instances of the same one. */
+ * A word only grows, so the next task can use it as soon as it is set. A task that a graph keeps
+ * has a word of its own, which the function resets at each replay: two graphs may run at once, but
+ * not two instances of the same graph. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@
 #include "base/thread.h"
 #include "device/device.h"
 
-/* Where the GPU waits and a thread writes, in memory of the host that both reach. */
+/* A word in host memory, on which the GPU waits and which a thread sets. */
 struct word {
-    uint64_t *at, value; /* value: what the last task that has it sets it to */
+    uint64_t *at, value; /* value: set by the last task that has this word */
     struct word *next;
 };
 
@@ -33,19 +33,20 @@ struct proxy {
     pthread_t thread;
     pthread_mutex_t changing;
     pthread_cond_t posted;
-    struct errand *first, **last; /* tasks that streams have come to */
+    struct task *first, **last; /* tasks that streams have reached */
     bool stops;
-    shmem_team_t meets; /* of a team's */
-    struct proxy *left; /* the next one whose team has ended, and that a graph may come back to */
+    shmem_team_t meets; /* the second team, for the thread of a team */
+    struct proxy *left; /* next in the list of threads whose teams have ended, but which a graph may
+                           still use */
 };
 
-struct errand {
+struct task {
     void (*run)(const void *arguments);
-    const char *call; /* that has asked for it */
+    const char *call; /* that has requested the task */
     struct proxy *proxy;
     struct word *word;
     bool kept; /* by a graph */
-    struct errand *next;
+    struct task *next;
     _Alignas(16) char arguments[];
 };
 
@@ -54,16 +55,16 @@ static struct {
     struct proxy *single, *of_teams[WEFT_TEAMS_MAX], *left;
     struct word *words; /* free ones */
     struct memory {
-        void *at; /* of a page of words */
+        void *at; /* a page of words */
         struct memory *next;
         struct word words[];
     } * memory;
-    struct errand *kept;
+    struct task *kept;
 } proxies = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- Words ------------------------------------------------------------------------------------ */
 
-/* More of them. Under the lock. */
+/* Adds a page of free words. Called under the lock. */
 static int make_words(void) {
     size_t bytes = weft_page_bytes(), count = bytes / sizeof(uint64_t);
     struct memory *memory = malloc(sizeof *memory + count * sizeof memory->words[0]);
@@ -104,17 +105,17 @@ static void give_word(struct word *word) {
 
 /* --- The thread ------------------------------------------------------------------------------- */
 
-static void errand_do(struct errand *errand) {
-    struct word *word = errand->word;
+static void task_do(struct task *task) {
+    struct word *word = task->word;
     uint64_t value = word->value;
-    bool kept = errand->kept;
+    bool kept = task->kept;
     {
-        WEFT_IN_CALL(errand->call);
-        errand->run(errand->arguments);
+        WEFT_IN_CALL(task->call);
+        task->run(task->arguments);
     }
     if (!kept)
-        free(errand);
-    __atomic_store_n(word->at, value, __ATOMIC_RELEASE); /* the stream goes on */
+        free(task);
+    __atomic_store_n(word->at, value, __ATOMIC_RELEASE); /* the stream continues */
     if (!kept)
         give_word(word);
 }
@@ -123,32 +124,32 @@ static void *proxy_main(void *argument) {
     struct proxy *proxy = argument;
     pthread_mutex_lock(&proxy->changing);
     while (proxy->first || !proxy->stops) {
-        struct errand *errand = proxy->first;
-        if (!errand) {
+        struct task *task = proxy->first;
+        if (!task) {
             pthread_cond_wait(&proxy->posted, &proxy->changing);
             continue;
         }
-        proxy->first = errand->next;
+        proxy->first = task->next;
         if (!proxy->first)
             proxy->last = &proxy->first;
         pthread_mutex_unlock(&proxy->changing);
-        errand_do(errand);
+        task_do(task);
         pthread_mutex_lock(&proxy->changing);
     }
     pthread_mutex_unlock(&proxy->changing);
     return NULL;
 }
 
-/* On a thread of the driver's, when the stream gets here: it may not call CUDA. */
-static void errand_post(void *argument) {
-    struct errand *errand = argument;
-    struct proxy *proxy = errand->proxy;
-    if (errand->kept)
-        __atomic_store_n(errand->word->at, 0, __ATOMIC_RELEASE);
-    errand->next = NULL;
+/* Runs on a thread of the driver, which may not call CUDA, when the stream gets here. */
+static void task_post(void *argument) {
+    struct task *task = argument;
+    struct proxy *proxy = task->proxy;
+    if (task->kept)
+        __atomic_store_n(task->word->at, 0, __ATOMIC_RELEASE);
+    task->next = NULL;
     pthread_mutex_lock(&proxy->changing);
-    *proxy->last = errand;
-    proxy->last = &errand->next;
+    *proxy->last = task;
+    proxy->last = &task->next;
     pthread_cond_signal(&proxy->posted);
     pthread_mutex_unlock(&proxy->changing);
 }
@@ -164,13 +165,13 @@ static int proxy_start(struct proxy **made) {
     int error = weft_thread_start(&proxy->thread, proxy_main, proxy);
     if (error) {
         free(proxy);
-        return weft_fail(error, "no thread that works for streams");
+        return weft_fail(error, "cannot start a thread that works for streams");
     }
     *made = proxy;
     return 0;
 }
 
-/* It has nothing to do any more. */
+/* Ends the thread, which must have no tasks left. */
 static void proxy_stop(struct proxy *proxy) {
     pthread_mutex_lock(&proxy->changing);
     proxy->stops = true;
@@ -180,8 +181,7 @@ static void proxy_stop(struct proxy *proxy) {
     free(proxy);
 }
 
-/* --- Who works ---------------------------------------------------------------------------------
- */
+/* --- Choosing the thread ---------------------------------------------------------------------- */
 
 static int single_find(struct proxy **found) {
     pthread_mutex_lock(&proxies.changing);
@@ -224,55 +224,56 @@ struct weft_team *weft_proxy_team(const struct weft_team *team) {
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-static void errand_keep(struct errand *errand) {
+static void task_keep(struct task *task) {
     pthread_mutex_lock(&proxies.changing);
-    errand->next = proxies.kept;
-    proxies.kept = errand;
+    task->next = proxies.kept;
+    proxies.kept = task;
     pthread_mutex_unlock(&proxies.changing);
 }
 
-static int errand_make(struct errand **made, struct proxy *proxy,
-                       const struct weft_proxy_task *wanted, bool kept) {
-    struct errand *errand = malloc(sizeof *errand + wanted->bytes);
-    if (!errand)
-        return weft_fail(-ENOMEM, "no memory for what a stream has a thread do");
-    *errand = (struct errand){
-        .run = wanted->run, .call = weft_current_call, .proxy = proxy, .kept = kept};
-    memcpy(errand->arguments, wanted->arguments, wanted->bytes);
-    int error = take_word(&errand->word);
+static int task_make(struct task **made, struct proxy *proxy, const struct weft_proxy_task *wanted,
+                     bool kept) {
+    struct task *task = malloc(sizeof *task + wanted->bytes);
+    if (!task)
+        return weft_fail(-ENOMEM, "no memory for a task of a stream");
+    *task =
+        (struct task){.run = wanted->run, .call = weft_current_call, .proxy = proxy, .kept = kept};
+    memcpy(task->arguments, wanted->arguments, wanted->bytes);
+    int error = take_word(&task->word);
     if (error)
-        free(errand);
+        free(task);
     else
-        *made = errand;
+        *made = task;
     return error;
 }
 
 int weft_proxy_run(const struct weft_team *team, const struct weft_proxy_task *wanted,
                    weft_cu_stream stream) {
     struct proxy *proxy = team ? proxies.of_teams[team->slot] : NULL;
-    struct errand *errand = NULL;
+    struct task *task = NULL;
     if (!weft_device.gpu->sees_registered_memory)
-        return weft_fail(-ENOTSUP,
-                         "%s sees no words in memory of the host, by which it would wait for what "
-                         "goes to PEs of other hosts: call from the host",
-                         weft_device.gpu->name);
+        return weft_fail(
+            -ENOTSUP,
+            "%s cannot access words in memory of the host, on which a stream waits for "
+            "calls to far PEs: call from the host",
+            weft_device.gpu->name);
     int error = proxy ? 0 : single_find(&proxy);
-    error = error ? error : errand_make(&errand, proxy, wanted, weft_gpu_capturing(stream));
+    error = error ? error : task_make(&task, proxy, wanted, weft_gpu_capturing(stream));
     if (error)
         return error;
-    struct word *word = errand->word;
+    struct word *word = task->word;
     uint64_t value = ++word->value;
-    bool kept = errand->kept;
-    error = weft_cuda_check(weft_cuda.cuLaunchHostFunc(stream, errand_post, errand),
-                            "cuLaunchHostFunc");
-    if (error) { /* nothing will set it */
+    bool kept = task->kept;
+    error =
+        weft_cuda_check(weft_cuda.cuLaunchHostFunc(stream, task_post, task), "cuLaunchHostFunc");
+    if (error) { /* nothing will set the word */
         word->value--;
         give_word(word);
-        free(errand);
+        free(task);
         return error;
     }
-    if (kept) /* one that runs once may be gone by now */
-        errand_keep(errand);
+    if (kept) /* a task that runs once may have been freed by now */
+        task_keep(task);
     return weft_gpu_wait(word->at, SHMEM_CMP_GE, value, stream);
 }
 
@@ -301,7 +302,7 @@ void weft_proxies_close(void) {
     }
     if (proxies.single)
         proxy_stop(proxies.single);
-    for (struct errand *next; proxies.kept; proxies.kept = next) {
+    for (struct task *next; proxies.kept; proxies.kept = next) {
         next = proxies.kept->next;
         free(proxies.kept);
     }

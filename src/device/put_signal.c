@@ -2,8 +2,8 @@
 #include <string.h>
 #include "device/device.h"
 
-/* A small payload and its signal are one kernel, where the kernel reaches both sides. The addresses
- * of `put` are as this PE's GPU has them. */
+/* Uses one kernel for a small payload and its signal, if the kernel can access both sides. The
+ * addresses of `put` are those for this PE's GPU. */
 static void payload_announce(const struct weft_put_signal *put, int pe, bool reached) {
     weft_cu_stream stream = weft_device.gpu->stream;
     if (reached && put->bytes <= WEFT_GPU_SMALL) {
@@ -16,7 +16,7 @@ static void payload_announce(const struct weft_put_signal *put, int pe, bool rea
     weft_device_note();
 }
 
-/* What the kernels cannot read passes through the staging buffer, or goes by a copy engine. */
+/* Puts a payload that kernels cannot read: through the staging buffer, or by a copy engine. */
 static void payload_announce_private(const struct weft_put_signal *put, int pe) {
     struct weft_put_signal staged = *put;
     void *staging = put->bytes <= WEFT_DEVICE_STAGING_BYTES ? weft_device_staging_take() : NULL;
@@ -29,9 +29,8 @@ static void payload_announce_private(const struct weft_put_signal *put, int pe) 
     }
 }
 
-/* Where it is not the same GPU that brings the payload and changes the word: that of the host is
- * for processors to change, that of a GPU which is staged is for that GPU. When the payload has
- * arrived.
+/* Signals after the payload has arrived, for cases in which the payload and the word are written by
+ * different units: processors change words of the host, and the GPU of a staged PE changes its own.
  */
 static int payload_put_then_signal(const struct weft_put_signal *put, int pe) {
     int error = weft_device_concerns(put->dest, put->source)
@@ -54,7 +53,7 @@ int weft_device_put_signal(const struct weft_put_signal *put, int pe) {
     if (!weft_device_holds(put->sig_addr) || !weft_device_changes(pe, put->op == WEFT_SIGNAL_ADD))
         return payload_put_then_signal(put, pe);
     if (put->bytes != 0 && !weft_device_concerns(put->dest, put->source)) {
-        weft_rma_put_near(put->dest, put->source, put->bytes, pe); /* seen before the signal */
+        weft_rma_put_near(put->dest, put->source, put->bytes, pe); /* visible before the signal */
         near.bytes = 0;
     }
     if (near.bytes == 0)

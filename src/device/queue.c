@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tickets are given out and enqueued under one lock, so that the word only grows. */
+/* Tickets are issued and enqueued under one lock, so that the word only grows. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/size.h"
 #include "device/device.h"
 
-enum { QUERY_TURNS = 1024 }; /* between two questions whether the GPU still works */
+enum { QUERY_TURNS = 1024 }; /* polls between two questions whether the GPU still works */
 
-/* What the GPU writes and the host reads; in whole pages, because pages are registered. */
+/* Memory that the GPU writes and the host reads, in whole pages, because pages are registered. */
 struct mailbox {
-    _Atomic uint32_t completed; /* the last ticket that the GPU has come to */
+    _Atomic uint32_t completed; /* the last ticket that the GPU has written */
     _Alignas(64) char staging[WEFT_DEVICE_STAGING_BYTES];
 };
 
 static struct {
-    pthread_mutex_t changing; /* mailbox, issued, and the order of tickets in the stream */
+    pthread_mutex_t changing; /* protects mailbox, issued, and the order of tickets in the stream */
     pthread_mutex_t staging_taken;
     struct mailbox *_Atomic mailbox;
     bool registered;
     _Atomic bool unwritable; /* the driver has refused to write a word */
     _Atomic uint32_t issued;
-    _Atomic bool noted; /* there is work behind the last ticket */
+    _Atomic bool noted; /* there is work after the last ticket */
 } queue = {.changing = PTHREAD_MUTEX_INITIALIZER, .staging_taken = PTHREAD_MUTEX_INITIALIZER};
 
 void weft_device_must(int result) {
@@ -29,7 +29,7 @@ void weft_device_must(int result) {
         weft_job_panic_bare("%s", weft_fail_text());
 }
 
-/* Made by the first who needs it. With `changing` held. */
+/* Returns the mailbox, which the first caller allocates. Called with `changing` held. */
 static struct mailbox *mailbox_get(void) {
     struct mailbox *mailbox = atomic_load(&queue.mailbox);
     size_t bytes = weft_page_up(sizeof *mailbox);
@@ -37,7 +37,8 @@ static struct mailbox *mailbox_get(void) {
         return mailbox;
     mailbox = aligned_alloc(weft_page_bytes(), bytes);
     if (!mailbox)
-        weft_job_panic_bare("no memory for what the GPU tells the host (%zu bytes)", bytes);
+        weft_job_panic_bare("no memory for the words that the GPU writes for the host (%zu bytes)",
+                            bytes);
     atomic_init(&mailbox->completed, atomic_load(&queue.issued));
     queue.registered =
         weft_device.gpu->sees_registered_memory && weft_gpu_register(mailbox, bytes) == 0;
@@ -57,7 +58,7 @@ void weft_device_note(void) {
     atomic_store(&queue.noted, true);
 }
 
-/* The next ticket as a command. With `changing` held. */
+/* Returns the command that writes the next ticket. Called with `changing` held. */
 static union weft_cu_word_op ticket_next(uint32_t *ticket) {
     struct mailbox *mailbox = mailbox_get();
     *ticket = atomic_load(&queue.issued) + 1;
@@ -78,9 +79,10 @@ uint32_t weft_device_ticket(void) {
     int error = WEFT_CU_SUCCESS;
     pthread_mutex_lock(&queue.changing);
     union weft_cu_word_op op = ticket_next(&ticket);
-    atomic_store(&queue.issued,
-                 ticket);              /* before `noted` is cleared: who finds that waits for it */
-    atomic_store(&queue.noted, false); /* before the write: what is noted later is not behind it */
+    /* A thread that sees `noted` cleared waits for `issued`, so that is stored before; and the
+     * write comes last, because it does not cover work that is noted later. */
+    atomic_store(&queue.issued, ticket);
+    atomic_store(&queue.noted, false);
     if (queue.registered)
         error =
             weft_cuda.cuStreamWriteValue32(weft_device.gpu->stream, op.address, op.value, op.flags);
@@ -113,7 +115,7 @@ bool weft_device_write_word(void *word, uint64_t value, size_t bytes) {
     return true;
 }
 
-/* What the driver says of the stream: whether it has come to its end. */
+/* Returns whether the stream is idle, according to the driver. */
 static bool stream_drained(void) {
     int error = weft_cuda.cuStreamQuery(weft_device.gpu->stream);
     if (error != WEFT_CU_NOT_READY)
@@ -137,7 +139,7 @@ void weft_device_await(uint32_t ticket) {
         weft_waiter_turn(&waiter);
     }
     weft_waiter_end(&waiter);
-    if (weft_job_aborted()) /* the GPU has given up what it waited for */
+    if (weft_job_aborted()) /* the GPU has abandoned its wait */
         weft_job_die_aborted();
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put and get, whole or in blocks: enqueued on the stream of the host's calls, and waited for where
- * the call has to be complete.
+/* Put and get, contiguous or in blocks: enqueued on the stream of host calls, and waited for if the
+ * call has to be complete.
  *
- * Small transfers between a GPU and host memory that it does not reach go through the staging
- * buffer; large ones are left to the driver's own. */
+ * Small transfers between a GPU and host memory that it cannot access pass through the staging
+ * buffer; large ones are left to the driver's own buffers. */
 #include "device/device.h"
 
-/* By the staging buffer. False where there is none. */
+/* Copies through the staging buffer. Returns false if there is none. */
 static bool copy_by_staging(const struct weft_transfer *t, int pe) {
     void *staging = weft_device_staging_take();
     if (!staging)
@@ -31,7 +31,8 @@ static void copy_by_own_gpu(const struct weft_transfer *t, int pe, bool nbi) {
         weft_device_complete();
 }
 
-/* Whether the stream could be given the word to write, whose value the host has. */
+/* Lets the stream itself write a word whose value the host has. Returns false if that is not
+ * possible. */
 static bool word_put(const struct weft_transfer *t, const void *dest) {
     uint64_t value = 0;
     if ((t->bytes != sizeof(uint64_t) && t->bytes != sizeof(uint32_t)) ||
@@ -42,7 +43,7 @@ static bool word_put(const struct weft_transfer *t, const void *dest) {
     return weft_device_write_word(t->to, value, t->bytes);
 }
 
-/* `symmetric` is the address that stands for pe's side. */
+/* `symmetric` is the symmetric address of pe's side. */
 static int transfer(const struct weft_transfer *t, const void *symmetric, int pe, bool nbi) {
     if (!(t->put ? t->to : t->from) || t->bytes == 0)
         return weft_near_error(t->bytes, pe);
@@ -71,8 +72,8 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
 
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
-/* Where the host's side is out of the GPU's reach, the processor packs it in the staging buffer, or
- * unpacks it from there. */
+/* Copies blocks. If the GPU cannot access the host's side, the processor packs or unpacks it in the
+ * staging buffer. */
 static void blocks_copy(const struct weft_strided_copy *c, int pe) {
     struct weft_packer gpu = {0}, in = {.processor = !weft_device_reaches(c->source)},
                        out = {.processor = !weft_device_reaches(c->dest)};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks in the memory of GPUs. Behind each lies a page that no user sees, with a word for each PE:
- * links are tried there while users work in the blocks already.
+/* Blocks in GPU memory. After each follows a page that users never see, with a word for each PE:
+ * links are tested there while users already work in the block.
  *
- * Nothing is unmapped while the GPU works, unless it is known that nothing works there: a program's
- * kernels may use any block, and say nothing of it. A block holds the context of its GPU, so that
- * it is still good, and can go, when the job is over. */
+ * Memory is unmapped only when the GPU is idle, unless no work can be using it: a program's kernels
+ * may access any block without notice. A block holds a reference to its GPU's context, so it
+ * remains valid, and can be freed, after the end of the job. */
 #include <errno.h>
 #include <string.h>
 #include "core/share.h"
@@ -15,7 +15,7 @@ enum { TRIED_MAX = 1024, TAIL_BYTES = TRIED_MAX * sizeof(uint32_t) };
 
 struct device_block {
     struct weft_block block;
-    struct weft_gpu *gpu; /* open for as long, behind shmem_finalize, too */
+    struct weft_gpu *gpu; /* open as long as the block, also after shmem_finalize */
     struct weft_gpu_memory memory;
 };
 
@@ -51,7 +51,7 @@ static int device_alloc(struct weft_block *block) {
     return error;
 }
 
-/* The block may be of a job before this one. */
+/* The block may have been made in an earlier job. */
 static int device_show(struct weft_block *block, int *fd) {
     const struct device_block *own = block_own(block);
     int error = weft_device_gpu_use(own->gpu->ordinal);
@@ -63,12 +63,14 @@ static int device_show(struct weft_block *block, int *fd) {
     return error;
 }
 
-/* Whether the job is over for this PE: then nothing is waited for, and the process about to end. */
+/* Returns whether the job has ended for this PE: then nothing is waited for, because the process is
+ * about to end. */
 static bool job_is_over(void) {
     return weft_job.control && weft_job_aborted();
 }
 
-/* While a stream is being captured the driver does not wait. */
+/* Waits for the GPU unless the block is marked idle. Returns false during stream capture, when the
+ * driver does not wait. */
 static bool block_is_idle(const struct weft_block *block) {
     return block->idle || weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS;
 }
@@ -141,15 +143,15 @@ static int device_unmap(struct weft_share *share) {
     return idle ? 0 : -EAGAIN;
 }
 
-/* --- Trying ----------------------------------------------------------------------------------- */
+/* --- Testing links ---------------------------------------------------------------------------- */
 
-/* One try under way. */
+/* The context of a test. */
 struct trial {
     const struct weft_share *share;
     const struct weft_boot_subset *subset;
 };
 
-/* The word of PE `from` in the tail of a member. */
+/* Returns the word of PE `from` after the block of a member. */
 static void *trial_word(const void *context, int from, int member) {
     const struct trial *trial = context;
     char *block = weft_share_at(trial->share, member);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything is found and checked before anything is enqueued. */
+/* All arguments are located and checked before anything is enqueued. */
 #include "device/slice.h"
 #include <errno.h>
 #include "transport/gpu_slice.h"
 
 /* --- Numbers ---------------------------------------------------------------------------------- */
 
-/* 0, which is right for any array, where only the GPU will know. */
+/* Returns the number's value, or 0, which is valid for any array, if only the GPU will know it. */
 static int64_t number_known(shmemx_number_t number) {
     return number.at ? 0 : number.value;
 }
@@ -28,7 +28,7 @@ static int slice_check(const char *argument, const shmemx_slice_t *slice, int64_
     return number_check(argument, slice->begin);
 }
 
-/* More than any array has, where it overflows. */
+/* Returns SIZE_MAX on overflow, which is more than any array has. */
 static size_t array_bytes(uint64_t nelems, size_t elem_bytes) {
     size_t bytes;
     return __builtin_mul_overflow(nelems, elem_bytes, &bytes) ? SIZE_MAX : bytes;
@@ -36,14 +36,14 @@ static size_t array_bytes(uint64_t nelems, size_t elem_bytes) {
 
 /* --- Copies ----------------------------------------------------------------------------------- */
 
-/* A copy as this PE's GPU sees it. */
-struct task {
+/* A copy as this PE's GPU performs it. */
+struct located_copy {
     void *to;
     const void *from;
     struct weft_gpu_slices slices;
-    bool known; /* all numbers: to and from are the first elements then */
+    bool known; /* all numbers are known: then `to` and `from` are the arrays' first elements */
     bool put, staged, far;
-    size_t bytes; /* at most */
+    size_t bytes; /* upper bound */
     enum weft_direction direction;
 };
 
@@ -53,19 +53,20 @@ static int copy_check(const struct weft_slice_copy *copy) {
     return error ? error : number_check("nelems", copy->nelems);
 }
 
-/* What a far PE has is named by its address here. */
+/* Locates an array; for a far PE, at the address of this PE's copy. */
 static int near_or_own(void **at, const char *argument, const void *p, size_t bytes, int pe) {
     return weft_stream_near(at, argument, p, bytes, weft_is_far(pe) ? weft_job.pe : pe);
 }
 
 static int far_refuse(int pe) {
-    return weft_fail(-ENOTSUP,
-                     "argument pe is %d, which is far, and what goes there has to be known to the "
-                     "host: pass numbers that do not lie in memory",
-                     pe);
+    return weft_fail(
+        -ENOTSUP,
+        "argument pe is %d, which is far, and the host has to know the numbers of such a "
+        "call: pass numbers that do not lie in memory",
+        pe);
 }
 
-/* Where the array of the other PE lies. An empty one may lie anywhere. */
+/* Locates the other PE's array. An empty array may have any address. */
 static int array_find(void **at, const char *argument, const shmemx_slice_t *slice,
                       const struct weft_slice_copy *copy) {
     size_t bytes = array_bytes(slice->nelems, copy->elem_bytes);
@@ -79,22 +80,24 @@ static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
     return array_bytes(most, copy->elem_bytes);
 }
 
-/* Kernels have to reach both sides: a copy engine cannot be told how much there is. */
-static int task_check_reach(const struct task *task, int pe) {
-    if (task->staged)
-        return weft_fail(-ENOTSUP,
-                         "no kernel reaches both arrays, for the GPUs of this PE and of PE %d do "
-                         "not reach each other's memory: numbers have to be known to the host",
-                         pe);
-    if (weft_device_reaches(task->to) && weft_device_reaches(task->from))
+/* Checks that kernels can access both sides: the size is in memory, and a copy engine cannot read
+ * it from there. */
+static int located_check_reach(const struct located_copy *located, int pe) {
+    if (located->staged)
+        return weft_fail(
+            -ENOTSUP,
+            "no kernel reaches both arrays, because the GPUs of this PE and of PE %d do "
+            "not reach each other's memory: pass numbers that do not lie in memory",
+            pe);
+    if (weft_device_reaches(located->to) && weft_device_reaches(located->from))
         return 0;
     return weft_fail(-ENOTSUP,
-                     "%s does not reach both arrays, which it has to where numbers lie in memory: "
-                     "keep them in memory of the GPU",
+                     "%s does not reach both arrays, as it must if numbers lie in memory: keep the "
+                     "arrays in memory of the GPU",
                      weft_device.gpu->name);
 }
 
-static int task_find(struct task *task, const struct weft_slice_copy *copy, bool put) {
+static int copy_locate(struct located_copy *located, const struct weft_slice_copy *copy, bool put) {
     void *to = copy->dest->array, *from = copy->source->array;
     int error = copy_check(copy);
     if (error == 0 && put)
@@ -103,7 +106,7 @@ static int task_find(struct task *task, const struct weft_slice_copy *copy, bool
         error = array_find(&from, "source", copy->source, copy);
     if (error)
         return error;
-    *task = (struct task){
+    *located = (struct located_copy){
         .to = to,
         .from = from,
         .slices = {copy->dest->begin, copy->source->begin, copy->nelems, copy->dest->nelems,
@@ -113,28 +116,28 @@ static int task_find(struct task *task, const struct weft_slice_copy *copy, bool
         .staged = weft_device_stages(put ? copy->dest->array : copy->source->array, copy->pe),
         .bytes = copy_bytes_most(copy),
         .direction = weft_device_direction(to, from, copy->pe)};
-    task->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
-    if (task->known || task->bytes == 0)
+    located->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
+    if (located->known || located->bytes == 0)
         return 0;
-    return task->far ? far_refuse(copy->pe) : task_check_reach(task, copy->pe);
+    return located->far ? far_refuse(copy->pe) : located_check_reach(located, copy->pe);
 }
 
-static int task_run(const struct task *task, const struct weft_slice_copy *copy) {
-    if (!task->known)
-        return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream);
+static int located_run(const struct located_copy *located, const struct weft_slice_copy *copy) {
+    if (!located->known)
+        return weft_gpu_copy_slice(located->to, located->from, &located->slices, copy->stream);
     struct weft_transfer transfer = {
-        (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes,
-        (const char *)task->from + (size_t)copy->source->begin.value * copy->elem_bytes,
-        task->bytes, task->put};
-    if (task->far)
-        return task->bytes == 0 ? 0 : weft_stream_far_copy(&transfer, copy->pe, copy->stream);
-    return weft_stream_transfer(&transfer, copy->pe, task->staged, copy->stream);
+        (char *)located->to + (size_t)copy->dest->begin.value * copy->elem_bytes,
+        (const char *)located->from + (size_t)copy->source->begin.value * copy->elem_bytes,
+        located->bytes, located->put};
+    if (located->far)
+        return located->bytes == 0 ? 0 : weft_stream_far_copy(&transfer, copy->pe, copy->stream);
+    return weft_stream_transfer(&transfer, copy->pe, located->staged, copy->stream);
 }
 
 static int slice_move(const struct weft_slice_copy *copy, bool put) {
-    struct task task;
-    int error = task_find(&task, copy, put);
-    return error ? error : task_run(&task, copy);
+    struct located_copy located;
+    int error = copy_locate(&located, copy, put);
+    return error ? error : located_run(&located, copy);
 }
 
 int weft_stream_put_slice(const struct weft_slice_copy *copy) {
@@ -149,20 +152,20 @@ int weft_stream_get_slice(const struct weft_slice_copy *copy) {
 
 static int host_word_check(bool add) {
     if (!weft_device.gpu->sees_registered_memory)
+        return weft_fail(-ENOTSUP,
+                         "%s cannot access words in memory of the host: keep signals in memory of "
+                         "SHMEMX_SPACE_DEVICE",
+                         weft_device.gpu->name);
+    if (add && !weft_device.gpu->host_atomics)
         return weft_fail(
             -ENOTSUP,
-            "%s sees no words in memory of the host: keep signals in memory of SHMEMX_SPACE_DEVICE",
+            "additions of %s to a word in memory of the host may be lost: set the word, or "
+            "keep it in memory of SHMEMX_SPACE_DEVICE",
             weft_device.gpu->name);
-    if (add && !weft_device.gpu->host_atomics)
-        return weft_fail(-ENOTSUP,
-                         "what %s adds to a word in memory of the host may be lost: set it, or "
-                         "keep it in memory of SHMEMX_SPACE_DEVICE",
-                         weft_device.gpu->name);
     return 0;
 }
 
-/* A signal of this GPU's, or of an agent's, which reads no numbers that lie in this GPU's memory.
- */
+/* A signal given by this GPU, or by an agent, which cannot read numbers in this GPU's memory. */
 struct slice_signal {
     struct weft_gpu_signal32 give;
     const struct weft_gpu *agent;
@@ -175,7 +178,7 @@ static int signal32_find_agent(struct slice_signal *signal, int pe) {
         return weft_fail(
             -ENOTSUP,
             "the GPU of PE %d has to give this signal itself, because this PE's %s its memory: "
-            "numbers have to be known to the host, and the GPU visible here",
+            "pass numbers that do not lie in memory, and make that GPU visible here",
             pe, weft_device_staged(pe) ? "does not reach" : "has no atomics on");
     signal->agent = weft_device_agent(pe);
     return signal->agent ? 0 : -ENODEV;
@@ -227,8 +230,8 @@ int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream 
     return error ? error : signal32_give(&found, stream);
 }
 
-/* What has gone by a copy engine is announced without a multiprocessor, too: those may all be busy
- * with what the copy hides behind. */
+/* Signals after a copy. If a copy engine made the copy, the signal needs no multiprocessor either,
+ * because the kernels that overlap with the copy may occupy all of them. */
 static int signal32_announce(const struct slice_signal *signal, bool by_engine, bool device_word,
                              weft_cu_stream stream) {
     const struct weft_gpu_signal32 *s = &signal->give;
@@ -242,20 +245,21 @@ static int signal32_announce(const struct slice_signal *signal, bool by_engine, 
 int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
                                  const struct weft_slice_signal *signal) {
     struct slice_signal found;
-    struct task task;
-    int error = task_find(&task, copy, true);
+    struct located_copy located;
+    int error = copy_locate(&located, copy, true);
     error = error ? error : signal32_find(&found, signal);
     if (error)
         return error;
-    if (task.bytes == 0 && task.known)
+    if (located.bytes == 0 && located.known)
         return signal32_give(&found, copy->stream);
     bool by_engine =
-        task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
-    if (!by_engine && !task.staged && !task.far && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
-        weft_device_reaches(task.from) && weft_device_reaches(task.to))
-        return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found.give,
+        located.known && weft_engine_choose(located.direction, located.bytes) == WEFT_ENGINE_COPY;
+    if (!by_engine && !located.staged && !located.far && !found.agent &&
+        located.bytes <= WEFT_GPU_SMALL && weft_device_reaches(located.from) &&
+        weft_device_reaches(located.to))
+        return weft_gpu_put_slice_signal(located.to, located.from, &located.slices, &found.give,
                                          copy->stream);
-    error = task_run(&task, copy);
+    error = located_run(&located, copy);
     return error ? error
                  : signal32_announce(&found, by_engine, weft_device_holds(signal->words->array),
                                      copy->stream);

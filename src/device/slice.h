@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slices of arrays, and signals of 32 bits, in the order of a stream: as device/stream.h, but
- * with numbers that may lie in memory, which the GPU reads when the stream gets there.
+/* Slices of arrays, and signals of 32 bits, in the order of a stream. Like device/stream.h, but the
+ * numbers may lie in memory, which the GPU reads when the stream gets there.
  *
- * Where the host knows all of them, a copy is a put or get like any other. 0 or -errno with text;
- * -EINVAL for a slice that is not within its array, as far as the host can tell. */
+ * If the host knows all numbers, a copy is an ordinary put or get. All functions return 0 or -errno
+ * with text; -EINVAL means a slice that is not within its array, as far as the host can tell. */
 #ifndef WEFT_DEVICE_SLICE_H
 #define WEFT_DEVICE_SLICE_H
 
 #include <shmemx.h>
 #include "device/stream.h"
 
-/* The `pe` has the dest of a put and the source of a get. */
+/* `pe` owns the dest of a put, or the source of a get. */
 struct weft_slice_copy {
     const shmemx_slice_t *dest, *source;
     shmemx_number_t nelems;
@@ -20,7 +20,7 @@ struct weft_slice_copy {
 };
 
 struct weft_slice_signal {
-    const shmemx_slice_t *words; /* int32_t */
+    const shmemx_slice_t *words; /* of int32_t */
     shmemx_number_t value;
     enum weft_signal_op op;
     int pe;

@@ -13,7 +13,7 @@ static void space_team_ended(const struct weft_team *team) {
     weft_device_turns_end(team);
 }
 
-/* Where all PEs are members, it brings the GPUs up, and there is a heap. */
+/* If all PEs are members, first brings up the GPUs, so that there is a heap. */
 static int space_device_team(struct weft_device_team *handle, const struct weft_team *team,
                              const struct weft_device_wish *wish) {
     int error = team->npes == weft_job.npes ? weft_device_open() : 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A copy is a lane's (transport/gpu_lane.h), which the host waits for; blocks are packed on their
- * way, so that there is not a copy for each. */
+/* Copies are made by a lane (transport/gpu_lane.h), for which the host waits. Blocks are packed on
+ * their way, so that each does not need a copy of its own. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "base/size.h"
 #include "device/device.h"
 
-/* --- Who works -------------------------------------------------------------------------------- */
+/* --- Agents ----------------------------------------------------------------------------------- */
 
 const struct weft_gpu *weft_device_must_agent(int pe) {
     const struct weft_gpu *agent = weft_device_agent(pe);
@@ -30,7 +30,7 @@ void weft_device_agent_complete(const struct weft_gpu *agent) {
 
 /* --- Copies ----------------------------------------------------------------------------------- */
 
-/* The stream of host calls has a lane, as any stream of the program's. */
+/* Uses the lane of the stream of host calls, which has one as the program's streams do. */
 void weft_stage_copy(const struct weft_transfer *transfer, int pe) {
     const struct weft_gpu *agent = weft_device_must_agent(pe);
     weft_device_must(weft_gpu_lane_copy(agent, transfer, weft_device.gpu->stream));
@@ -39,7 +39,7 @@ void weft_stage_copy(const struct weft_transfer *transfer, int pe) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-/* One call at a time: threads that stage at once would share the same bus anyway. */
+/* One call at a time: threads that stage at the same time would share the same bus anyway. */
 static struct {
     pthread_mutex_t taken;
     char *at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work that is enqueued on the caller's stream: where the arguments lie for this GPU, and who acts.
+/* Work on the caller's stream: locates the arguments for this GPU, and decides which unit acts.
  *
- * What a graph keeps has to be good at every replay: kernels and copies take addresses and numbers,
- * and nothing of the host's but what lives as long as the process. */
+ * Work that a graph keeps must be valid at every replay. So kernels and copies receive addresses
+ * and numbers, and only host memory that lives as long as the process. */
 #include "device/stream.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
                          weft_job.npes - 1);
     if (weft_is_far(pe))
         return weft_fail(-ENOTSUP,
-                         "argument pe is %d, which is far, and what a GPU itself moves reaches "
-                         "near PEs alone: pass numbers that the host knows",
+                         "argument pe is %d, which is far, and a GPU itself reaches near PEs only: "
+                         "pass numbers that do not lie in memory",
                          pe);
     return weft_fail(-EFAULT, "argument %s is %p: not symmetric over %zu bytes", argument, p,
                      bytes);
@@ -59,12 +59,12 @@ int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_c
 
 /* --- Signals --------------------------------------------------------------------------------- */
 
-/* A signal that a processor gives, in stream order: a GPU's read-modify-write on a word of the host
- * need not be atomic with a processor's. */
+/* A signal given by a processor in stream order: a GPU's read-modify-write on a word of the host
+ * may not be atomic with a processor's. */
 struct host_signal {
     uint64_t *word, value;
     enum weft_signal_op op;
-    struct host_signal *kept; /* the next one that a graph may come back to */
+    struct host_signal *kept; /* in the list of those that a graph may run again */
     bool once;
 };
 static struct host_signal *_Atomic kept;
@@ -95,13 +95,13 @@ static int host_signal_send(uint64_t *word, uint64_t value, enum weft_signal_op 
     int error = weft_cuda.cuLaunchHostFunc(stream, host_signal_run, host_signal);
     if (error)
         free(host_signal);
-    else if (!once) /* one that runs once may be gone by now */
+    else if (!once) /* a signal that runs once may have been freed by now */
         host_signal_keep(host_signal);
     return weft_cuda_check(error, "cuLaunchHostFunc");
 }
 
-/* A signal on its way, and who gives it: the processor, the GPU of the PE that gets it, or, without
- * either, this one. */
+/* A signal, and the unit that gives it: the processor, the GPU of the target PE, or, without
+ * either, this GPU. */
 struct signal {
     uint64_t *word, value;
     enum weft_signal_op op;
@@ -109,7 +109,7 @@ struct signal {
     const struct weft_gpu *agent;
 };
 
-/* `sig_addr` is the symmetric address. */
+/* Returns whether a processor has to give the signal. `sig_addr` is the symmetric address. */
 static bool host_signal_is_needed(const uint64_t *sig_addr, enum weft_signal_op op) {
     return !weft_device_holds(sig_addr) &&
            (!weft_device.gpu->sees_registered_memory ||
@@ -121,7 +121,8 @@ static int signal_find_agent(struct signal *signal, int pe) {
         return weft_fail(
             -ENOTSUP,
             "the link to the GPU of PE %d carries no atomics, and this PE does not see that GPU "
-            "(CUDA_VISIBLE_DEVICES): show it, set the signal, or keep it in memory of the host",
+            "(CUDA_VISIBLE_DEVICES): make it visible, set the signal, or keep it in memory of the "
+            "host",
             pe);
     signal->agent = weft_device_agent(pe);
     return signal->agent ? 0 : -ENODEV;
@@ -158,7 +159,8 @@ int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
     return error ? error : signal_announce(&s, stream);
 }
 
-/* By one kernel, which reaches both sides. */
+/* Returns whether one kernel can make the copy: it is small, and the kernel can access both sides.
+ */
 static bool copy_is_small(const void *to, const void *source, size_t bytes, int pe) {
     enum weft_direction direction = weft_device_direction(to, source, pe);
     return bytes <= WEFT_GPU_SMALL && weft_device_reaches(source) && weft_device_reaches(to) &&
@@ -193,17 +195,17 @@ int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft
     if (error)
         return error;
     if (!weft_device_holds(sig_addr) && !weft_device.gpu->sees_registered_memory)
-        return weft_fail(
-            -ENOTSUP,
-            "%s sees no words in memory of the host: wait for one in memory of SHMEMX_SPACE_DEVICE",
-            weft_device.gpu->name);
+        return weft_fail(-ENOTSUP,
+                         "%s cannot access words in memory of the host: wait for one in memory of "
+                         "SHMEMX_SPACE_DEVICE",
+                         weft_device.gpu->name);
     return weft_gpu_wait(word, cmp, cmp_value, stream);
 }
 
 /* --- Order ----------------------------------------------------------------------------------- */
 
-/* The stream goes on when what the host's calls have begun on theirs is done. An event that is
- * destroyed lives until it has happened. */
+/* Makes the stream wait for everything that calls of the host have enqueued on theirs. A destroyed
+ * event lives until it has occurred. */
 static int host_join(weft_cu_stream stream) {
     weft_cu_event event;
     int error = weft_cuda.cuEventCreate(&event, WEFT_CU_EVENT_NO_TIMING);
@@ -216,9 +218,9 @@ static int host_join(weft_cu_stream stream) {
     return error;
 }
 
-/* A stream completes its own work in order; what has gone to far PEs waits to be acknowledged. What
- * a graph replays has no part in what the host does meanwhile; and mostly the host has begun
- * nothing, which costs no call of the driver to know. */
+/* Waits in stream order. A stream completes its own work in order; messages to far PEs have to be
+ * acknowledged. Work that a graph replays is independent of the host's calls. In most cases the
+ * host has begun nothing, which is found out without a call of the driver. */
 int weft_stream_quiet(weft_cu_stream stream) {
     atomic_thread_fence(memory_order_seq_cst);
     int error = 0;
@@ -231,8 +233,8 @@ int weft_stream_begin(const struct weft_team *team) {
     if (team->npes == 1)
         return weft_device_begin();
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
-        return weft_fail(-ENOTSUP, "a team of %d PEs: at most %d can meet on streams", team->npes,
-                         WEFT_GPU_MEMBERS_MAX);
+        return weft_fail(-ENOTSUP, "the team has %d PEs: at most %d can synchronise on streams",
+                         team->npes, WEFT_GPU_MEMBERS_MAX);
     if (weft_device.open || team->npes == weft_job.npes) {
         int error = weft_device_open();
         return error || !team->far ? error : weft_proxy_begin(team);

@@ -2,7 +2,8 @@
 /* Stream-ordered communication: each call enqueues work on the caller's stream and returns. It may
  * be captured into a graph and replayed.
  *
- * 0 or -errno with text: -ERANGE no such PE, -EFAULT not symmetric, -ENODEV no GPU. */
+ * Functions return 0 or -errno with text: -ERANGE if there is no such PE, -EFAULT if an address is
+ * not symmetric, -ENODEV if there is no GPU. */
 #ifndef WEFT_DEVICE_STREAM_H
 #define WEFT_DEVICE_STREAM_H
 
@@ -15,39 +16,37 @@ int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream);
 int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream);
 
-/* The same to far PEs (device/stream_far.c); the transfer's symmetric side is by its address here.
- */
+/* The calls to far PEs (device/stream_far.c). The transfer's symmetric side is this PE's address of
+ * the object. */
 int weft_stream_far_copy(const struct weft_transfer *transfer, int pe, weft_cu_stream stream);
 int weft_stream_far_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream);
 int weft_stream_far_signal32(int32_t *word, int32_t value, bool add, int pe, weft_cu_stream stream);
 int weft_stream_far_quiet(weft_cu_stream stream);
 int weft_stream_far_sync(const struct weft_team *team, weft_cu_stream stream);
 
-/* Behind it, what this PE's host calls and this stream have begun is complete (quiet) or ordered.
- */
+/* Completes in stream order everything that this PE's host calls and this stream have begun. */
 int weft_stream_quiet(weft_cu_stream stream);
 
-/* What calls of a team need: this PE's GPU, or, where there are several members, those of all PEs.
- * Collective over the team when it is the first of them; before weft_gpu_enter. */
+/* Prepares calls of a team: opens this PE's GPU or, if there are several members, brings up those
+ * of all PEs. Collective over the team at its first call; must come before weft_gpu_enter. */
 int weft_stream_begin(const struct weft_team *team);
 
-/* Orders memory, and no stream goes on before those of all members have come. */
+/* Orders memory, and lets no member's stream continue before those of all members have arrived. */
 int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream);
 
-/* Quiet and sync. */
+/* A quiet, then a sync. */
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream);
 
-/* Signal pads, as core/pad.h has them. It opens this PE's GPU if need be; arguments have been
- * checked.
- */
+/* Signal pads, as in core/pad.h. Opens this PE's GPU if necessary. The caller has checked the
+ * arguments. */
 int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
 
-/* A transfer between here and `pe`, whose side is as weft_stream_near gives it: in GPU memory of a
- * PE that is staged (weft_device_stages), or not. */
+/* A transfer between this PE and `pe`, whose side is an address returned by weft_stream_near;
+ * `staged`: it is GPU memory of a staged PE (weft_device_stages). */
 int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool staged,
                          weft_cu_stream stream);
 
-/* Where `pe` has its copy of a symmetric argument, as weft_device_near. */
+/* Returns in *at the address of pe's copy of a symmetric argument, as weft_device_near does. */
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe);
 
 #endif

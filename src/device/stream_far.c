@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on streams to far PEs: a thread makes the host's call when the stream gets there, and the
- * stream goes on when it is complete here (device/proxy.c). What goes to one PE is in the order of
- * the stream, as messages are; a quiet waits for their acknowledgment. */
+/* Calls on streams to far PEs: a stream proxy makes the host's call when the stream gets there, and
+ * the stream continues when the call is complete for this PE (device/proxy.c). Operations on one PE
+ * have the order of the stream, because messages have; a quiet waits for their acknowledgment. */
 #include <errno.h>
 #include "device/stream.h"
 
-/* Finds out now what the thread could not report: 0 or -EFAULT. */
+/* Detects now an error that the thread could not report. Returns 0 or -EFAULT. */
 static int check_symmetric(const char *argument, const void *p, size_t bytes) {
     if (bytes == 0 || weft_device_near(p, bytes, weft_job.pe))
         return 0;
@@ -19,16 +19,19 @@ static int task_run(void (*run)(const void *), const void *arguments, size_t byt
     return weft_proxy_run(NULL, &task, stream);
 }
 
-/* The arguments have been checked when the task was made. */
+/* Ends the job on an error, which is unexpected: the arguments were checked when the task was made.
+ */
 static void must(int error) {
     if (error)
-        weft_job_panic("memory of a far PE is not there any more when the stream gets to it");
+        weft_job_panic(
+            "the stream has reached a call whose memory on a far PE is gone: free memory only "
+            "after the stream has used it");
 }
 
 /* --- Copies ----------------------------------------------------------------------------------- */
 
 struct far_copy {
-    struct weft_transfer transfer; /* the symmetric side by its address here */
+    struct weft_transfer transfer; /* the symmetric side is this PE's address */
     int pe;
 };
 
@@ -97,7 +100,7 @@ int weft_stream_far_quiet(weft_cu_stream stream) {
     return task_run(far_quiet_run, NULL, 0, stream);
 }
 
-/* Behind the quiet what this PE's streams have sent is there. */
+/* The quiet completes what this PE's streams have sent before. */
 static void far_sync_run(const void *arguments) {
     weft_far_operations.quiet();
     weft_sync_barrier(*(struct weft_team *const *)arguments);

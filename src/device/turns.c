@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the last call of each team went, and an event behind it.
+/* The stream of each team's last call, and an event after that call.
  *
- * The event is recorded behind every call, not on the last one's stream when another stream comes:
- * the program may have destroyed that by then, with the call still under way, and its handle may be
- * another stream's. Numbers of streams are never used again. The default stream is never destroyed,
- * so it costs nothing as long as no other stream comes. */
+ * The event is recorded after every call, rather than on the last call's stream when another stream
+ * is used: by then the program may have destroyed that stream although the call is unfinished, and
+ * its handle may belong to another stream. The numbers of streams are never reused. The default
+ * stream is never destroyed, so calls on it need no event until another stream is used. */
 #include "device/device.h"
 
 #define DEFAULT_STREAM UINT64_MAX /* in place of its number */
 
-/* By the team's slot; only one thread of a PE is at a team at a time. */
+/* Indexed by the team's slot. Only one thread of a PE uses a team at a time. */
 static struct turn {
     bool taken;          /* there has been a call */
-    bool records;        /* the call that is being made is to have an event behind it */
-    bool captured;       /* a graph may have calls of the team */
-    uint64_t stream;     /* number of the last call's */
-    weft_cu_event event; /* behind it, if it is not the default stream; NULL: there is none yet */
+    bool records;        /* the current call needs an event after it */
+    bool captured;       /* a graph may contain calls of the team */
+    uint64_t stream;     /* number of the last call's stream */
+    weft_cu_event event; /* after the last call, unless that is on the default stream; NULL until it
+                            is needed */
 } turns[WEFT_TEAMS_MAX];
 
 static bool is_default(weft_cu_stream stream) {
@@ -76,7 +77,7 @@ int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream) {
     return error;
 }
 
-/* The event is behind the last call, which ran behind all others. */
+/* Waits for the event, which follows the last call, which ran after all others. */
 static int last_call_finish(struct turn *turn) {
     int error = turn->stream == DEFAULT_STREAM ? event_record(turn, NULL) : 0;
     return error ? error : weft_cuda.cuEventSynchronize(turn->event);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals, atomics and looks at words in GPU memory, and the end of what has been begun. */
+/* Signals, atomics and reads of words in GPU memory, and quiet. */
 #include <stdatomic.h>
 #include <string.h>
 #include "transport/gpu_rescue.h"
 #include "core/amo.h"
 #include "device/device.h"
 
-/* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
- * of what may have to come before. */
+/* Returns the GPU of `pe`, which changes its words if this PE's GPU cannot, after this PE's GPU has
+ * completed all work that may have to come before. */
 static const struct weft_gpu *agent_to_change(int pe) {
     if (weft_device.peers[pe].ordinal < 0)
         weft_job_panic(
             "the link to the GPU of PE %d carries no atomics, and this PE does not see that GPU "
-            "(CUDA_VISIBLE_DEVICES): show it, or keep the word in the host's memory",
+            "(CUDA_VISIBLE_DEVICES): make it visible, or keep the word in the host's memory",
             pe);
     if (!weft_device_drained())
         weft_device_drain();
@@ -51,7 +51,7 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 
 /* --- Atomics --------------------------------------------------------------------------------- */
 
-/* The addresses of `amo` are within this GPU's reach. */
+/* The addresses of `amo` must be accessible for this GPU. */
 static void amo_enqueue(const struct weft_amo *amo) {
     weft_device_must(weft_gpu_amo(amo, weft_device.gpu->stream));
     weft_device_note();
@@ -61,7 +61,8 @@ static void *staging_take(void) {
     void *staging = weft_device_staging_take();
     if (!staging)
         weft_job_panic(
-            "atomics on GPU memory need host memory that the GPU sees, and this one (%s) sees none",
+            "atomics on GPU memory need host memory that the GPU can access, and this one (%s) "
+            "can access none",
             weft_device.gpu->name);
     return staging;
 }
@@ -75,7 +76,7 @@ static void amo_fetch_staged(const struct weft_amo *amo) {
     weft_device_staging_give();
 }
 
-/* What nobody waits for is under way when this returns. */
+/* Without a fetch the operation may still be under way on return. */
 static void amo_execute(const struct weft_amo *amo) {
     if (!amo->fetch) {
         if (amo->op != WEFT_AMO_SET || !weft_device_write_word(amo->dest, amo->value, amo->bytes))
@@ -88,7 +89,7 @@ static void amo_execute(const struct weft_amo *amo) {
     }
 }
 
-/* Complete on return; what was in the word comes through memory that both GPUs reach. */
+/* Complete on return. The old value passes through memory that both GPUs can access. */
 static void amo_execute_by_agent(const struct weft_amo *amo, int pe) {
     const struct weft_gpu *agent = agent_to_change(pe);
     struct weft_amo staged = *amo;
@@ -107,7 +108,7 @@ static void amo_execute_by_agent(const struct weft_amo *amo, int pe) {
     weft_device_staging_give();
 }
 
-/* The word is the host's, and what was in it goes to GPU memory. */
+/* Changes a word of the host, and stores its old value in GPU memory. */
 static void host_word_fetch(const struct weft_amo *amo) {
     uint64_t before = weft_amo_apply(amo->op, amo->bytes, amo->dest, amo->value, amo->cond);
     weft_device_must(
@@ -133,9 +134,9 @@ int weft_device_amo(const struct weft_amo *amo, int pe) {
     return 0;
 }
 
-/* --- Looks ----------------------------------------------------------------------------------- */
+/* --- Reads ------------------------------------------------------------------------------------ */
 
-/* A single word is loaded whole and acquires. */
+/* Loads a single word as a whole, with acquire semantics. */
 static void word_look(void *snapshot, const void *word, size_t bytes) {
     struct weft_amo amo = {WEFT_AMO_FETCH, bytes, (void *)word, 0, 0, snapshot};
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
@@ -151,10 +152,11 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes) {
     atomic_thread_fence(memory_order_acquire);
 }
 
-/* --- The end --------------------------------------------------------------------------------- */
+/* --- Quiet ------------------------------------------------------------------------------------ */
 
-/* What a kernel has said comes before what this PE tells others behind the quiet: a peer that goes
- * on by that, and then exits, is not the cause of the end. */
+/* If a kernel has ended the job, this PE ends before it announces anything to others after the
+ * quiet: otherwise a peer that continues because of that, and then exits, would be taken for the
+ * cause. */
 void weft_device_quiet(void) {
     if (__builtin_expect(weft_gpu_rescue_heard(), 0))
         weft_job_die_soon();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every pair of GPUs is tried with data among these words, which nobody uses yet. Those in GPU
- * memory are there in any case; where GPUs have to meet in memory of the host, there is a segment
- * of it, which the GPUs of all PEs reach. */
+/* Every pair of GPUs is tested with data in these words before they are used. The words in GPU
+ * memory always exist. If GPUs have to synchronise through host memory, there is a segment with
+ * words that the GPUs of all PEs can access. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,12 +14,12 @@
 #define AREA_BYTES  ((size_t)512 << 10)
 #define SLOT_BYTES  (WORDS_BYTES + WEFT_TEAMS_MAX * AREA_BYTES)
 
-/* A slot: the words of all teams, and behind them the teams' areas, which are committed and
+/* A slot contains the words of all teams, and after them the teams' areas, which are committed and
  * registered one by one. */
 static struct weft_segment host_words;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static bool *registered;            /* by slot and team */
-static bool listed[WEFT_TEAMS_MAX]; /* the GPU has been shown who the members are */
+static bool listed[WEFT_TEAMS_MAX]; /* the member list has been copied to the GPU */
 static uint32_t generations[WEFT_TEAMS_MAX];
 
 /* --- In memory of the host -------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ static int host_words_make(void) {
     registered = calloc((size_t)slots.count * WEFT_TEAMS_MAX, sizeof *registered);
     if (error == 0 && !registered)
         error = -ENOMEM;
-    return error ? weft_fail(error, "no memory for words that GPUs meet with") : 0;
+    return error ? weft_fail(error, "no memory for the words with which GPUs synchronise") : 0;
 }
 
 static int host_words_attach(const int *fds, void *unused) {
@@ -48,7 +48,7 @@ static int host_words_attach(const int *fds, void *unused) {
         near[slot] = fds[weft_device_near_pe(slot)];
     int error = weft_segment_attach(&host_words, near, SLOT_BYTES);
     if (error)
-        return weft_fail(error, "words of another PE");
+        return weft_fail(error, "cannot map the words of another PE");
     for (uint32_t slot = 0; slot < host_words.window.count && error == 0; slot++)
         error = weft_gpu_register(host_words_slot(slot), WORDS_BYTES);
     return error;
@@ -77,7 +77,7 @@ static void host_words_close(void) {
     registered = NULL;
 }
 
-/* Memory that a peer has not committed yet is there as soon as anybody registers it. */
+/* Memory that a peer has not committed yet exists as soon as anybody registers it. */
 static int area_register(uint32_t slot, int team) {
     bool *is = &registered[slot * WEFT_TEAMS_MAX + (uint32_t)team];
     int error = *is ? 0 : weft_gpu_register(area_at(slot, team), AREA_BYTES);
@@ -114,7 +114,7 @@ static int pairs_try(void) {
         weft_device_clear((void *)weft_device.words.window.local, WORDS_BYTES);
     if (error == 0)
         error = weft_gpu_try_writes(weft_device.gpu, weft_device_world_words(weft_job.pe)->ready);
-    error = weft_device_agree(error); /* nobody uses them before all have reset theirs */
+    error = weft_device_agree(error); /* nobody may use the words before all have reset theirs */
     return error ? error : weft_device_try_atomics();
 }
 
@@ -134,7 +134,7 @@ void weft_device_words_close(void) {
     weft_gpu_window_free(&weft_device.words);
 }
 
-/* --- Of teams --------------------------------------------------------------------------------- */
+/* --- Words of teams --------------------------------------------------------------------------- */
 
 static const struct weft_window *words_window(void) {
     return weft_device.staged ? &host_words.window : &weft_device.words.window;
@@ -145,7 +145,7 @@ static struct weft_gpu_team_words *team_words(const struct weft_team *team) {
     return &all[team->slot];
 }
 
-/* Puts it where this PE keeps the team's words. */
+/* Copies the member list to this PE's words of the team. */
 static int list_show(const struct weft_team *team) {
     uint16_t places[WEFT_GPU_MEMBERS_MAX], *shown = team_words(team)->places;
     size_t bytes = (size_t)team->npes * sizeof *places;
@@ -162,7 +162,7 @@ static int list_show(const struct weft_team *team) {
     return error;
 }
 
-/* What this PE has at p in the window, on all members. */
+/* Returns the memory at this PE's p in the window, on all members. */
 static struct weft_array team_array(const struct weft_window *window, const void *p,
                                     const struct weft_team *team) {
     const struct weft_member_list *member_list = &team->member_list;

@@ -14,7 +14,7 @@ enum { USABLE_MS_MAX = 3000, AGAIN_MS = 50 };
 
 static const char another[] = "its address in --hosts, or, without oshrun, by WEFT_INTERFACE";
 
-/* If hosts are simulated, an end is reached on this host only, at the loopback address. */
+/* If hosts are pretended, an end is reached on this host only, at the loopback address. */
 static int address_choose(struct weft_engine_end *end) {
     static const char harm[] = "what PEs send would go over it unencrypted";
     const struct weft_engine_options *options = &end->options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port of an end: at exactly the address through which the job's hosts have reached each other,
- * or at 127.0.0.1 if hosts are simulated. It is never at an address that strangers can reach,
+ * or at 127.0.0.1 if hosts are pretended. It is never at an address that strangers can reach,
  * unless the user vouches for that. */
 #ifndef WEFT_TCP_LISTEN_H
 #define WEFT_TCP_LISTEN_H

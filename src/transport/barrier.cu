@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A team's barrier: everybody stores the epoch into its own word at every member, and waits for
- * those of all members in its own memory. One way over the link, and no atomic.
+/* A team's barrier: every member stores the epoch to its own word at every member, and waits for
+ * the words of all members in its own memory. It crosses the link once, and uses no atomics.
  *
- * Epochs only grow, and 64 bits never wrap, so a member that is ahead does no harm, and a graph may
- * replay it. */
+ * Epochs only grow, and 64 bits never wrap. So a member that is ahead does no harm, and a graph may
+ * replay the barrier. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_call.cuh"
 
@@ -14,8 +14,8 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
         return;
     struct weft_gpu_team_words *mine = call.mine;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
-    /* The fence is the release of all stores; behind the loads, so that all take their time
-     * together. */
+    /* The fence releases all earlier stores. It follows the loads, so that their latencies overlap.
+     */
     uint64_t epoch = weft_ld_relaxed_sys(&mine->epoch);
     uint32_t generation = weft_ld_relaxed_sys(&mine->generation);
     weft_fence_sys();
@@ -31,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
         while (weft_ld_acquire_sys(&mine->arrived[i]) < epoch)
             if (!weft_spin(&spin, abort))
                 break;
-    weft_block_sync(); /* all threads have read the epoch; before the wait this took 0.1 us more */
+    weft_block_sync(); /* all threads have read the epoch; a sync before the wait took 0.1 us more
+                        */
     if (id == 0)
         mine->epoch = epoch;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bounds of a team's call in checked mode. Between them the word `busy` is set, so that a call
- * beside it is found: on another branch of a capture, or in a graph that is launched beside it. */
+/* Begin and end of a team's call in checked mode. The word `busy` is set between them, so that a
+ * call that overlaps is detected: on another branch of a capture, or in a graph launched at the
+ * same time. */
 #include "transport/gpu_call.cuh"
 
 extern "C" __global__ void weftk_call_begin(struct weft_gpu_abort abort,

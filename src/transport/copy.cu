@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies by multiprocessors: one piece, or blocks that lie apart, or a small piece and a signal. */
+/* Copies by multiprocessors: contiguous bytes, strided blocks, or a small piece with a signal. */
 #include "base/gpu.cuh"
 #include "base/signal.h"
 #include "transport/gpu_kernel.h"
@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     weft_copy_by(to, from, bytes, weft_thread_group_all(), 8);
 }
 
-/* Blocks are dealt to groups of threads, of a size for 64 bytes a thread. */
+/* Distributes the blocks over groups of threads, whose size gives each thread 64 bytes. */
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy_blocks(struct weft_gpu_abort, struct weft_array to, struct weft_array from,
                       size_t bytes, size_t nblocks) {
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
                      bytes, group, 2);
 }
 
-/* One block: its barrier stands between the copy and the signal. */
+/* Uses one block, whose barrier separates the copy from the signal. */
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_put_signal(struct weft_gpu_abort, struct weft_put_signal put) {
     if (weft_block_index() != 0)

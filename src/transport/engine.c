@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library stays loaded once it is open: it may have threads, and what it registers with exit
- * handlers must be there to the end. */
+/* A library stays loaded once it is open, because it may have threads, and its exit handlers must
+ * exist to the end. */
 #include "transport/engine.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static bool engine_is_whole(const struct weft_engine *e) {
            e->abilities && e->threads && e->describe && e->abandon;
 }
 
-/* Keeps the reason, and returns `error`. */
+/* Writes the reason, and returns `error`. */
 static __attribute__((format(printf, 3, 4))) int refuse(char *reason, int error, const char *format,
                                                         ...) {
     va_list arguments;
@@ -43,7 +43,7 @@ int weft_engine_find(const char *name, const struct weft_engine **engine, char *
     if (found->version != WEFT_ENGINE_VERSION)
         return refuse(reason, -EPROTO,
                       "WEFT_ENGINE=%s is an engine of version %u, and this Weft works with version "
-                      "%u: install those that belong together",
+                      "%u: install two that match",
                       name, found->version, WEFT_ENGINE_VERSION);
     if (!engine_is_whole(found) || found->message_bytes < WEFT_ENGINE_MESSAGE_MIN)
         return refuse(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and asking the GPU. */
+/* Opening GPUs, and their properties. */
 #include "transport/gpu.h"
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "base/host_memory.h"
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static struct weft_gpu *_Atomic open_gpus; /* whoever looks finds whole entries */
+static struct weft_gpu *_Atomic open_gpus; /* a reader without the lock finds complete entries */
 
 static int device_attribute(int which, weft_cu_device device) {
     int value = 0;
@@ -39,15 +39,15 @@ int weft_gpu_choose(int wanted, int pe, int *ordinal) {
     if (error)
         return error;
     if (wanted >= count)
-        return weft_fail_bare(-ENODEV,
-                              "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it below",
-                              wanted, count);
+        return weft_fail_bare(
+            -ENODEV, "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it to a smaller number",
+            wanted, count);
     int current = weft_gpu_current();
     *ordinal = wanted >= 0 ? wanted : current >= 0 ? current : pe % count;
     return 0;
 }
 
-/* Checks that the GPU can do what a window needs; otherwise it is not used. */
+/* Checks that the GPU can do everything that a window needs; otherwise it is not used. */
 static int device_require(weft_cu_device device, const char *name) {
     if (device_attribute(WEFT_CU_DEVICE_MAPS_MEMORY, device) &&
         device_attribute(WEFT_CU_DEVICE_EXPORTS_DESCRIPTORS, device))
@@ -82,7 +82,7 @@ int weft_gpu_describe(struct weft_gpu *gpu, int ordinal) {
     return device_require(device, gpu->name);
 }
 
-/* The context is current. */
+/* The GPU's context must be current. */
 static int streams_open(struct weft_gpu *gpu) {
     int least = 0, greatest = 0;
     weft_cuda.cuCtxGetStreamPriorityRange(&least, &greatest);
@@ -130,7 +130,7 @@ static int gpu_begin(struct weft_gpu *gpu, int ordinal) {
     return error;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static struct weft_gpu *gpu_find(int ordinal) {
     struct weft_gpu *gpu = atomic_load(&open_gpus);
     while (gpu && gpu->ordinal != ordinal)
@@ -230,11 +230,11 @@ enum weft_memory_kind weft_gpu_memory_kind(const void *p) {
     if (weft_host_memory_holds(p))
         return WEFT_MEMORY_HOST;
     if (weft_cuda.cuPointerGetAttribute(&kind, WEFT_CU_POINTER_MEMORY_TYPE, (uintptr_t)p) != 0)
-        return WEFT_MEMORY_HOST; /* CUDA does not know it */
+        return WEFT_MEMORY_HOST; /* unknown to CUDA */
     return kind == WEFT_CU_POINTER_TO_DEVICE ? WEFT_MEMORY_DEVICE : WEFT_MEMORY_REGISTERED;
 }
 
-/* --- Host memory ------------------------------------------------------------------------------ */
+/* --- Registered host memory ------------------------------------------------------------------- */
 
 /* The host memory that this process has registered. */
 static struct {
@@ -255,7 +255,7 @@ static int registration_note(void *at, size_t bytes) {
         longer[registrations.count++] = (struct registration){(uintptr_t)at, bytes};
     }
     pthread_mutex_unlock(&registrations.changing);
-    return longer ? 0 : weft_fail_bare(-ENOMEM, "no memory to note what is registered");
+    return longer ? 0 : weft_fail_bare(-ENOMEM, "no memory to record what is registered");
 }
 
 static void registration_forget(const void *at) {
@@ -271,7 +271,7 @@ int weft_gpu_register(void *at, size_t bytes) {
     while (gpu && gpu->sees_registered_memory)
         gpu = gpu->next;
     if (gpu)
-        return weft_fail_bare(-ENOTSUP, "%s does not see host memory at the host's addresses",
+        return weft_fail_bare(-ENOTSUP, "%s cannot access host memory at the host's addresses",
                               gpu->name);
     int error = weft_cuda_check(
         weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
@@ -292,7 +292,7 @@ size_t weft_gpu_run(const void *p, size_t bytes) {
         const struct registration *r = &registrations.list[i];
         uintptr_t into = (uintptr_t)p - r->at, before = r->at - (uintptr_t)p;
         size_t run = into < r->bytes ? r->bytes - into : before;
-        if (run < bytes) /* far behind it, `before` is huge */
+        if (run < bytes) /* if p is far behind r, `before` is huge */
             bytes = run;
     }
     pthread_mutex_unlock(&registrations.changing);

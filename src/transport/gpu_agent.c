@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks at the list take the lock, which is nothing beside what an agent does. */
+/* Reads of the list take the lock, whose cost is negligible compared with an agent's work. */
 #include "transport/gpu_agent.h"
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@ static struct weft_gpu *agents[AGENTS_MAX]; /* by ordinal */
 
 const struct weft_gpu *weft_gpu_agent_of(int ordinal) {
     if (ordinal < 0 || ordinal >= AGENTS_MAX) {
-        weft_fail(-ENODEV, "GPU %d of another PE is none that this process sees", ordinal);
+        weft_fail(-ENODEV, "GPU %d of another PE is not visible in this process", ordinal);
         return NULL;
     }
     pthread_mutex_lock(&changing);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On the program's streams the table below decides between the engines, unless the user does; a
- * host that waits takes a copy engine. A copy of multiprocessors starts sooner,
- * a copy engine moves more and leaves the multiprocessors to others. Between two H200s, in a
- * stream, a kernel took 1.1 us for 16 bytes and 24.0 for 8 MiB, a copy engine 1.9 and 24.4; 256 MiB
- * went at 368 GB/s by the one and at 394 by the other. Copies within a GPU and memsets from 16 KiB
- * on are kernels of the driver, whatever they are called. */
+/* On the program's streams the table below chooses the engine, unless the user does; copies that
+ * the host waits for use a copy engine. A copy by multiprocessors starts sooner; a copy engine
+ * moves more and leaves the multiprocessors to others. Between two H200s, on a stream, a kernel
+ * took 1.1 us for 16 bytes and 24.0 us for 8 MiB, a copy engine 1.9 and 24.4; for 256 MiB a kernel
+ * reached 368 GB/s, and a copy engine 394. Copies within a GPU and memsets from 16 KiB on are
+ * kernels of the driver, even when they are requested from a copy engine. */
 #include "transport/gpu_copy.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,18 +17,18 @@ enum { THREADS = 512, WORD_BYTES = 16 };
 
 static const struct row {
     const char *name;
-    size_t sm_bytes_max; /* larger copies are a copy engine's; 0: all are */
-    unsigned blocks_max; /* of THREADS, that bring the multiprocessors to full speed */
+    size_t sm_bytes_max; /* larger copies use a copy engine; 0: all do */
+    unsigned blocks_max; /* blocks of THREADS with which multiprocessors reach full speed */
 } table[WEFT_DIRECTIONS] = {
-    [WEFT_WITHIN] = {"within the GPU", 0, 256}, /* by a kernel of the driver's own */
+    [WEFT_WITHIN] = {"within the GPU", 0, 256}, /* done by a kernel of the driver */
     [WEFT_TO_PEER] = {"to a peer", 8 << 20, 64},
     [WEFT_FROM_PEER] = {"from a peer", 8 << 20, 64},
     [WEFT_TO_HOST] = {"to the host", 2 << 20, 16},
     [WEFT_FROM_HOST] = {"from the host", 64 << 10, 16},
-    [WEFT_BY_AGENT] = {"staged", 0, 16}, /* a kernel would take turns with those of its PE */
+    [WEFT_BY_AGENT] = {"staged", 0, 16}, /* a kernel would take turns with those of that GPU's PE */
 };
 
-/* --- Which engine ----------------------------------------------------------------------------- */
+/* --- Choice of the engine --------------------------------------------------------------------- */
 
 static const char *const engines[] = {
     [WEFT_ENGINE_AUTO] = "auto",
@@ -43,7 +43,7 @@ static enum weft_copy_engine setting_read(void) {
     for (int i = 0; i < ENGINES; i++)
         if (strcmp(weft_env.engine, engines[i]) == 0)
             return (enum weft_copy_engine)i;
-    weft_log("SHMEMX_ENGINE is '%s': it should be auto, sm or copy, and auto is used",
+    weft_log("SHMEMX_ENGINE is '%s', and auto is used: set it to auto, sm or copy",
              weft_env.engine);
     return WEFT_ENGINE_AUTO;
 }
@@ -59,7 +59,7 @@ enum weft_copy_engine weft_engine_get(void) {
     enum weft_copy_engine setting = setting_read();
     if (atomic_compare_exchange_strong(&engine_in_use, &engine, (int)setting))
         return setting;
-    return (enum weft_copy_engine)engine; /* another thread has been quicker */
+    return (enum weft_copy_engine)engine; /* another thread was faster */
 }
 
 const char *weft_engine_name(enum weft_copy_engine engine) {
@@ -92,7 +92,8 @@ static unsigned at_least_1_at_most(size_t count, unsigned most) {
     return count < 1 ? 1 : count > most ? most : (unsigned)count;
 }
 
-/* How many words these are, of the largest that a thread can move between the addresses. */
+/* Returns the number of words of the largest size that a thread can move between the two addresses.
+ */
 static size_t word_count(const void *to, const void *from, size_t bytes) {
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
     size_t word = WORD_BYTES;
@@ -108,7 +109,7 @@ static bool kernel_reaches(const void *to, const void *from, enum weft_direction
            weft_gpu_memory_kind(from) != WEFT_MEMORY_HOST;
 }
 
-/* One word a thread, until there are as many blocks as help; then more words a thread. */
+/* Gives each thread one word, until further blocks do not help; then more words. */
 static int copy_by_threads(void *to, const void *from, size_t bytes, enum weft_direction direction,
                            weft_cu_stream stream) {
     size_t nwords = word_count(to, from, bytes);
@@ -128,8 +129,8 @@ static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stre
     return weft_cuda_check(error, "cuMemcpyAsync");
 }
 
-/* The host waits for its own copies one by one, and a kernel's launch costs it more (10.5 us) than
- * a copy engine's start (8). */
+/* A host waits for its own copies one by one, and launching a kernel costs it more (10.5 us) than
+ * starting a copy engine (8 us). */
 static enum weft_copy_engine engine_choose(enum weft_direction direction, size_t bytes,
                                            weft_cu_stream stream) {
     if (weft_engine_get() == WEFT_ENGINE_AUTO && weft_gpu_is_own_stream(stream))
@@ -153,7 +154,7 @@ int weft_gpu_copy_blocks(struct weft_array to, struct weft_array from, size_t by
                          weft_cu_stream stream) {
     if (bytes == 0 || nblocks == 0)
         return 0;
-    size_t threads_a_block = (bytes + 63) / 64; /* as weftk_copy_blocks shares the work */
+    size_t threads_a_block = (bytes + 63) / 64; /* as weftk_copy_blocks divides the work */
     size_t threads = nblocks > SIZE_MAX / threads_a_block ? SIZE_MAX : nblocks * threads_a_block;
     void *arguments[] = {&to, &from, &bytes, &nblocks, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy_blocks,

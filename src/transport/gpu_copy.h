@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies by a GPU, between any two addresses: by its multiprocessors (SM) or by a copy engine.
  *
- * Which of them is a matter of size and direction, by a table measured on H200s, unless the user
- * says otherwise. Host memory that is not registered, which the multiprocessors cannot reach, goes
- * by a copy engine in any case. All enqueue work on `stream` and return. */
+ * The engine depends on size and direction, according to a table measured on H200s, unless the user
+ * selects one. Host memory that is not registered is always copied by a copy engine, because the
+ * multiprocessors cannot access it. All functions enqueue work on `stream` and return. */
 #ifndef WEFT_TRANSPORT_GPU_COPY_H
 #define WEFT_TRANSPORT_GPU_COPY_H
 
@@ -22,22 +22,22 @@ enum weft_direction {
     WEFT_DIRECTIONS,
 };
 
-/* Sets the engine that calls use from now on; SHMEMX_ENGINE sets it at the start. */
+/* Sets the engine that calls use from now on; SHMEMX_ENGINE sets the initial one. */
 void weft_engine_set(enum weft_copy_engine engine);
 enum weft_copy_engine weft_engine_get(void);
 const char *weft_engine_name(enum weft_copy_engine engine);
 
-/* The engine for a copy. */
+/* Returns the engine for a copy. */
 enum weft_copy_engine weft_engine_choose(enum weft_direction direction, size_t bytes);
 
-/* A line of the table as a person reads it: "to peer   SM up to 2 MiB, then a copy engine". */
+/* Writes a line of the table for a person: "to peer SM up to 2 MiB, then a copy engine". */
 void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction);
 
 int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
                   weft_cu_stream stream);
 
-/* nblocks blocks of `bytes`: block i of the array `to` <- block i of `from`, which has no places of
- * its own. Steps may be negative. All memory must be within the GPU's reach. */
+/* Copies nblocks blocks of `bytes`: block i of `from` to block i of `to`. `from` must have no list
+ * of places. Steps may be negative. The GPU must be able to access all of the memory. */
 int weft_gpu_copy_blocks(struct weft_array to, struct weft_array from, size_t bytes, size_t nblocks,
                          weft_cu_stream stream);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reductions that kernels have: one kernel for each operation and number, so that each is small
- * and takes the registers that it needs. Bits, and sums and products of integers, are the same
- * whether numbers have a sign or not: there the unsigned kernel serves both. */
+/* The reductions that kernels implement: one kernel for each operation and type, so that each is
+ * small and uses only the registers that it needs. Bitwise operations, and sums and products of
+ * integers, do not depend on the sign: one kernel for unsigned types serves both. */
 #ifndef WEFT_TRANSPORT_GPU_FOLD_H
 #define WEFT_TRANSPORT_GPU_FOLD_H
 
-/* Lists of Y(X, family, op, number, OP, NUMBER): a kernel's name is family_op_number, and OP and
- * NUMBER are what enum weft_fold_op and enum weft_number (coll/number.h) call these. */
+/* Lists of Y(X, family, op, number, OP, NUMBER): a kernel's name is family_op_number; OP and NUMBER
+ * name the values of enum weft_fold_op and enum weft_number (coll/number.h). */
 
 /* clang-format off */
 #define WEFT_GPU_FOLDS_UNSIGNED(Y, X, family, op, OP) \
@@ -37,7 +37,7 @@
     WEFT_GPU_FOLDS_REAL(Y, X, family, op, OP)           \
     WEFT_GPU_FOLDS_COMPLEX(Y, X, family, op, OP)
 
-/* All of them. */
+/* All reductions. */
 #define WEFT_GPU_FOLDS(Y, X, family)                                   \
     WEFT_GPU_FOLDS_AND(Y, X, family) WEFT_GPU_FOLDS_OR(Y, X, family)   \
     WEFT_GPU_FOLDS_XOR(Y, X, family) WEFT_GPU_FOLDS_MAX(Y, X, family)  \
@@ -45,7 +45,7 @@
     WEFT_GPU_FOLDS_PROD(Y, X, family)
 /* clang-format on */
 
-/* X(name) for each. */
+/* X(name) for each kernel. */
 #define WEFT_GPU_FOLD_NAME(X, family, op, number, OP, NUMBER) X(family##_##op##_##number)
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All there is in libweft_cuda.so: the images of kernels, as nvcc has made them (FATBINS, files, with
- * a comma behind each), and before them how far behind the symbol each lies, and 0. */
+/* The whole content of libweft_cuda.so: before the images of kernels that nvcc has made (FATBINS,
+ * files, each followed by a comma) a table with the offset of each image from the symbol, ended by
+ * 0. */
     .section .rodata
     .balign 64
     .globl weft_cuda_images

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libweft_cuda.so is data (gpu_image.S): one symbol, the images that the driver loads, all of them
- * at once. */
+/* libweft_cuda.so contains data only (gpu_image.S): one symbol, for the images, all of which the
+ * driver loads at once. */
 #include "transport/gpu_kernel.h"
 #include <assert.h>
 #include <dlfcn.h>
@@ -15,8 +15,8 @@ bool weft_gpu_waits;
 
 enum { IMAGES_MAX = 32 };
 
-/* What is loaded, one a context, in the order of loading. Changes are made under the lock. Readers
- * take none: an entry is complete before it is in the list. */
+/* The loaded kernels, one entry per context, in the order of loading. Changes are made under the
+ * lock. Readers need no lock, because an entry is complete before it is in the list. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct loaded {
     weft_cu_context context;
@@ -33,8 +33,8 @@ static const char *const names[WEFT_KERNELS] = {
 #undef NAME
 };
 
-/* Kernels of one image follow each other in the table: the image that had the last one is asked
- * first. */
+/* Finds a kernel's function. Kernels of one image are adjacent in the table, so the image that
+ * contained the last one is tried first. */
 static int function_find(struct loaded *loaded, int kernel, int *image) {
     int error = -1;
     for (int tries = 0; tries < loaded->nmodules && error != WEFT_CU_SUCCESS; tries++) {
@@ -46,8 +46,8 @@ static int function_find(struct loaded *loaded, int kernel, int *image) {
     return error;
 }
 
-/* Loaded for good: a kernel that is loaded when it is first launched waits for all that the GPU has
- * under way, which may be a kernel that waits for what this one brings. */
+/* Loads all functions in advance: a kernel that is loaded at its first launch waits for all work on
+ * the GPU, which may include a kernel that waits for this one. */
 static int functions_load(struct loaded *loaded) {
     int image = 0;
     for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {
@@ -72,28 +72,28 @@ static int images_load(struct loaded *loaded, const int64_t *images) {
     return functions_load(loaded);
 }
 
-/* The GPU's context is current. */
+/* The GPU's context must be current. */
 static int library_load(struct loaded *loaded) {
     void *library = weft_library_open_beside("libweft_cuda.so");
     const int64_t *images = library ? dlsym(library, "weft_cuda_images") : NULL;
     if (!images)
         return weft_fail_bare(-ENOSYS,
-                              "libweft_cuda.so, which holds Weft's kernels, is not there: build "
-                              "Weft where nvcc is (%s)",
+                              "libweft_cuda.so, which contains Weft's kernels, is not installed: "
+                              "build Weft on a machine with nvcc (%s)",
                               dlerror());
     return images_load(loaded, images);
 }
 
-/* The GPU's context is current. */
+/* The GPU's context must be current. */
 static void loaded_drop(struct loaded *loaded) {
     for (int i = 0; i < loaded->nmodules; i++)
         weft_cuda.cuModuleUnload(loaded->modules[i]);
     free(loaded);
 }
 
-/* --- Holders, under the lock ------------------------------------------------------------------ */
+/* --- Holders; called under the lock ----------------------------------------------------------- */
 
-/* Where what a context has is in the list, or would be. */
+/* Returns the position in the list of a context's entry, or the end of the list. */
 static struct loaded *_Atomic *loaded_place(weft_cu_context context) {
     struct loaded *_Atomic *at = &first_loaded, *loaded;
     while ((loaded = atomic_load(at)) && loaded->context != context)
@@ -159,7 +159,7 @@ void weft_gpu_kernels_close(struct weft_gpu *gpu) {
     weft_gpu_close(gpu);
 }
 
-/* The driver is not asked where there is one context only. */
+/* Asks the driver only if there are several contexts. */
 static const struct loaded *loaded_current(void) {
     struct loaded *first = atomic_load_explicit(&first_loaded, memory_order_acquire),
                   *loaded = first;
@@ -172,8 +172,7 @@ static const struct loaded *loaded_current(void) {
     return loaded ? loaded : first;
 }
 
-/* Kernels that end whatever the peers do. Any other may wait for one.
- */
+/* Kernels that end whatever the peers do. Every other kernel may wait for a peer. */
 static const bool ends_alone[WEFT_KERNELS] = {
     [WEFT_KERNEL_weftk_copy] = true,
     [WEFT_KERNEL_weftk_copy_blocks] = true,

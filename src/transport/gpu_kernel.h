@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels of Weft: they lie in libweft_cuda.so, machine code for each GPU and PTX for later ones,
- * and are loaded through the driver, into the primary context.
+/* The kernels of Weft. They are in libweft_cuda.so, as machine code for each GPU and PTX for later
+ * ones, and are loaded through the driver into the primary context.
  *
- * One kernel a name, in src/<room>/<noun>.cu, extern "C". Every kernel's first argument is a
- * struct weft_gpu_abort by value: where to look whether the job is over. Kernels are written so
- * that any number of threads and blocks, one included, is right. */
+ * Each kernel is named once, is defined in src/<room>/<noun>.cu, and is extern "C". Every kernel's
+ * first argument is a struct weft_gpu_abort by value, with the word that says whether the job is
+ * over. Kernels give correct results with any number of threads and blocks, also with one. */
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
@@ -12,8 +12,8 @@
 #include "transport/gpu.h"
 #include "transport/gpu_fold.h"
 
-/* coll/marked.cu: sums of floats by marked words, a thread with so many members x units of each
- * under way. */
+/* coll/marked.cu: sums of floats by marked words; the suffix is the number of members x units that
+ * a thread has under way. */
 /* clang-format off */
 #define WEFT_GPU_MARKED_SHAPES(X, name) \
     X(name##_2x1) X(name##_2x4) X(name##_4x1) X(name##_4x2) X(name##_8x1)
@@ -23,37 +23,37 @@
     WEFT_GPU_MARKED_SHAPES(X, name##_f16)
 /* clang-format on */
 
-/* X(name): everything that can be launched. */
-#define WEFT_GPU_KERNELS(X)                                                           \
-    X(weftk_copy)        /* transport/copy.cu: bytes, any alignment */                \
-    X(weftk_copy_blocks) /* transport/copy.cu: blocks that lie apart */               \
-    X(weftk_amo)         /* transport/word.cu: one atomic on one word */              \
-    X(weftk_signal)      /* transport/word.cu: set or add, behind all earlier work */ \
-    X(weftk_wait)        /* transport/word.cu: until a word compares */               \
-    X(weftk_try_atomics) /* transport/trial.cu: whether those of a link are atomic */ \
-    X(weftk_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
-    X(weftk_barrier)     /* transport/barrier.cu: of a team */                        \
-    X(weftk_call_begin)  /* transport/call.cu: of a team, in checked mode */          \
-    X(weftk_call_end)                                                                 \
-    X(weftk_copy_slice) /* transport/slice.cu: numbers that the GPU reads */          \
-    X(weftk_put_slice_signal)                                                         \
-    X(weftk_signal32)                                                                 \
-    X(weftk_wait32)                                                                   \
-    X(weftk_pad_put) /* transport/pad.cu: PyTorch's signal pads */                    \
-    X(weftk_pad_wait)                                                                 \
-    X(weftk_pad_barrier)                                                              \
-    X(weftk_meet)        /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */  \
-    X(weftk_ll_exchange) /* coll/ll.cu: small collectives by packets */               \
-    X(weftk_ll_fold)                                                                  \
-    X(weftk_ll_broadcast)                                                             \
-    X(weftk_ll_sum_f32)                                                               \
-    X(weftk_ll_sum_f64)                                                               \
-    X(weftk_ll_sum_bf16)                                                              \
-    X(weftk_ll_sum_f16)                                                               \
-    X(weftk_ll_sum_u32)                                                               \
-    X(weftk_ll_sum_u64)                                                               \
-    X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */           \
-    WEFT_GPU_MARKED(X, weftk_marked)                                                  \
+/* X(name) for everything that can be launched. */
+#define WEFT_GPU_KERNELS(X)                                                          \
+    X(weftk_copy)        /* transport/copy.cu: bytes, any alignment */               \
+    X(weftk_copy_blocks) /* transport/copy.cu: strided blocks */                     \
+    X(weftk_amo)         /* transport/word.cu: one atomic on one word */             \
+    X(weftk_signal)      /* transport/word.cu: set or add, after all earlier work */ \
+    X(weftk_wait)        /* transport/word.cu: until a comparison holds */           \
+    X(weftk_try_atomics) /* transport/trial.cu: whether a link has atomics */        \
+    X(weftk_put_signal)  /* transport/copy.cu: a small copy, then a signal */        \
+    X(weftk_barrier)     /* transport/barrier.cu: of a team */                       \
+    X(weftk_call_begin)  /* transport/call.cu: of a team, in checked mode */         \
+    X(weftk_call_end)                                                                \
+    X(weftk_copy_slice) /* transport/slice.cu: numbers that the GPU reads */         \
+    X(weftk_put_slice_signal)                                                        \
+    X(weftk_signal32)                                                                \
+    X(weftk_wait32)                                                                  \
+    X(weftk_pad_put) /* transport/pad.cu: PyTorch's signal pads */                   \
+    X(weftk_pad_wait)                                                                \
+    X(weftk_pad_barrier)                                                             \
+    X(weftk_meet)        /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */ \
+    X(weftk_ll_exchange) /* coll/ll.cu: small collectives by packets */              \
+    X(weftk_ll_fold)                                                                 \
+    X(weftk_ll_broadcast)                                                            \
+    X(weftk_ll_sum_f32)                                                              \
+    X(weftk_ll_sum_f64)                                                              \
+    X(weftk_ll_sum_bf16)                                                             \
+    X(weftk_ll_sum_f16)                                                              \
+    X(weftk_ll_sum_u32)                                                              \
+    X(weftk_ll_sum_u64)                                                              \
+    X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */          \
+    WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {
@@ -63,53 +63,55 @@ enum weft_gpu_kernel {
         WEFT_KERNELS
 };
 
-/* What struct weft_gpu_abort (weft/device/team.cuh) has as rest_ns, of waits that take others'
- * time: for words in memory of the host, which each look crosses PCI Express for, and of PEs that
- * share a GPU. */
+/* The value of rest_ns in struct weft_gpu_abort (weft/device/team.cuh) for waits that cost others
+ * time: for words in host memory, which every poll reads over PCI Express, and for PEs that share a
+ * GPU. */
 enum { WEFT_GPU_REST_NS = 500 };
-/* gave_up[0]: of all kernels that gave up. gave_up[1]: of one that was to wait for so long and no
- * longer; it traps then, and the context runs nothing any more. The host sets gave_up[2] and [3]:
- * this PE is that one, from 0 on, of so many PEs that take turns to trap on its GPU. */
+/* Indices into gave_up. [0] is set by any kernel that gave up. [1] is set by a kernel that exceeded
+ * its time limit; it then traps, after which the context cannot run anything. The host sets [2] and
+ * [3]: this PE's number, from 0 on, among the PEs that take turns to trap on its GPU, and their
+ * count. */
 enum {
     WEFT_GPU_GAVE_UP = WEFT_DEVICE_GAVE_UP,
     WEFT_GPU_TIMED_OUT,
     WEFT_GPU_TRAP_TURN,
     WEFT_GPU_TRAP_TURNS,
-    WEFT_GPU_FAULT = WEFT_DEVICE_FAULT, /* enum weft_gpu_fault: a kernel has found that it must not
-                                           run; the host then ends the job */
+    WEFT_GPU_FAULT = WEFT_DEVICE_FAULT, /* enum weft_gpu_fault: a kernel has detected that it must
+                                           not run; the host then ends the job */
     WEFT_GPU_FAULT_DETAIL =
         WEFT_DEVICE_FAULT_DETAIL, /* the slot of the kernel's team, or as below */
 };
 enum weft_gpu_fault {
     WEFT_GPU_NO_FAULT,
-    WEFT_GPU_STALE, /* it is part of a call of a team that is no more */
+    WEFT_GPU_STALE, /* its call belongs to a team that has ended */
     WEFT_GPU_BUSY,  /* another call of its team is under way */
-    /* it works with a handle that has been freed, of this generation */
+    /* it uses a handle that has been freed; the detail is its generation */
     WEFT_GPU_STALE_HANDLE = WEFT_DEVICE_FAULT_STALE,
-    WEFT_GPU_ABORT = WEFT_DEVICE_FAULT_ABORT, /* it ends the job with this status (weft_abort) */
+    WEFT_GPU_ABORT =
+        WEFT_DEVICE_FAULT_ABORT, /* it ends the job with the status in the detail (weft_abort) */
 };
 extern struct weft_gpu_abort weft_gpu_abort;
 
-/* Work that may wait for a peer has been enqueued or captured: a kernel, of which weft_gpu_launch
- * says so here, or stream memory operations (weft_gpu_rescue_note). Atomic. */
+/* True if work that may wait for a peer has been enqueued or captured: a kernel (set by
+ * weft_gpu_launch) or stream memory operations (set by weft_gpu_rescue_note). Atomic. */
 extern bool weft_gpu_waits;
 
-/* Opens a GPU with its kernels: libweft_cuda.so, from beside libweft.so (or from the loader's
- * path), is loaded into the GPU's context once, and unloaded by the last close. Each open is closed
- * once, by any thread. -ENOSYS with text when it is not installed; then the GPU is not open either.
- */
+/* Opens a GPU with its kernels: loads libweft_cuda.so, from beside libweft.so or from the loader's
+ * path, into the GPU's context once; the last close unloads it. Each open needs one close, by any
+ * thread. Returns -ENOSYS with text if the library is not installed; then the GPU is not open
+ * either. */
 int weft_gpu_kernels_open(struct weft_gpu **gpu, int ordinal);
 void weft_gpu_kernels_close(struct weft_gpu *gpu);
 
-/* So many threads in whole warps: one at least, and `most` threads at most. */
+/* Returns a number of threads in whole warps: at least one warp, and at most `most` threads. */
 enum { WEFT_GPU_WARP = 32 };
 static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
     size_t warps = threads > 0 ? (threads + WEFT_GPU_WARP - 1) / WEFT_GPU_WARP : 1;
     return warps * WEFT_GPU_WARP < most ? (unsigned)warps * WEFT_GPU_WARP : most;
 }
 
-/* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments behind
- * the first, NULL behind the last. Sets weft_gpu_waits. */
+/* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments after
+ * the first one, and ends with NULL. Sets weft_gpu_waits. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
 

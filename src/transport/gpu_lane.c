@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events are recorded and waited for under the lock, because threads may share a lane. An event
- * belongs to the context that it is recorded in: "here" is the program's stream, "there" the lane.
+ * belongs to the context in which it is recorded: "here" is the program's stream, "there" the lane.
  *
- * The pieces of a lane are free again when a call of it has been joined, by the order of the
- * program's stream alone: so no call waits for what another one has recorded, which captures would
- * forbid. */
+ * The pieces of a lane are free again after the join of a call, by the order of the program's
+ * stream alone. So no call waits for events of another call, which captures would forbid. */
 #include "transport/gpu_lane.h"
 #include <errno.h>
 #include <pthread.h>
@@ -14,19 +13,21 @@
 #include "transport/gpu_word.h"
 
 enum { PIECE_BYTES = 1 << 20, PIECES = 2, JOINT = PIECES, EVENTS };
-#define STREAM_PER_THREAD ((weft_cu_stream)2) /* one handle for a stream of each thread */
+#define STREAM_PER_THREAD                                                   \
+    ((weft_cu_stream)2) /* one handle for a different stream in each thread \
+                         */
 
 struct lane {
     weft_cu_stream of, stream;
-    const struct weft_gpu *gpu;  /* whose stream it is: an agent, or this PE's own */
-    pthread_t thread;            /* whose STREAM_PER_THREAD it is */
-    weft_cu_event here[EVENTS];  /* one a piece, and one of the fork */
-    weft_cu_event there[EVENTS]; /* ... of the join */
-    char *pieces;                /* NULL: not needed yet */
+    const struct weft_gpu *gpu;  /* owner of the stream: an agent, or this PE's GPU */
+    pthread_t thread;            /* owner of the STREAM_PER_THREAD */
+    weft_cu_event here[EVENTS];  /* one per piece, and one for the fork */
+    weft_cu_event there[EVENTS]; /* one per piece, and one for the join */
+    char *pieces;                /* NULL until it is needed */
     struct lane *next;
 };
 
-/* Host memory that GPUs copy through. */
+/* Host memory through which GPUs copy. */
 struct buffer {
     char *at;
     struct buffer *next;
@@ -36,7 +37,7 @@ static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct lane *lanes;
 static struct buffer *buffers;
 
-/* --- Making ----------------------------------------------------------------------------------- */
+/* --- Creation --------------------------------------------------------------------------------- */
 
 static char *buffer_make(size_t bytes) {
     struct buffer *buffer = malloc(sizeof *buffer);
@@ -92,7 +93,7 @@ static struct lane *lane_add(const struct weft_gpu *gpu, weft_cu_stream of) {
         return NULL;
     }
     *lane = (struct lane){.of = of, .gpu = gpu, .thread = pthread_self(), .next = lanes};
-    int error = weft_cuda_check(lane_create(lane), "a stream beside a stream");
+    int error = weft_cuda_check(lane_create(lane), "creating a lane of a stream");
     if (error) {
         lane_destroy(lane);
         return NULL;
@@ -110,19 +111,19 @@ static struct lane *lane_find(const struct weft_gpu *gpu, weft_cu_stream of) {
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
-/* One call: errors of the driver are kept, and nothing is enqueued behind the first. */
+/* A call. It keeps the driver's first error, and enqueues nothing after that. */
 struct passage {
     struct lane *lane;
     char *pieces;
-    int error; /* -errno */
+    int error; /* 0 or -errno */
 };
 
 static void passage_note(struct passage *p, int error) {
     if (p->error == 0)
-        p->error = weft_cuda_check(error, "work beside a stream");
+        p->error = weft_cuda_check(error, "work on a lane of a stream");
 }
 
-/* The lane goes on behind what the program's stream has come to. */
+/* Makes the lane wait for the present end of the program's stream. */
 static void passage_lead_there(struct passage *p, int event) {
     passage_note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
     struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
@@ -162,7 +163,8 @@ static size_t piece_part(size_t bytes, size_t at) {
 
 /* --- Passages --------------------------------------------------------------------------------- */
 
-/* A piece is filled here once it has been emptied there, two turns before. */
+/* Copies to the agent's memory. A piece is filled again here after it has been emptied there, two
+ * turns before. */
 static void passage_pass_there(struct passage *p, char *to, const char *from, size_t bytes) {
     for (size_t at = 0, turn = 0; at < bytes && p->error == 0; at += PIECE_BYTES, turn++) {
         int event = (int)(turn % PIECES);
@@ -193,7 +195,7 @@ static void passage_pass_here(struct passage *p, char *to, const char *from, siz
     }
 }
 
-/* Takes pieces for the copy; one that is being captured gets pieces of its own. */
+/* Takes pieces for the copy; a captured copy gets pieces of its own. */
 static int passage_take_pieces(struct passage *p, size_t bytes) {
     size_t whole = (size_t)PIECES * PIECE_BYTES;
     if (weft_gpu_capturing(p->lane->of))
@@ -205,7 +207,8 @@ static int passage_take_pieces(struct passage *p, size_t bytes) {
     return p->pieces ? 0 : -ENOMEM;
 }
 
-/* Joined always, once forked: a capture has to be. */
+/* Runs work on a lane between fork and join. The join must follow every fork, because a capture
+ * requires it. */
 static int lane_work(const struct weft_gpu *gpu, weft_cu_stream stream,
                      void (*work)(struct passage *p, const void *argument), const void *argument) {
     pthread_mutex_lock(&changing);
@@ -219,7 +222,7 @@ static int lane_work(const struct weft_gpu *gpu, weft_cu_stream stream,
     return p.lane ? p.error : -ENODEV;
 }
 
-/* One side is in the agent's memory; the other one is this GPU's, which needs pieces, or the
+/* Copies between the agent's memory and another side: this GPU's memory, which needs pieces, or the
  * host's. */
 static void passage_pass(struct passage *p, const void *transfer) {
     const struct weft_transfer *t = transfer;
@@ -242,8 +245,8 @@ struct signal64 {
     bool add;
 };
 
-/* A write needs no multiprocessor, which a kernel of this process would have to take turns for with
- * the kernels of that GPU's PE. */
+/* Changes a word. A write needs no multiprocessor, for which a kernel of this process would have to
+ * take turns with the kernels of that GPU's PE. */
 static int lane_change_word(const struct lane *lane, const struct signal64 *s) {
     union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_64,
                                 .address = (weft_cu_address)s->word,
@@ -283,7 +286,7 @@ int weft_gpu_lane_signal32(const struct weft_gpu *agent, const struct weft_gpu_s
     return lane_work(agent, stream, passage_signal32, s);
 }
 
-/* --- Beside a stream -------------------------------------------------------------------------- */
+/* --- Fork and join ---------------------------------------------------------------------------- */
 
 int weft_gpu_lane_fork(const struct weft_gpu *gpu, weft_cu_stream stream, weft_cu_stream *beside) {
     pthread_mutex_lock(&changing);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver keeps physical memory alive for as long as a handle or a mapping of it is left
- * anywhere. */
+/* The driver keeps physical memory alive as long as any process has a handle or a mapping of it. */
 #include "transport/gpu_memory.h"
 #include <fcntl.h>
 
@@ -20,7 +19,7 @@ static struct weft_cu_access device_access(weft_cu_device device) {
                                    .flags = WEFT_CU_ACCESS_READ_WRITE};
 }
 
-/* At most two; how many. */
+/* Stores the devices for which memory is mapped, and returns their number, at most two. */
 static size_t workers_find(struct weft_cu_access *workers, const struct weft_gpu *gpu,
                            const struct weft_gpu_peer *owner) {
     weft_cu_device device = gpu->device;

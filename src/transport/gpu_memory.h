@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One piece of physical GPU memory: made, mapped, shown to other processes, dropped. All local. */
+/* A piece of physical GPU memory: creation, mapping, export to other processes, release. All
+ * functions are local. */
 #ifndef WEFT_TRANSPORT_GPU_MEMORY_H
 #define WEFT_TRANSPORT_GPU_MEMORY_H
 
 #include "transport/gpu.h"
 
-/* Memory with addresses of its own; `gpu` is who has made it, or is to reach it. */
+/* Memory at an address of its own; `gpu` has made it, or is to access it. */
 struct weft_gpu_memory {
     const struct weft_gpu *gpu;
     weft_cu_memory handle;
@@ -13,18 +14,18 @@ struct weft_gpu_memory {
     size_t bytes;
 };
 
-/* Makes at least `bytes` of zeroed memory, in granules, at an address of its own. 0 or -errno with
- * text, as all here. */
+/* Makes at least `bytes` of zeroed memory, in granules, at an address of its own. Returns 0 or
+ * -errno with text, as all functions here. */
 int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes);
 
-/* The address is gone at once; the memory with the last mapping, of whichever process. */
+/* Frees the address at once, and the memory when no process maps it any more. */
 void weft_gpu_memory_free(struct weft_gpu_memory *memory);
 
-/* The steps that windows take one by one. create: of memory->bytes. map: for
- * memory->gpu, whichever GPU's memory it is; but if the owner is given, for those GPUs that are to
- * work there: this one where it can, and the owner itself where it has to. clear, fill with a byte:
- * has happened when it returns. export: a new descriptor, close-on-exec. import: a handle of what
- * another process (or this one) has exported; closes nothing. */
+/* The single steps, for windows. create makes memory->bytes. map maps memory of any GPU for
+ * memory->gpu; if the owner is given, for the GPUs that are to work there: this one if it can, and
+ * the owner itself if it has to. clear, and fill with a byte, are complete on return. export
+ * returns a new descriptor, close-on-exec. import makes a handle from a descriptor that any process
+ * has exported; it does not close it. */
 int weft_gpu_memory_create(struct weft_gpu_memory *memory);
 int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner);
 int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes);
@@ -32,10 +33,10 @@ int weft_gpu_memory_fill(const struct weft_gpu *gpu, weft_cu_address at, int val
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd);
 int weft_gpu_memory_import(weft_cu_memory *handle, int fd);
 
-/* Has happened when it returns; on the GPU's stream of host calls. */
+/* Copies on the GPU's stream of host calls; complete on return. */
 int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes);
 
-/* Whole granules that hold so many bytes. */
+/* Rounds a size up to whole granules. */
 size_t weft_gpu_memory_granules(const struct weft_gpu *gpu, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Three threads, two of them only when the job is over, because any call of the driver may be stuck
- * behind what the program's own threads do there: the watcher calls nothing of CUDA's and keeps the
- * time, the releaser writes words, and the drainer waits for the GPU. */
+/* There are three threads, two of which run only after the end of the job. Any call of the driver
+ * may block while the program's own threads use it. So the watcher makes no CUDA calls and keeps
+ * the time, the releaser writes words, and the drainer waits for the GPU. */
 #include "transport/gpu_rescue.h"
 #include <errno.h>
 #include <pthread.h>
@@ -16,10 +16,11 @@
 #include "transport/gpu_kernel.h"
 
 enum {
-    LOOK_MS = 50, /* in case whoever set the word died before waking us */
+    LOOK_MS = 50, /* in case a process has set the word and died before waking the sleepers */
     DRAIN_MS = 100,
-    LEAVE_MS = 400,   /* before the launcher and the guards lose patience, who name nobody */
-    BATCH_WORDS = 128 /* the driver takes fewer than 256 */
+    LEAVE_MS =
+        400, /* before the launcher and the guards end the process, without naming the cause */
+    BATCH_WORDS = 128 /* the driver accepts fewer than 256 */
 };
 
 struct words {
@@ -28,27 +29,28 @@ struct words {
 };
 
 static struct {
-    pid_t process; /* which has opened it: a forked child has neither threads nor a driver */
+    pid_t
+        process; /* the process that called open: a forked child has neither threads nor a driver */
     const struct weft_gpu *gpu;
-    bool registered; /* the abort word's page and gave_up are */
+    bool registered; /* the pages of the abort word and of gave_up */
     bool watching;
     _Atomic uint32_t *abort;
     _Atomic bool stopping, drained, over;
-    _Atomic bool told; /* a thread has told what a kernel has */
+    _Atomic bool told; /* a kernel's report has been handled */
     pthread_t watcher, releaser, drainer;
-    pthread_mutex_t changing; /* of the list */
+    pthread_mutex_t changing; /* protects the list */
     struct words *list;
     size_t nlist;
 } rescue = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
-/* The context is dead then, or will be at this PE's turn: each of its calls fails, and nothing of
- * it runs. */
+/* Returns whether a kernel has trapped, or will at this PE's turn: then the context is dead, each
+ * call in it fails, and none of its work runs. */
 static bool kernel_has_trapped(void) {
     return weft_gpu_abort.gave_up &&
            atomic_load((_Atomic uint32_t *)&weft_gpu_abort.gave_up[WEFT_GPU_TIMED_OUT]) != 0;
 }
 
-/* --- When the job is over --------------------------------------------------------------------- */
+/* --- After the end of the job ----------------------------------------------------------------- */
 
 static int words_release(const struct words *words) {
     union weft_cu_word_op ops[BATCH_WORDS];
@@ -65,7 +67,8 @@ static int words_release(const struct words *words) {
     return 0;
 }
 
-/* Streams reset words behind their waits, and graphs wait again: once is not enough. */
+/* Releases the words again and again, because streams reset words after their waits, and graphs
+ * wait again. */
 static void *rescue_release_main(void *unused) {
     weft_gpu_enter(rescue.gpu);
     while (!rescue.over) {
@@ -79,7 +82,7 @@ static void *rescue_release_main(void *unused) {
     return unused;
 }
 
-/* Fails for as long as a stream is being captured. */
+/* Waits for the GPU. The driver refuses to wait while a stream is being captured. */
 static void *rescue_drain_main(void *unused) {
     weft_gpu_enter(rescue.gpu);
     while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS && !kernel_has_trapped())
@@ -99,7 +102,7 @@ static void context_drain(uint64_t since_ns) {
     while (!rescue.drained && !kernel_has_trapped() && !time_has_passed(since_ns, DRAIN_MS))
         weft_clock_sleep_ms(1);
     if (!rescue.drained &&
-        !kernel_has_trapped()) /* behind a trap the driver clears up for longer */
+        !kernel_has_trapped()) /* after a trap the driver needs longer to clean up */
         weft_boot_end_self("; the GPU has not stopped within 100 ms");
 }
 
@@ -125,33 +128,34 @@ static void process_save(void) {
     pthread_join(rescue.drainer, NULL);
 }
 
-/* --- Watching --------------------------------------------------------------------------------- */
+/* --- The watcher ------------------------------------------------------------------------------ */
 
-/* Ends the job where a kernel has found that it must not run. */
+/* Ends the job because a kernel has detected that it must not run. */
 _Noreturn static void job_fail(enum weft_gpu_fault fault, uint32_t detail) {
     if (fault == WEFT_GPU_STALE)
         weft_log("a graph has launched a call of a team that was destroyed: destroy graphs before "
-                 "the teams whose calls they have (team slot %u)",
+                 "the teams whose calls they contain (team slot %u)",
                  detail);
     else if (fault == WEFT_GPU_STALE_HANDLE)
-        weft_log("a kernel works with a handle of shmemx_device_team that has been freed: free it "
-                 "when the last kernel that has it is done (generation %u)",
+        weft_log("a kernel uses a handle of shmemx_device_team that has been freed: free it after "
+                 "the last kernel that uses it (generation %u)",
                  detail);
     else
         weft_log("two calls of one team were under way at once on the GPU of this PE: put calls in "
-                 "a capture, and launches of graphs, one behind the other (team slot %u)",
+                 "a capture, and launches of graphs, one after the other (team slot %u)",
                  detail);
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
     weft_boot_exit(WEFT_STATUS_ERROR);
 }
 
-/* As shmem_global_exit. This process ends with its next call, or when its GPU has stopped. */
+/* Ends the job like shmem_global_exit. This process ends in its next call, or when its GPU has
+ * stopped. */
 static void job_abort(int status) {
     struct weft_cause cause = {
         .kind = WEFT_ABORT_GLOBAL_EXIT, .pe = weft_boot.pe, .detail = status};
     weft_log("a kernel has ended the job by weft_abort, with status %d", status);
     weft_boot_end_job(status, false);
-    if (weft_boot.npes == 1) /* nobody else says so to kernels that wait */
+    if (weft_boot.npes == 1) /* nobody else sets the word for kernels that wait */
         weft_control_abort(weft_boot.control, &cause);
 }
 
@@ -181,7 +185,7 @@ static void *rescue_watch_main(void *unused) {
     return unused;
 }
 
-/* The peers' watchers wake up for nothing, and sleep again. */
+/* Also wakes the peers' watchers, which find nothing and sleep again. */
 static void watch_end(void) {
     if (!rescue.watching || rescue.process != getpid())
         return;
@@ -193,8 +197,8 @@ static void watch_end(void) {
 
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
-/* Kernels that cannot see the word never give up, and their process ends hard. gave_up has a page
- * that a fork does not copy. */
+/* Registers the words. Without that, kernels cannot see the abort word and never give up, so the
+ * process has to be killed. gave_up has a page that a fork does not copy. */
 static void words_register(_Atomic uint32_t *abort) {
     void *page = (void *)weft_page_down((uintptr_t)abort);
     void *own =
@@ -222,7 +226,7 @@ static void words_unregister(void) {
     rescue.registered = false;
 }
 
-/* Registered behind the driver's own exit handlers, so called before them. */
+/* Registers the exit handler, after the driver's own, so that it is called before those. */
 static void exit_watch(void) {
     static bool watching;
     if (!watching)
@@ -240,7 +244,7 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort) {
     int error = weft_thread_start(&rescue.watcher, rescue_watch_main, NULL);
     if (error) {
         words_unregister();
-        return weft_fail_bare(error, "no thread to watch over the GPU");
+        return weft_fail_bare(error, "cannot start the thread that watches the GPU");
     }
     rescue.watching = true;
     exit_watch();
@@ -265,7 +269,7 @@ void weft_gpu_rescue_take_turns(int turn, int turns) {
     weft_gpu_abort.gave_up[WEFT_GPU_TRAP_TURNS] = (uint32_t)turns;
 }
 
-/* --- What there is to release ----------------------------------------------------------------- */
+/* --- Words to release ------------------------------------------------------------------------- */
 
 static struct words *words_entry(uint32_t *first) {
     for (size_t i = 0; i < rescue.nlist; i++)

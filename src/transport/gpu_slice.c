@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launches of the kernels on slices. How much there is to copy is not known here: the grid is made
- * for what there is at most. */
+/* Launches the kernels on slices. The number of elements is not known at the launch, so the grid is
+ * made for the largest possible number. */
 #include "transport/gpu_slice.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
@@ -8,14 +8,14 @@
 enum {
     THREADS = 512,
     WORD_BYTES = 16,
-    BLOCKS_MAX = 64, /* as copies to a peer have (transport/gpu_copy.c) */
+    BLOCKS_MAX = 64, /* as for copies to a peer (transport/gpu_copy.c) */
 };
 
 static uint64_t nelems_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* The number of words there are at most. */
+/* Returns the largest possible number of words. */
 static size_t slice_words(const struct weft_gpu_slices *s) {
     uint64_t nelems = nelems_min(s->to_nelems, s->from_nelems);
     if (!s->nelems.at)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver keeps physical memory alive as long as it is mapped anywhere, so a handle is given
- * back as soon as its memory is mapped and exported: there is nothing to keep but what is mapped.
- */
+/* The driver keeps physical memory alive as long as it is mapped anywhere. So a handle is released
+ * as soon as its memory is mapped and exported, and only the mapping is kept. */
 #include "transport/gpu_window.h"
 #include <errno.h>
 #include "base/size.h"
@@ -73,8 +72,8 @@ void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes) {
     window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
 }
 
-/* A slot whose member was never attached has nothing mapped; the driver then refuses, harmlessly.
- */
+/* Unmaps an extent from all slots. For a slot that was never attached the driver returns an error,
+ * which is harmless. */
 static void extent_unmap(struct weft_gpu_window *window, const struct weft_gpu_extent *extent) {
     for (uint32_t slot = 0; slot < window->window.count; slot++)
         weft_cuda.cuMemUnmap(slot_address(window, slot) + extent->offset, extent->bytes);

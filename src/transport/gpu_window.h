@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows of GPU memory: one slot a PE, in one range of addresses.
+/* Windows of GPU memory: one slot per PE, in one range of addresses.
  *
- * alloc and commit are local: they reserve addresses, and create memory in the own slot. attach
- * maps a peer's extent from the descriptor it exported. Nothing here talks to anyone. Memory comes
- * in extents, which are all of the size that was committed at once; each is one descriptor. */
+ * alloc and commit are local: they reserve addresses, and create memory in this PE's slot. attach
+ * maps a peer's extent from the descriptor that the peer exported. Nothing here communicates.
+ * Memory is added in extents, each of which is committed at once and has one descriptor. */
 #ifndef WEFT_TRANSPORT_GPU_WINDOW_H
 #define WEFT_TRANSPORT_GPU_WINDOW_H
 
@@ -13,9 +13,9 @@
 #define WEFT_GPU_EXTENTS_MAX 32
 
 struct weft_gpu_window {
-    const struct weft_gpu *gpu; /* who makes the own slot, and reaches all */
-    struct weft_window window;  /* window.bytes: what all members have committed and attached */
-    size_t slot_bytes;          /* 0: there is none */
+    const struct weft_gpu *gpu; /* makes the memory in this PE's slot, and can access all slots */
+    struct weft_window window;  /* window.bytes: committed and attached by all members */
+    size_t slot_bytes;          /* 0: there is no window */
     uint32_t mine;
     unsigned nextents;
     struct weft_gpu_extent {
@@ -23,38 +23,39 @@ struct weft_gpu_window {
     } extents[WEFT_GPU_EXTENTS_MAX];
 };
 
-/* Reserves `count` slots of slot_bytes (rounded up to a power of two, at least a granule), for a
- * window that has its GPU, and `mine`, this PE's slot. */
+/* Reserves `count` slots of slot_bytes (rounded up to a power of two, at least a granule). The
+ * window must have its GPU, and `mine`, this PE's slot, set. */
 int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes);
 
-/* Creates `bytes` of zeroed memory (rounded up to granules) behind the last extent of the own slot.
- * *fd is a new descriptor of it, close-on-exec, for the peers; the caller closes it. -ENOMEM when
- * the GPU has none left, -ENOSPC when the slot or the list of extents is full. */
+/* Creates `bytes` of zeroed memory (rounded up to granules) after the last extent of this PE's
+ * slot. *fd is a new descriptor for it, close-on-exec, for the peers; the caller closes it. Returns
+ * 0, -ENOMEM if the GPU has no memory left, or -ENOSPC if the slot or the list of extents is full.
+ */
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd);
 
-/* Maps the last extent of the member in `slot`, for the GPUs that work there
- * (transport/gpu_memory.h has them by `owner`). Consumes nothing: the caller closes fd. */
+/* Maps the last extent of the member in `slot`, for the GPUs that work there (see `owner` in
+ * transport/gpu_memory.h). The caller still has to close fd. */
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
                            const struct weft_gpu_peer *owner);
 
-/* Stands in for a commit if all members have made an extent of `bytes`, whole granules, elsewhere.
- * The own one is attached like the others then. */
+/* Replaces a commit if all members have made an extent of `bytes`, in whole granules, elsewhere.
+ * This PE's own one is then attached like the others. */
 void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes);
 
-/* Takes the last extent back, own and peers': when not all members could follow. */
+/* Removes the last extent from all slots, because not all members could commit or attach it. */
 void weft_gpu_window_retract(struct weft_gpu_window *window);
 
-/* The bytes up to the end of the last extent that begins before `used`. */
+/* Returns the end of the last extent that begins before `used`. */
 size_t weft_gpu_window_end_of(const struct weft_gpu_window *window, size_t used);
 
-/* Takes back all extents from `end` on, which nobody uses any more. */
+/* Removes all extents from `end` on, which must not be in use. */
 void weft_gpu_window_shrink(struct weft_gpu_window *window, size_t end);
 
-/* The last extent is there for all. */
+/* Makes the last extent part of the window, when all members have it. */
 void weft_gpu_window_show(struct weft_gpu_window *window);
 
-/* Unmaps what is mapped and gives the addresses back. The memory of this PE lives on where peers
- * still have it mapped. Local. */
+/* Unmaps all extents and frees the addresses. This PE's memory lives on as long as peers have it
+ * mapped. Local. */
 void weft_gpu_window_free(struct weft_gpu_window *window);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launches of the kernels on words, and the meeting, which needs none. */
+/* Launches the kernels on words, and makes meetings with stream memory operations, without a
+ * kernel. */
 #include "transport/gpu_word.h"
 #include <assert.h>
 #include <errno.h>
@@ -73,7 +74,7 @@ int weft_gpu_mark_call(struct weft_gpu_call call, bool begins, weft_cu_stream st
 
 /* --- Meetings without a kernel ---------------------------------------------------------------- */
 
-/* Operations on their way to a stream, which takes them in batches. */
+/* Operations that are sent to a stream in batches. */
 struct batch {
     weft_cu_stream stream;
     unsigned count;
@@ -95,8 +96,9 @@ static int batch_add(struct batch *batch, union weft_cu_word_op op) {
     return error;
 }
 
-/* The fence of the first write is good for the others: a write without one may be seen before what
- * was written earlier, but not before what is ordered already. */
+/* Writes 1 to all peers' words. The fence of the first write also covers the others: a write
+ * without a fence may be seen before earlier writes, but not before writes that are ordered
+ * already. */
 static int batch_tell(struct batch *batch, uint32_t *const *words, int me, int n,
                       unsigned unordered) {
     union weft_cu_word_op op = {
@@ -110,8 +112,8 @@ static int batch_tell(struct batch *batch, uint32_t *const *words, int me, int n
     return error;
 }
 
-/* What is done with the words of the peers, alone and with two at a time (0: never), and whether
- * the own word, which nobody writes, may be one of the two. */
+/* The operation on each peer's word: `one` on a single word, `two` on a pair (0: never), and
+ * whether the own word, which nobody writes, may be part of a pair. */
 struct each {
     union weft_cu_word_op one, two;
     bool own;
@@ -130,9 +132,9 @@ static int batch_each(struct batch *batch, uint32_t *mine, int me, int n, const 
     return error;
 }
 
-/* First all peers are told, then all are waited for, and at last what they wrote is taken back. A
- * peer writes the word again only behind the other half, which this member begins behind the reset,
- * with a write that is ordered: so the reset need not be. */
+/* First all peers' words are set, then this member waits for all of its own, and finally resets
+ * them. A peer sets a word again only after the other half of the meeting, which this member begins
+ * after the reset with an ordered write; so the reset itself need not be ordered. */
 int weft_gpu_meet(const struct weft_gpu *gpu, uint32_t *const *words, int me, int n,
                   weft_cu_stream stream) {
     unsigned unordered = gpu->unordered_writes ? WEFT_CU_WRITE_UNORDERED : WEFT_CU_WRITE_ORDERED;
@@ -162,7 +164,7 @@ static int graph_run(weft_cu_graph graph, weft_cu_stream stream) {
     return error;
 }
 
-/* The driver's error is 0 where it takes it. */
+/* Returns 0 if the driver accepts the operation, otherwise its error. */
 static int write_captured(union weft_cu_word_op op, weft_cu_stream stream) {
     weft_cu_graph graph = NULL;
     int error = weft_cuda.cuStreamBeginCapture(stream, WEFT_CU_CAPTURE_RELAXED);

@@ -34,7 +34,7 @@ static bool is_private6(const struct in6_addr *address) {
            prefix_holds(&link, address->s6_addr);
 }
 
-/* The number alone: 4 bytes, or 16. */
+/* Returns the address proper, of 4 or 16 bytes. */
 static const void *number_of(const struct sockaddr *address) {
     if (address->sa_family == AF_INET)
         return &((const struct sockaddr_in *)address)->sin_addr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PyTorch's signal pads, word for word as its kernels and Helion's use them: put takes the peer's
- * word for me from 0 to 1, wait takes mine from the peer from 1 to 0. All words are 0 again at the
- * end, so that graphs replay. */
+/* PyTorch's signal pads, used as its kernels and Helion's use them: put changes the peer's word for
+ * this rank from 0 to 1, wait changes this rank's word for the peer from 1 to 0. All words are 0
+ * again at the end, so that graphs can replay. */
 #include <stdio.h>
 #include "base/gpu.cuh"
 #include "base/pad.h"
@@ -9,9 +9,10 @@
 
 enum { TURN_NS = 100000000 };
 
-/* If processes trap on one GPU within milliseconds, as they do when a peer of theirs dies, the
- * driver never tells one of them, which waits for ever (580.159 on an H200, also without Weft). So
- * the PEs of a GPU trap by its clock: each in the first half of its own turn. */
+/* Waits for this PE's turn to trap. If processes trap on one GPU within milliseconds, as happens
+ * when their common peer dies, the driver fails to tell one of them, which then waits for ever
+ * (580.159 on an H200, also without Weft). So the PEs of a GPU trap by its clock, each in the first
+ * half of its own turn. */
 WEFT_DEVICE void pad_await_turn(const uint32_t *words) {
     uint64_t turn = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURN]);
     uint64_t turns = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURNS]);
@@ -19,8 +20,8 @@ WEFT_DEVICE void pad_await_turn(const uint32_t *words) {
         weft_spin_yield();
 }
 
-/* Ends the wait by a trap, by which PyTorch's users know a timeout. The host learns of the reason.
- */
+/* Ends the wait by a trap, from which PyTorch's users recognise a timeout. The host learns the
+ * reason. */
 WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what, uint64_t ms,
                           struct weft_gpu_abort abort) {
     printf("weft: rank %d: %s rank %d on channel %d of its signal pad for %llu ms\n", pad->me, what,
@@ -33,7 +34,7 @@ WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what
     weft_trap();
 }
 
-/* A turn of a wait; false when the job is over and the wait has no limit. */
+/* A turn of a wait. Returns false if the job is over and the wait has no limit. */
 WEFT_DEVICE bool pad_turn(const struct weft_pad *pad, int peer, const char *what,
                           struct weft_spin *spin, struct weft_gpu_abort abort) {
     bool goes_on = weft_spin(spin, abort);
@@ -54,7 +55,7 @@ WEFT_DEVICE void pad_put(const struct weft_pad *pad, int peer, struct weft_gpu_a
             return;
 }
 
-/* `own`: this rank's pad. */
+/* `own` is this rank's pad. */
 WEFT_DEVICE void pad_wait(const struct weft_pad *pad, uint32_t *own, int peer,
                           struct weft_gpu_abort abort) {
     struct weft_spin spin = {};
@@ -78,7 +79,7 @@ extern "C" __global__ void weftk_pad_wait(struct weft_gpu_abort abort, struct we
 
 extern "C" __global__ void weftk_pad_barrier(struct weft_gpu_abort abort, struct weft_pad pad) {
     int id = (int)weft_thread_index(), count = (int)weft_thread_count();
-    uint32_t *own = pad.pads[pad.me]; /* under way together with the address of the first peer's */
+    uint32_t *own = pad.pads[pad.me]; /* loaded together with the address of the first peer's pad */
     for (int i = id; i < pad.n; i += count)
         if (i != pad.me)
             pad_put(&pad, i, abort);

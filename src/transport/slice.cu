@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies and signals whose numbers lie in memory: they are read when the kernel runs, so that a
- * graph may be replayed with other ones. */
+/* Copies and signals whose numbers lie in memory. They are read when the kernel runs, so that a
+ * graph may be replayed with other numbers. */
 #include <stdio.h>
 #include "base/gpu.cuh"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_slice.h"
 
-/* Written by earlier work of this stream, or before what the stream has waited for. */
+/* Reads a number that earlier work of this stream has written, or that was written before something
+ * that the stream has waited for. */
 WEFT_DEVICE int64_t slice_number(shmemx_number_t n) {
     if (!n.at)
         return n.value;
@@ -31,7 +32,7 @@ WEFT_DEVICE bool slice_side_fits(const char *side, int64_t begin, int64_t nelems
     return false;
 }
 
-/* Finds the elements to copy. All threads find the same, and one of them prints what is wrong. */
+/* Finds the elements to copy. All threads get the same result, and one of them prints errors. */
 WEFT_DEVICE struct slice_run slice_find_run(void *to, const void *from,
                                             const struct weft_gpu_slices *s) {
     int64_t nelems = slice_number(s->nelems), to_begin = slice_number(s->to),
@@ -86,7 +87,7 @@ extern "C" __global__ void weftk_signal32(struct weft_gpu_abort, struct weft_gpu
         slice_signal(&signal);
 }
 
-/* One block: its barrier stands between the copy and the signal. */
+/* Uses one block, whose barrier separates the copy from the signal. */
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_put_slice_signal(struct weft_gpu_abort, void *to, const void *from,
                            struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The contract of an engine: how messages get from one PE to another that has no memory in common.
+/* The contract of an engine, which carries messages between PEs without common memory.
  *
- * An engine is a library that exports `const struct weft_engine weft_engine`, one table of
- * functions. It carries messages and knows nothing of what they say: numbers, acknowledgments, and
- * what puts and atomics are made of, stand above it (far/message.h, far/far.h). So an engine need
- * not keep the order of messages, but each that it has taken arrives whole, and exactly once, as
+ * An engine is a library that exports `const struct weft_engine weft_engine`, a table of functions.
+ * It carries messages and does not interpret them: numbers, acknowledgments, and the meaning of
+ * puts and atomics are implemented above it (far/message.h, far/far.h). So an engine need not keep
+ * the order of messages, but each message that it has accepted arrives whole, and exactly once, as
  * long as both PEs live.
  *
- * All functions are called under one lock, by one thread at a time, though by different ones. None
- * may block. Results are 0 or -errno; an engine writes no line of its own, but may keep what it
- * knows to `strerror`'s words. Its descriptors are close-on-exec. A child that a PE forks calls
- * nothing of it. */
+ * All functions are called under one lock, by one thread at a time, though by different threads.
+ * None of them may block. Results are 0 or -errno. An engine writes no lines of its own; its errors
+ * are described by `strerror` and, from `open`, by a reason. Its descriptors are close-on-exec. A
+ * child that a PE forks calls no function of it. */
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
 
@@ -25,103 +25,106 @@ struct sockaddr_storage;
 #define WEFT_ENGINE_VERSION       4
 #define WEFT_ENGINE_SYMBOL        "weft_engine"
 #define WEFT_ENGINE_ADDRESS_BYTES 448
-#define WEFT_ENGINE_MESSAGE_MIN   8192 /* bytes that the longest message has at least */
-#define WEFT_ENGINE_MESSAGE_PARTS 4    /* that a message comes in at most */
-#define WEFT_ENGINE_ALIGNMENT     8    /* of a message that is delivered */
-#define WEFT_ENGINE_TEXT_BYTES    512  /* room for what it says to a person */
+#define WEFT_ENGINE_MESSAGE_MIN   8192 /* least value of message_bytes */
+#define WEFT_ENGINE_MESSAGE_PARTS 4    /* most parts of a message */
+#define WEFT_ENGINE_ALIGNMENT     8    /* of a delivered message */
+#define WEFT_ENGINE_TEXT_BYTES    512  /* size of its texts for a person */
 
-struct weft_engine_end;  /* this process's side of the engine, of which it has one */
-struct weft_engine_link; /* its way to one other PE */
+struct weft_engine_end;  /* this process's side of the engine; there is one */
+struct weft_engine_link; /* its connection to one other PE */
 
-/* What an end knows of its PE. */
+/* The facts about its PE that an end receives. */
 struct weft_engine_options {
     int pe, npes;
 
-    /* The interface by which this host speaks to the others of the job, as its launcher has found
-     * it; NULL: hosts are pretended, and are all this one. */
+    /* The interface through which this host communicates with the other hosts of the job, as its
+     * launcher has found out. NULL: hosts are pretended, and all of them are this one. */
     const char *network;
 
-    /* The address that this host has there: the very one by which it has reached another host, of
-     * IPv4 or IPv6, or one of the interface that the user has named. NULL: the interface has none,
-     * or hosts are pretended. */
+    /* This host's address there, of IPv4 or IPv6: exactly the address through which it has reached
+     * another host, or an address of the interface that the user has named. NULL: the interface has
+     * none, or hosts are pretended. */
     const struct sockaddr *address;
 
-    /* The user vouches for the network: an engine without encryption refuses one that strangers can
-     * reach, unless this is set. */
+    /* The user vouches for the network. If this is not set, an engine without encryption refuses a
+     * network that strangers can reach. */
     bool trusted;
 
-    /* "": where `open` fails, it may write the reason here, WEFT_ENGINE_TEXT_BYTES at most, and
-     * what to do about it. */
+    /* Initially "". If `open` fails, it may write the reason and the remedy here, at most
+     * WEFT_ENGINE_TEXT_BYTES. */
     char *reason;
 
-    /* Takes a message that has arrived: called within `progress` alone, by the thread that is in
-     * it. The bytes are the engine's again when it returns. It may call `message` on any link, for
-     * an answer, and `connect`; so an engine must have its own affairs in order before it delivers.
-     */
+    /* Receives a message that has arrived. Called only within `progress`, by its thread. The bytes
+     * belong to the engine again on return. It may call `message` on any link, for an answer, and
+     * `connect`; so the engine's state must be consistent before it delivers. */
     void (*deliver)(void *context, const void *message, size_t bytes);
     void *context;
 };
 
-/* Facts about a link that an engine promises, as bits. */
-#define WEFT_ENGINE_ORDERED 1u /* messages arrive in the order in which they were taken */
+/* Properties that an engine guarantees for a link, as bits. */
+#define WEFT_ENGINE_ORDERED 1u /* messages arrive in the order in which they were accepted */
 
 struct weft_engine {
-    uint32_t version; /* WEFT_ENGINE_VERSION; first, so that it can be read of any engine */
+    uint32_t version; /* WEFT_ENGINE_VERSION; first, so that it can be read in any engine */
     const char *name; /* for a person */
 
-    /* The longest message that it takes; the same on all PEs of a job. */
+    /* Size of the longest message that it accepts; equal on all PEs of a job. */
     size_t message_bytes;
 
-    /* Makes this process's end; local. What is in *options is copied, and *end is set on success
-     * alone. Messages may arrive from then on, but none is delivered before the first `progress`.
-     * After a failure there is nothing to give back. Threads that it starts, here or later, take no
+    /* Makes this process's end; local. *options is copied, and *end is set only on success.
+     * Messages may arrive from then on, but none is delivered before the first `progress`. After a
+     * failure nothing has to be freed. Threads that the engine starts, here or later, receive no
      * signals. */
     int (*open)(const struct weft_engine_options *options, struct weft_engine_end **end);
 
-    /* Writes the address by which others connect to this end. *bytes is the room, at least
-     * WEFT_ENGINE_ADDRESS_BYTES, and then what it took. Core hands it to all PEs. */
+    /* Writes the address through which others connect to this end. *bytes is the size of the
+     * buffer, at least WEFT_ENGINE_ADDRESS_BYTES, and receives the size of the address. The caller
+     * sends it to all PEs. */
     int (*address)(struct weft_engine_end *end, void *address, size_t *bytes);
 
-    /* Makes a link to the PE with this address, before the first message there, once. The peer need
-     * not take part: wire-up that needs it goes on in `progress`, and until it is done `message`
-     * may answer -EAGAIN. The link lives until `abandon`. */
+    /* Makes a link to the PE with this address; called once, before the first message there. The
+     * peer need not take part: a set-up that needs the peer continues in `progress`, and until it
+     * is complete `message` may return -EAGAIN. The link lives until `abandon`. */
     int (*connect)(struct weft_engine_end *end, const void *address, size_t bytes,
                    struct weft_engine_link **link);
 
-    /* Sends one message: the parts one after the other, of message_bytes at most in all; empty ones
-     * are allowed. 0: it is taken, and the parts are the caller's again. -EAGAIN: there is no room
-     * now, nothing is taken, and `progress` makes room. Anything else: the link is dead and no more
-     * messages arrive by it, also of those that were taken; core then waits a moment for the news
-     * of the peer's death, and else ends the job with that error. */
+    /* Sends one message: the parts one after the other, at most message_bytes in all; empty parts
+     * are allowed. Returns 0 if the message is accepted; the parts belong to the caller again.
+     * Returns -EAGAIN if there is no room now: nothing is accepted, and `progress` makes room. Any
+     * other result means that the link is dead and no more messages arrive on it, not even those
+     * that were accepted; the caller then waits a moment for a report of the peer's death, and
+     * otherwise ends the job with that error. */
     int (*message)(struct weft_engine_link *link, const struct iovec *parts, int nparts);
 
-    /* Moves what can be moved, and delivers what has arrived. Returns how much that was; 0: there
-     * was nothing to do. It stops after some messages, so that whoever called comes to look at what
-     * it waits for. */
+    /* Sends and receives what is possible, and delivers messages that have arrived. Returns how
+     * much it has done; 0 means nothing. It stops after some messages, so that its caller can check
+     * the condition that it waits for. */
     unsigned (*progress)(struct weft_engine_end *end);
 
-    /* Before a thread sleeps: 0, and *descriptor becomes readable once `progress` has something to
-     * do, which includes room for a message that was refused. It is the engine's, and the same
-     * every time; it is armed until `progress` is called. -EBUSY: there is something to do already.
-     * -EBADF: the program has closed the engine's descriptors. */
+    /* Prepares for a thread's sleep. Returns 0, and *descriptor becomes readable as soon as
+     * `progress` has something to do, which includes room for a message that was refused. The
+     * descriptor belongs to the engine, and is the same every time; it stays armed until `progress`
+     * is called. Returns -EBUSY if there is something to do already, -EBADF if the program has
+     * closed the engine's descriptors. */
     int (*arm)(struct weft_engine_end *end, int *descriptor);
 
-    /* What it promises of this link. */
+    /* Returns the properties that it guarantees for this link. */
     uint32_t (*abilities)(struct weft_engine_link *link);
 
-    /* How many threads it has in this process. */
+    /* Returns the number of its threads in this process. */
     unsigned (*threads)(struct weft_engine_end *end);
 
-    /* By what it reaches others, as one line for a person; without an end, what it would be. */
+    /* Writes one line for a person about the network that it uses; without an end, about the
+     * engine. */
     void (*describe)(struct weft_engine_end *end, char *text, size_t bytes);
 
-    /* Gives everything back, the end and its links. It bids nobody farewell, because peers may be
-     * dead; core has seen to it that nothing is under way that anybody still wants. */
+    /* Frees the end and its links. Sends nothing to peers, because they may be dead; the caller has
+     * made sure that nobody still needs any message under way. */
     void (*abandon)(struct weft_engine_end *end);
 
-    /* The IP address at which messages of other hosts arrive: core probes the way there when
-     * messages are not acknowledged for long. 0, or -errno: there is none. The slot may be NULL,
-     * too. */
+    /* Returns in *address the IP address at which messages of other hosts arrive. It is probed when
+     * messages are not acknowledged for long. Returns 0, or -errno if there is none. The slot may
+     * be NULL. */
     int (*where)(struct weft_engine_end *end, struct sockaddr_storage *address);
 };
 

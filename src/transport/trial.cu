@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two GPUs add to one word, the owner of its memory and one whose atomics come over a link. Over
- * one that has none an addition is a load and a store, and loses what the owner adds in between.
+/* Two GPUs add to one word: the owner of its memory, and another one over a link. Over a link
+ * without atomics an addition is a load and a store, and loses the owner's additions in between.
  *
- * Both may share their GPUs with other processes and run by turns: so the other one goes on until
- * it has often enough found that the owner has been at work since its last addition. */
+ * Both GPUs may be shared with other processes and run alternately. So the other GPU continues
+ * until it has found often enough that the owner has added since its own last addition. */
 #include "base/gpu.cuh"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
@@ -11,7 +11,8 @@
 enum { WEFT_TRIAL_MEETINGS = 256 };
 #define WEFT_TRIAL_NS_MAX 3000000000u
 
-/* False when the trial is to end without a result. No rests: additions are to meet. */
+/* Returns false if the trial has to end without a result. Never rests, because additions have to
+ * collide. */
 WEFT_DEVICE bool trial_turn(struct weft_spin *spin, struct weft_gpu_abort abort) {
     spin->rest_ns = abort.rest_ns = 0;
     return weft_spin(spin, abort) && weft_spin_ns(spin) < WEFT_TRIAL_NS_MAX;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One word, one thread: atomics, signals and waits. A store releases: a reader of the word sees the
- * stream's earlier work. A load acquires: the stream's later work sees what came before the store
- * that it read. */
+/* Atomics, signals and waits, each on one word by one thread. A store releases: a reader of the
+ * word sees the stream's earlier work. A load acquires: the stream's later work sees everything
+ * that came before the store that it read. */
 #include "base/gpu.cuh"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
 
-/* The word before; of SET nothing. */
+/* Returns the word's old value; unspecified for WEFT_AMO_SET. */
 template <class Word>
 WEFT_DEVICE Word word_amo(enum weft_amo_op op, Word *word, Word value, Word cond) {
     switch (op) {

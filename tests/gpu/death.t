@@ -195,8 +195,8 @@ def stale():
     for scene, victim in victims(("barrier", "own_kernel")):
         result = Result(start("-n", NPES, SCENES, scene, victim, "stale"))
         assert result.status == 71, f"{scene}: {result.status}: {result.err}"
-        tells(result, victim, r"a kernel works with a handle of shmemx_device_team that has been freed: free it when the "
-                              r"last kernel that has it is done \(generation [1-9]\d*\)")
+        tells(result, victim, r"a kernel uses a handle of shmemx_device_team that has been freed: free it after the "
+                              r"last kernel that uses it \(generation [1-9]\d*\)")
 
 
 @case("a GPU that does not stop: its process ends hard")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: handles by which kernels work with a team, as the host makes them: each leads to the
- * members' objects in the device heap, and to words and inboxes of its own, which are another
- * handle's on no PE; errors are the same on all members; memory comes back; a handle outlives its
- * team, and the job frees what is left. What kernels do with them is tested elsewhere.
- * PEs: 1 2 3 4 */
+/* Description: handles through which kernels use a team, as the host makes them: each leads to the
+ * members' objects in the device heap, and to words and inboxes of its own, shared with no other
+ * handle on any PE; errors are the same on all members; memory is returned; a handle outlives its
+ * team, and the job frees remaining handles. Kernels that use them are tested elsewhere. PEs: 1 2 3
+ * 4 */
 #include <errno.h>
 #include <pthread.h>
 #include "inside.h"
@@ -88,8 +88,8 @@ static void check_copy(const weft_device_team *handle) {
     gpu_expect(address, handle, sizeof *handle, "the copy");
 }
 
-/* Members write what only they know to all inboxes and words but the head, and read what has come.
- */
+/* Members write words that only they know to all inboxes and words except the head, and check the
+ * words that they receive. */
 static char *member_words(const weft_device_team *handle, int member) {
     return handle->words + (member - handle->me) * handle->share_stride;
 }
@@ -169,7 +169,7 @@ static void before_the_heap(void) {
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-/* Whoever is no member has other things to do. */
+/* PEs that are no members do nothing. */
 static void with_team(shmem_team_t team, const char *object) {
     if (team == SHMEM_TEAM_INVALID)
         return;
@@ -263,7 +263,7 @@ static void wrong_handles(void) {
     const weft_device_team *address;
     memset(&garbage, GPU_POISON, sizeof garbage);
     EXPECT(shmemx_device_team_free(&garbage) == -EINVAL &&
-               strstr(weft_last_error(), "argument handle is none that"),
+               strstr(weft_last_error(), "argument handle was not made by"),
            "%s", weft_last_error());
     EXPECT(shmemx_device_team_address(&garbage, &address) == -EINVAL, "there is an address");
     EXPECT(shmemx_device_team_address(NULL, &address) == -EINVAL, "there is an address");
@@ -398,7 +398,7 @@ static void in_capture(void) {
     dropped(&captured);
 }
 
-/* A job after this one has handles of its own. */
+/* A later job has handles of its own. */
 static void end_of_job(void) {
     tap_case("the end of the job frees what is left; the next job makes others");
     weft_device_team handle = made(SHMEM_TEAM_WORLD, CHANNELS, SLOT), old = handle;
