@@ -21,10 +21,16 @@ static const struct weft_fold *fold_of(const struct weft_hosts_vector *v) {
     return &weft_folds[v->reduction->op][v->reduction->number];
 }
 
+/* Where the next array in a workspace begins: aligned for every type, and for partial results. */
+enum { APART = 64 };
+static size_t array_end(size_t bytes) {
+    return (bytes + APART - 1) / APART * APART;
+}
+
 /* Partial results of a reduction lie in dest, if that has room for them; a broadcast comes to where
  * the root's source is. */
 static struct vector_layout layout_of(const struct weft_hosts_vector *v) {
-    enum { GRAIN = 64 };
+    enum { GRAIN = 64, ARRAYS = 3 };
     size_t npes = (size_t)v->team->npes, elem = v->elem_bytes;
     size_t partial = v->reduction ? weft_partial_bytes(fold_of(v)) : 0;
     struct vector_layout layout = {
@@ -34,11 +40,11 @@ static struct vector_layout layout_of(const struct weft_hosts_vector *v) {
                        weft_hosts_fold_goes_along(v->team->levels, fold_of(v), scatters(v))};
     partial = layout.has_partial ? partial * layout.sources : 0;
     size_t unit = (layout.sources + layout.dests) * elem + partial;
-    size_t width = weft_band_width(weft_team_workspace_capacity(), unit);
+    size_t width = weft_band_width(weft_team_workspace_capacity() - ARRAYS * APART, unit);
     width = width < v->nelems ? width - width % GRAIN : v->nelems;
     layout.width = width > 0 ? width : 1;
-    layout.dest_at = v->plan.sender < 0 ? layout.width * layout.sources * elem : 0;
-    layout.partial_at = layout.dest_at + layout.width * layout.dests * elem;
+    layout.dest_at = v->plan.sender < 0 ? array_end(layout.width * layout.sources * elem) : 0;
+    layout.partial_at = layout.dest_at + array_end(layout.width * layout.dests * elem);
     layout.bytes = layout.partial_at + layout.width * partial;
     return layout;
 }
