@@ -13,9 +13,7 @@
 #include "transport/gpu_word.h"
 
 enum { PIECE_BYTES = 1 << 20, PIECES = 2, JOINT = PIECES, EVENTS };
-#define STREAM_PER_THREAD                                                   \
-    ((weft_cu_stream)2) /* one handle for a different stream in each thread \
-                         */
+#define STREAM_PER_THREAD ((weft_cu_stream)2) /* one handle, a stream for each thread */
 
 struct lane {
     weft_cu_stream of, stream;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the deprecated collectives on active sets of all shapes, disjoint ones at the same
- * time, with random sizes and sources that every PE can make for every other one. Two pSync take
- * turns and hold SHMEM_SYNC_VALUE again on return; barriers reuse one at once. Some members
- * initialize theirs while others are in the call already. PEs: 1 2 3 4 7 */
+ * time, with random sizes and sources that every PE can compute for every other one. Two pSync
+ * arrays are used alternately and contain SHMEM_SYNC_VALUE again on return; barriers reuse one at
+ * once. Some members initialize theirs while others are in the call already. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct set {
     int my_pe; /* -1: not a member */
 };
 
-static long psyncs[KINDS][3][SHMEM_SYNC_SIZE]; /* two that take turns, one for barriers */
+static long psyncs[KINDS][3][SHMEM_SYNC_SIZE]; /* two used alternately, one for barriers */
 static unsigned char dest[BYTES + 2 * GUARD] __attribute__((aligned(16)));
 static unsigned char source[BYTES] __attribute__((aligned(16)));
 static unsigned char expected[BYTES + 2 * GUARD], peer[BYTES];
@@ -34,7 +34,7 @@ static struct set strided(int first, int log_stride) {
     return (struct set){first, log_stride, (npes - first + step - 1) / step, (me - first) / step};
 }
 
-/* Everyone, every other and every fourth PE, pairs, the upper half only, each one alone. */
+/* All PEs, every second and every fourth PE, pairs, the upper half only, and single PEs. */
 static struct set set_of(int kind) {
     int pair = me - me % 2, half = npes / 2;
     switch (kind) {
@@ -62,7 +62,7 @@ static void barrier_once(const struct set *set, int kind, long round) {
     for (int member = 0; member < set->size; member++)
         EXPECT(seen[world_pe(set, member)] >= round, "kind %d, round %ld: member %d is at %ld",
                kind, round, member, seen[world_pe(set, member)]);
-    if (round % 2) /* a sync right behind a barrier */
+    if (round % 2) /* a sync directly after a barrier */
         shmem_sync(set->start, set->log_stride, set->size, psyncs[kind][2]);
 }
 
@@ -89,10 +89,10 @@ struct call {
     struct set set;
     int kind;
     long *psync;
-    struct random common; /* the same on all members */
+    struct random common; /* equal on all members */
 };
 
-/* As a program does that has no barrier between this and its first call. */
+/* Initializes as a program does that has no barrier between this and its first call. */
 static void initialize(long *psync) {
     memset(psync, 0x7F, SHMEM_SYNC_SIZE * sizeof *psync);
     usleep(seed % 2 ? 100u * (unsigned)me : 0);
@@ -100,7 +100,7 @@ static void initialize(long *psync) {
         psync[i] = SHMEM_SYNC_VALUE;
 }
 
-/* False where this PE is no member. Members wait until everybody's dest is ready. */
+/* Returns false if this PE is no member. Members wait until every member's dest is ready. */
 static bool begin(struct call *call, int round) {
     seed++;
     call->kind = round % KINDS;
@@ -145,7 +145,7 @@ static void expect(size_t bytes, size_t at, size_t from) {
     memcpy(expected + GUARD + at * bytes, peer + from * bytes, bytes);
 }
 
-/* The first elements of a member's source, from element `at` of dest on. */
+/* Expects the first elements of a member's source in dest, from element `at` on. */
 static void expect_part(const struct call *call, size_t bytes, int member, size_t at,
                         size_t nelems) {
     source_of(world_pe(&call->set, member), peer);
@@ -285,7 +285,7 @@ static void numbers_of(const struct row *row, int pe, unsigned char *numbers, si
         row->make(&random, numbers + i * row->bytes);
 }
 
-/* Padding of elements is nobody's: it is taken as it came. */
+/* Padding of elements is unspecified: whatever arrived is accepted. */
 static void expect_reduction(const struct row *row, const struct call *call, size_t nelems) {
     unsigned char *first = expected + GUARD;
     for (int member = 0; member < call->set.size; member++) {

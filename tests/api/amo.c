@@ -12,7 +12,8 @@
 
 enum form { SILENT, FETCHING, NBI, FORMS };
 
-/* Calls one routine of a type; the fetched word, widened, or 0 where the form fetches nothing. */
+/* Calls a routine of a type. Returns the fetched word, widened, or 0 if the form fetches nothing.
+ */
 typedef uint64_t call(shmem_ctx_t ctx, enum amo_operation operation, enum form form, void *dest,
                       uint64_t cond, uint64_t value, int pe);
 
@@ -23,7 +24,7 @@ struct type {
 };
 
 /* clang-format off */
-/* Without a context where ctx is SHMEM_CTX_INVALID. */
+/* Calls the form without a context if ctx is SHMEM_CTX_INVALID. */
 #define EITHER(NAME, ...)                                                                          \
     (ctx == SHMEM_CTX_INVALID ? shmem_##NAME(__VA_ARGS__) : shmem_ctx_##NAME(ctx, __VA_ARGS__))
 #define BY_FORM(N, OP, ...)                                                                        \
@@ -88,7 +89,7 @@ SHMEM_AMO_EXTENDED_TYPES(EXTENDED, _)
 #define STANDARD_ROW(N, T, _) {#N, sizeof(T), standard_##N, NULL, extended_##N},
 #define BITWISE_ROW(N, T, _)  {#N, sizeof(T), standard_##N, bitwise_##N, extended_##N},
 #define REAL_ROW(N, T, _)     {#N, sizeof(T), NULL, NULL, extended_##N},
-/* The bitwise types stand twice, which does no harm. */
+/* The bitwise types are listed twice, which does no harm. */
 static const struct type types[] = {
     SHMEM_AMO_TYPES(STANDARD_ROW, _) SHMEM_AMO_BITWISE_TYPES(BITWISE_ROW, _)
     SHMEM_REALS(REAL_ROW, _)
@@ -106,7 +107,8 @@ static call *routine_of(const struct type *type, enum amo_operation operation) {
     return operation <= SWAP ? type->call_extended : type->call;
 }
 
-/* Random operations of this PE on the next PE's word; reals get values that a float holds. */
+/* Random operations of this PE on the next PE's word; reals get values that float represents
+ * exactly. */
 static void one_type(size_t t, shmem_ctx_t ctx, bool reversed) {
     const struct type *type = &types[t];
     bool real = !type->call;
@@ -140,7 +142,7 @@ static void every_type(const char *name, shmem_ctx_t ctx, bool reversed) {
     shmem_barrier_all();
 }
 
-/* Bits that are not touched by a 4-byte atomic on the word before or behind. */
+/* A 4-byte atomic leaves the words before and after unchanged. */
 static void neighbours(void) {
     static uint32_t three[3];
     three[0] = three[2] = UINT32_MAX;
@@ -176,7 +178,7 @@ static void tickets(void) {
            narrow, (unsigned long long)wide);
 }
 
-/* Adds of all, and toggles of one bit each, on every PE's words. */
+/* Additions by all PEs, and toggles of one bit each, on every PE's words. */
 static void crowd(void) {
     enum { TIMES = 2000 };
     static long sum;
@@ -202,7 +204,7 @@ static void crowd(void) {
     EXPECT(real >= 0.5 && real < npes, "set %g", real);
 }
 
-/* What is swapped in comes out once, or is there at the end. */
+/* Each value swapped in is fetched once, or is the final one. */
 static void swaps(void) {
     enum { SWAPS = 500 };
     static uint64_t slot;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an atomic operation makes of a word. */
+/* A model of atomic operations on a word. */
 #ifndef TESTS_API_AMO_MODEL_H
 #define TESTS_API_AMO_MODEL_H
 
 #include <stdint.h>
 
-/* Extended ones first, then those of all AMO types, then the bitwise ones. */
+/* Extended operations first, then those of all AMO types, then the bitwise ones. */
 enum amo_operation { FETCH, SET, SWAP, COMPARE_SWAP, INC, ADD, AND, OR, XOR, AMO_OPERATIONS };
 
-/* The word afterwards, of which only the type's bits count. */
+/* Returns the resulting word, of which only the type's bits count. */
 static inline uint64_t amo_result(enum amo_operation operation, uint64_t word, uint64_t cond,
                                   uint64_t value) {
     switch (operation) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: broadcast, collect, fcollect, alltoall and alltoalls of every type, on teams of all
  * shapes, in the heap and in static data. Sources and sizes are random numbers that every PE can
- * make for every other one; the whole of dest and what lies around it is compared with a model that
- * copies single elements. PEs: 1 2 3 4 7 */
+ * compute for every other one; the whole of dest and the memory around it is compared with a model
+ * that copies single elements. PEs: 1 2 3 4 7 */
 #include <errno.h>
 #include <shmem.h>
 #include <stdbool.h>
@@ -65,16 +65,16 @@ static unsigned char *heap_dest, *heap_source;
 static unsigned char expected[BYTES + 2 * GUARD], peer[BYTES];
 static uint64_t seed;
 
-/* One call: what all members know, and this member's arrays. */
+/* A call: the facts that all members know, and this member's arrays. */
 struct call {
     const struct group *group;
     const struct routines *routines;
-    struct random common; /* the same on all members */
+    struct random common; /* equal on all members */
     size_t bytes;         /* of an element */
     unsigned char *dest, *source;
 };
 
-/* A size in elements, such that `arrays` of them fit: often tiny, sometimes large. */
+/* Returns a size in elements, such that `arrays` arrays of it fit: often tiny, sometimes large. */
 static size_t random_nelems(struct call *call, struct random *random, size_t arrays) {
     static const size_t limits[] = {2, 9, 60, 300, 2100, BYTES};
     size_t most = BYTES / call->bytes / arrays;
@@ -101,7 +101,7 @@ static void begin(struct call *call, const struct group *group, const struct rou
     shmem_team_sync(group->team);
 }
 
-/* expected[at] = source[from] of a member, an element. */
+/* Stores an expected element: expected[at] = source[from] of a member. */
 static void expect(const struct call *call, size_t at, const unsigned char *source, size_t from) {
     memcpy(expected + GUARD + at * call->bytes, source + from * call->bytes, call->bytes);
 }
@@ -184,7 +184,8 @@ static void alltoalls(struct call *call) {
     compare(call, "alltoalls", nelems, result);
 }
 
-/* All types on one group in each round, another group in the next, so that all meet all. */
+/* Uses all types on one group in each round, and another group in the next, so that every type
+ * meets every group. */
 static void check(const struct group *groups, const char *name, void (*body)(struct call *)) {
     tap_case(name);
     for (int round = 0; round < ROUNDS; round++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: thousands of collectives of all kinds and sizes one behind the other, on the same
- * arrays and without a synchronisation between them, with PEs held up at random: first on WORLD,
- * then by several threads at once, each on a team of its own. A source is overwritten as soon as
- * its call returns. PEs: 1 2 3 4 7 */
+/* Description: thousands of collectives of all kinds and sizes in succession, on the same arrays
+ * and without synchronisation between them, with PEs delayed at random: first on WORLD, then by
+ * several threads at once, each on a team of its own. A source is overwritten as soon as its call
+ * returns. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 enum { CALLS = 6000, THREADS = 3, NELEMS = 3000 };
 
-/* A stream of calls on one team. Members make the same choices from the same numbers. */
+/* A sequence of calls on one team. Members make equal choices from equal random numbers. */
 struct stream {
     shmem_team_t team;
     uint64_t seed;
@@ -24,7 +24,7 @@ struct stream {
     uint64_t wrong_call;
 };
 
-/* What a member brings to a call. */
+/* Returns an element that a member contributes to a call. */
 static uint64_t value(const struct stream *stream, int member, size_t i) {
     struct random random = random_of(stream->seed * 1000003 + stream->call, member);
     return random_next(&random) + i * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts: life and handles, PE numbers of their team, what invalid handles give, all of them in
- * use, and one for each of several threads. */
+/* Contexts: lifetime and handles, PE numbers of their team, results for invalid handles,
+ * exhaustion, and one context for each of several threads. */
 #include <shmem.h>
 #include <pthread.h>
 #include "tap.h"
@@ -22,7 +22,7 @@ static void life(void) {
         shmem_ctx_destroy(ctx);
         EXPECT(shmem_ctx_get_team(ctx, &team) != 0, "destroyed, and still there");
         shmem_ctx_t next;
-        shmem_ctx_create(0, &next); /* most likely where the other was */
+        shmem_ctx_create(0, &next); /* most likely in the place of the other */
         EXPECT(shmem_ctx_get_team(ctx, &team) != 0, "the old handle names the new context");
         shmem_ctx_destroy(next);
         shmem_ctx_destroy(other);
@@ -47,7 +47,7 @@ static void invalid(void) {
     shmem_ctx_pe_quiet(SHMEM_CTX_DEFAULT, NULL, 0);
 }
 
-/* Contexts fail softly when there are too many, and places are used again. */
+/* Creating too many contexts returns an error, and places are reused. */
 static void many(void) {
     enum { MOST = 5000 };
     static shmem_ctx_t all[MOST];
@@ -96,7 +96,7 @@ static void numbers_of_the_team(int start, int stride, int size) {
     shmem_barrier_all();
 }
 
-/* A session promises, and changes nothing of what its operations do. */
+/* A session is a hint, and changes no result of its operations. */
 static void sessions(void) {
     static long word[64];
     const shmem_ctx_session_config_t config = {.total_ops = 64};
@@ -107,7 +107,7 @@ static void sessions(void) {
     for (int i = 0; i < 2; i++) {
         shmem_ctx_session_start(all[i], SHMEM_CTX_SESSION_BATCH, &config,
                                 SHMEM_CTX_SESSION_TOTAL_OPS);
-        shmem_ctx_session_start(all[i], 0, NULL, 0); /* adds nothing to it */
+        shmem_ctx_session_start(all[i], 0, NULL, 0); /* has no further effect */
         for (long turn = 0; turn < 64; turn++)
             shmem_ctx_long_p(all[i], &word[turn], 1000 * i + turn, (me + 1) % npes);
         shmem_ctx_quiet(all[i]);
@@ -120,13 +120,13 @@ static void sessions(void) {
         shmem_barrier_all();
     }
     shmem_ctx_session_start(own, SHMEM_CTX_SESSION_BATCH, NULL, 0);
-    shmem_ctx_destroy(own); /* ends it, too */
+    shmem_ctx_destroy(own); /* also ends the session */
     shmem_ctx_session_start(SHMEM_CTX_INVALID, SHMEM_CTX_SESSION_BATCH, &config,
                             SHMEM_CTX_SESSION_TOTAL_OPS);
     shmem_ctx_session_stop(SHMEM_CTX_INVALID);
 }
 
-/* A team takes its contexts with it. */
+/* Destroying a team destroys its contexts. */
 static void end_of_the_team(void) {
     shmem_team_t team, got;
     shmem_ctx_t ctx, other;
@@ -139,7 +139,7 @@ static void end_of_the_team(void) {
     shmem_ctx_destroy(other);
 }
 
-/* Each thread with its own context counts up a word of every PE. */
+/* Each thread uses its own context to count up a word of every PE. */
 static uint64_t counts[8];
 
 static void *count(void *index) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is deprecated and required: names without the prefix, atomics without `atomic`, waiting by
- * old names and on short integers, constants with an underscore. Each is compared with a model, or
- * with what only atomicity or order can bring about. */
+/* Deprecated routines that are still required: names without the prefix, atomics without `atomic`,
+ * waits under old names and on short integers, constants with an underscore. Each is compared with
+ * a model, or with a result that needs atomicity or order. */
 #include <shmem.h>
 #include <string.h>
 #include "tap.h"
@@ -44,7 +44,7 @@ static void names(void) {
     EXPECT(strcmp(_SHMEM_VENDOR_STRING, SHMEM_VENDOR_STRING) == 0, "%s", _SHMEM_VENDOR_STRING);
 }
 
-/* Objects correspond: what the left neighbour puts arrives. */
+/* Objects correspond: the left neighbour's put arrives. */
 static void memory(void) {
     struct random random = random_of(7, 0);
     for (int round = 0; round < 20; round++) {
@@ -69,8 +69,8 @@ static void memory(void) {
 }
 
 /* clang-format off */
-/* One word of each type, which only the left neighbour changes, against a model of it here. Values
- * are below 2^20, so that also float holds their sums. Plain and generic names take turns. */
+/* A word of each type, which only the left neighbour changes, against a local model of it. Values
+ * are below 2^20, so that float represents their sums, too. Plain and generic names alternate. */
 #define TURN(GENERIC, TYPED) (random_next(&random) & 1 ? (GENERIC) : (TYPED))
 #define TURN_VOID(GENERIC, TYPED) do { if (random_next(&random) & 1) GENERIC; else TYPED; } while (0)
 #define VALUE ((random_next(&random) & 0xFFFFF))
@@ -145,8 +145,8 @@ static void memory(void) {
 NUMBERS(NUMBER)
 INTEGERS(INTEGER)
 
-/* A token goes round; each PE waits for it by `WAIT` and passes it on. Data that is put before the
- * token has to be there with it. */
+/* A token goes around; each PE waits for it with `WAIT` and passes it on. Data put before the token
+ * must arrive no later. */
 #define ROUND_TRIP(ID, T, PUT, WAIT)                                                               \
     static void trip_##ID(void) {                                                                  \
         static T token;                                                                            \
@@ -217,7 +217,7 @@ static void waits(void) {
     trip_ushort_wait_until();
 }
 
-/* The comparison has the type's sign. */
+/* The comparison respects the type's sign. */
 static void signs(void) {
     static short below;
     static unsigned short high;

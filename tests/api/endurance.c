@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Jobs without number in one process, and barriers without number in one job: memory, mappings and
- * descriptors of the PE and of its launcher stay as they are. With WEFT_TEST_LONG in the
- * environment 10^5 jobs, and on 2 PEs 10^8 barriers. PEs: 1 2 3 5 8 */
+/* Very many jobs in one process, and very many barriers in one job: memory, mappings and
+ * descriptors of the PE and of its launcher do not grow. With WEFT_TEST_LONG in the environment
+ * 10^5 jobs, and on 2 PEs 10^8 barriers. PEs: 1 2 3 5 8 */
 #include <shmem.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 }; /* their own memory grows: only descriptors are looked at */
+enum { SANITIZED = 1 }; /* a sanitizer's own memory grows: only descriptors are checked */
 #else
 enum { SANITIZED = 0 };
 #endif
@@ -34,7 +34,7 @@ static long count_lines(const char *path) {
     return lines;
 }
 
-/* Private memory of another process. */
+/* Returns the private memory of another process. */
 static long anonymous_kilobytes(const char *path) {
     FILE *file = fopen(path, "r");
     char line[256];
@@ -46,8 +46,8 @@ static long anonymous_kilobytes(const char *path) {
     return kilobytes;
 }
 
-/* What of this process's memory somebody has. How much the allocator keeps besides, in pieces that
- * jobs of several threads and long messages leave, differs from run to run. */
+/* Returns the memory that is allocated in this process. The allocator keeps more than that, in
+ * pieces left by jobs with several threads and by long messages, which varies from run to run. */
 static long allocated_kilobytes(void) {
     struct mallinfo2 now = mallinfo2();
     return (long)((now.uordblks + now.hblkhd) / 1024);
@@ -62,7 +62,7 @@ static struct use use_of(long pid) {
     return (struct use){entries_of(fds), count_lines(maps), kilobytes};
 }
 
-/* `slack`: descriptors that may be open just now. */
+/* `slack` is the number of descriptors that may be open at this moment. */
 static void expect_no_growth(const char *whose, const struct use *before, const struct use *after,
                              long slack) {
     long grown = after->kilobytes - before->kilobytes;
@@ -73,7 +73,7 @@ static void expect_no_growth(const char *whose, const struct use *before, const 
     EXPECT(SANITIZED || grown <= GROWTH_KB_MAX, "%s: grown by %ld KB", whose, grown);
 }
 
-/* A job in which a bit of everything is made; not all of it is given back by hand. */
+/* Runs a job that makes something of every kind, and frees only a part of it explicitly. */
 static void one_job(long turn) {
     int provided;
     shmem_team_t team;
@@ -106,11 +106,11 @@ static void jobs(long turns) {
     }
     struct use mine_then = use_of(getpid()), launchers_then = use_of(getppid());
     expect_no_growth("this PE", &mine, &mine_then, 0);
-    /* A round of an exchange may be under way: three descriptors a PE, and twice that. */
+    /* A round of an exchange may be under way: three descriptors for each PE, and twice that. */
     expect_no_growth("the launcher", &launchers, &launchers_then, 6 * 8);
 }
 
-/* A store to the next PE, and two barriers; whether what this one gets has come. */
+/* A store to the next PE, and two barriers. Returns whether the store to this PE has arrived. */
 static bool turn_comes(long *stored, long *peer, int next, long turn) {
     if (peer)
         *peer = turn;
@@ -122,7 +122,7 @@ static bool turn_comes(long *stored, long *peer, int next, long turn) {
     return comes;
 }
 
-/* Links to far PEs are made by the first turns. */
+/* The first turns make the channels to far PEs. */
 static void barriers(long turns) {
     static long stored;
     int me = shmem_my_pe(), next = (me + 1) % shmem_n_pes();

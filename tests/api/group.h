@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups of PEs, drawn at random, in a random order: the same ones on every PE. */
+/* Groups of PEs, drawn at random, in a random order, and equal on every PE. */
 #ifndef TESTS_API_GROUP_H
 #define TESTS_API_GROUP_H
 
@@ -11,7 +11,7 @@ enum { GROUP_MAX = 16 };
 
 struct group {
     int pes[GROUP_MAX], count;
-    int member; /* this PE's place, or -1 */
+    int member; /* this PE's index, or -1 */
     uint64_t tag;
 };
 
@@ -30,7 +30,8 @@ static inline void group_shuffle(struct group *group, struct random *random) {
     }
 }
 
-/* At most npes = GROUP_MAX. The tag is as random, but 0 in half of all draws. */
+/* Draws a group of at most npes = GROUP_MAX members. The tag is random, too, but 0 in one half of
+ * the draws. */
 static inline struct group group_draw(struct random *random, int me, int npes) {
     struct group group = {.count = npes};
     for (int pe = 0; pe < npes; pe++)
@@ -51,7 +52,7 @@ static inline struct group group_of_all(int me, int npes) {
     return group;
 }
 
-/* The same among the PEs that reach each other's memory. */
+/* Like `group`, reduced to the PEs that can access each other's memory. */
 static inline struct group group_of_shared(struct group group) {
     for (int i = 0; i < group.count; i++)
         group.pes[i] = shmem_team_translate_pe(SHMEM_TEAM_SHARED, group.pes[i], SHMEM_TEAM_WORLD);

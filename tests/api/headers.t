@@ -443,7 +443,7 @@ void typed(void) { shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1), shmem_short_wa
 
 
 def volatile_flags(problems):
-    """What OpenSHMEM 1.3 had of atomics and waits takes them, and calls the routine of the type."""
+    """Atomics and waits of OpenSHMEM 1.3 accept them, and call the routine of the type."""
     for compiler, language, standard, text in (
             [(c, "c", s, t) for c in C_COMPILERS for s in ("c11", "gnu17") for t in (VOLATILE, VOLATILE_OLD)]
             + [(c, "c++", s, t) for c in CXX_COMPILERS for s in ("c++11", "c++17") for t in (VOLATILE, VOLATILE_TYPED)]):

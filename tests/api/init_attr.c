@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: shmemx_init_attr and shmemx_get_uniqueid. Every case forks the processes that are to
- * be PEs, and judges them by their status. PEs: 1 */
+/* Description: shmemx_init_attr and shmemx_get_uniqueid. Every case forks processes that become
+ * PEs, and checks their exit statuses. PEs: 1 */
 #include <errno.h>
 #include <pthread.h>
 #include <shmemx.h>

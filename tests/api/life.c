@@ -148,7 +148,7 @@ static int finalize_twice(void) {
     return 0;
 }
 
-/* PE 1 is killed with the lock in its hand and others in line. */
+/* PE 1 is killed while it holds the lock and others queue for it. */
 static int killed_holder(void) {
     if (me == 1) {
         shmem_set_lock(&lock);
@@ -165,7 +165,7 @@ static int killed_holder(void) {
     return 0;
 }
 
-/* A PE goes with a lock for which the others wait. */
+/* A PE departs while it holds a lock for which the others wait. */
 static int departed_holder(int holder, bool testing) {
     if (me == holder)
         shmem_set_lock(&lock);
@@ -190,14 +190,14 @@ static void *pass_on(void *unused) {
     return unused;
 }
 
-/* The first thread ends; the process goes on, and ends in order with its last one. */
+/* The first thread ends; the process continues, and ends properly with its last thread. */
 static int first_thread_ends(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, pass_on, NULL);
     pthread_exit(NULL);
 }
 
-/* Two jobs, the second without an end of its own. */
+/* Two jobs, the second without a finalize of its own. */
 static int again(void) {
     for (int job = 0; job < 3; job++) {
         long *word = shmem_calloc(1, sizeof *word);
@@ -228,7 +228,8 @@ static void *wait_in_thread(void *wait) {
     return NULL;
 }
 
-/* PE 1 is killed while two threads of each other PE wait: both come out, and a later call too. */
+/* PE 1 is killed while two threads of each other PE wait: both waits return, and so does a later
+ * call. */
 static int killed_with_handler(void (*wait)(void)) {
     pthread_t thread;
     shmemx_set_end_handler(leave_call);
@@ -288,7 +289,7 @@ static int started(const char *how) {
     return strcmp(how, "return") == 0 ? 0 : 2;
 }
 
-/* Initialises as the second argument says. */
+/* Initialises in the way that the second argument names. */
 static int start(const char *how) {
     int provided = -1, initialized = -1;
     shmem_query_initialized(&initialized);

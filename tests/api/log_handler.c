@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a line about an error goes to the handler, by the thread of the call, and not to
- * stderr where the handler keeps it; one that tells of no error does not. The end handler gets the
- * line of a misuse. PEs: 1 2 */
+/* Description: a line about an error is passed to the handler, by the thread of the call, and does
+ * not appear on stderr if the handler consumes it; a line that reports no error is not passed. The
+ * end handler receives the line about a misuse. PEs: 1 2 */
 #include <shmem.h>
 #include <shmemx.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static int take(const char *line) {
     return keeps;
 }
 
-/* What stderr got meanwhile; 0 bytes if nothing. */
+/* Returns the text written to stderr meanwhile; 0 bytes if there was none. */
 static size_t caught(int pipes[2], char *text, size_t bytes) {
     ssize_t got;
     fflush(stderr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory management: what each routine promises about size, alignment, contents and failure, and
- * that objects correspond on all PEs through a random life of allocations. */
+/* Memory management: size, alignment, contents and failures of each routine, and that objects
+ * correspond on all PEs during a random sequence of allocations. */
 #include <shmem.h>
 #include <shmemx.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static void impossible(void) {
 }
 
 static void alignments(void) {
-    void *first = shmem_malloc(64); /* or everything would begin where the heap does */
+    void *first = shmem_malloc(64); /* otherwise everything would begin where the heap does */
     for (size_t alignment = 1; alignment <= 1 << 20; alignment *= 2) {
         char *p = shmem_align(alignment, 100), *q = shmem_malloc(1);
         EXPECT(p && (uintptr_t)p % alignment == 0, "%p for %zu", (void *)p, alignment);
@@ -106,7 +106,8 @@ static void contents(void) {
     shmem_free(p);
 }
 
-/* Random allocations and frees; in each object its number and PE, written by the PE before. */
+/* Random allocations and frees; each object contains its number and PE, written by the PE before.
+ */
 static void life(void) {
     enum { SLOTS = 40, TURNS = 600 };
     static long *objects[SLOTS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random numbers that every PE can make for every other PE, so that a target knows what its writer
- * chose, and the data made from them. */
+/* Random numbers that every PE can compute for every other PE, so that a target knows its writer's
+ * choices, and data made from them. */
 #ifndef TESTS_API_MODEL_H
 #define TESTS_API_MODEL_H
 
@@ -11,7 +11,7 @@ struct random {
     uint64_t state;
 };
 
-/* The same seed and PE give the same numbers everywhere. */
+/* Equal seeds and PEs give equal numbers everywhere. */
 static inline struct random random_of(uint64_t seed, int pe) {
     return (struct random){seed * UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)pe + 1};
 }

@@ -11,8 +11,8 @@
 
 typedef void combination(void *so_far, const void *next);
 
-/* A number of a type: any bits of an integer, and reals of different magnitudes that lose bits when
- * they are added, yet are close enough to one to be multiplied. */
+/* Makes a number of a type: any bits for an integer, and reals of different magnitudes that lose
+ * bits when they are added, yet are close enough to one to be multiplied. */
 typedef void make(struct random *random, void *element);
 
 static inline uint64_t any_integer(struct random *random) {
@@ -36,7 +36,7 @@ static inline double complex any_complexd(struct random *random) {
     return real + imaginary * I;
 }
 
-/* How many bytes of an element mean something. */
+/* The number of significant bytes of an element. */
 #define MEANT(T) \
     (_Generic((T){0}, long double : 1, default : 0) && LDBL_MANT_DIG == 64 ? (size_t)10 : sizeof(T))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signal pads by the calling thread, in the heap and in blocks that a group shares: puts and waits
- * on channels, and barriers, order what is stored; all words are 0 at the end; who waits too long
- * says for whom, and can go on. PEs: 1 2 3 4 8 */
+/* Signal pads used by the calling thread, in the heap and in blocks that a group shares: puts and
+ * waits on channels, and barriers, order stores; all words are 0 at the end; a wait that exceeds
+ * its limit names the peer, and can be repeated. PEs: 1 2 3 4 8 */
 #include <shmemx.h>
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 enum { CHANNELS = 4, ROUNDS = 300, WAIT_MS = 60000, SHORT_MS = 60 };
 
-static int me, npes;      /* of the PEs whose memory is near: pads are pointers */
+static int me, npes;      /* of the near PEs only, because pads are pointers */
 static uint32_t *own_pad; /* symmetric */
 static long *box;         /* symmetric, not atomic: a word for each source */
 
@@ -50,7 +50,7 @@ static void expect_zero(const struct pads *pads) {
     EXPECT(memcmp(pads->of[pads->rank], zero, bytes) == 0, "a word is left");
 }
 
-/* Each stores to the next one, then tells it. The answer frees the box. */
+/* Each PE stores to the next one, then signals. The answer frees the box. */
 static void ring(void) {
     struct pads pads = near_pads();
     int next = (me + 1) % npes, before = (me + npes - 1) % npes;
@@ -82,7 +82,7 @@ static void barriers(void) {
     shmem_barrier_all();
 }
 
-/* Ranks are places in the group, pads are in its blocks. */
+/* Ranks are indices in the group, and pads are in its blocks. */
 static void of_groups(void) {
     struct random random = random_of(21, 0);
     for (int round = 0; round < 30; round++) {
@@ -105,7 +105,7 @@ static void of_groups(void) {
     }
 }
 
-/* Threads of a PE on channels of their own. */
+/* Threads of a PE use channels of their own. */
 static void *run_thread(void *channel) {
     struct pads pads = near_pads();
     intptr_t wrong = 0;
@@ -139,7 +139,7 @@ static void expect_timeout(int rc, long begun_ms, const char *text) {
     EXPECT(now_ms() - begun_ms >= SHORT_MS - 1, "after %ld ms", now_ms() - begun_ms);
 }
 
-/* A pad of its own, of two ranks, which nobody else knows. */
+/* A separate pad with two ranks, which nobody else uses. */
 static void too_long(void) {
     uint32_t words[2][8] = {{0}}, *const pads[] = {words[0], words[1]};
     long begun = now_ms();

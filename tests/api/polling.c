@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a flag goes round PEs that share a processor, each of which polls its own in a loop:
- * the loop looks some hundred times in vain for each hop, not till the end of its time slice; by
- * every call that loops are made of. Run by polling.t on one processor. PEs: none */
+/* Description: a flag goes around PEs that share a processor, each of which polls its own flag in a
+ * loop. A loop fails some hundred times for each hop, instead of until the end of its time slice;
+ * with every call that such loops use. Run by polling.t on one processor. PEs: none */
 #include <shmem.h>
 #include "tap.h"
 
-enum { ROUNDS = 40, LOOKS_MAX = 20000 /* a hop; a time slice has some 300000 */ };
+enum { ROUNDS = 40, LOOKS_MAX = 20000 /* per hop; a time slice has some 300000 */ };
 
-static uint64_t flag, pair[2]; /* symmetric: the round that they have come to */
+static uint64_t flag, pair[2]; /* symmetric: the round that they have reached */
 static int me, npes;
 
 static int is_there_wait(uint64_t round) {
@@ -90,7 +90,7 @@ static const struct way {
             {"signal_fetch", is_there_signal},
             {"g of two words in turn", is_there_of_two}};
 
-/* Looks in vain at the whole of the rounds. */
+/* Returns the number of failed tests in all rounds. */
 static long go_round(const struct way *way) {
     long looks = 0;
     shmem_barrier_all();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What reach changes, and what it does not: pointers and SHMEM_TEAM_SHARED, accesses of every kind
- * to every PE, the completion of each kind of quiet as a third PE sees it, blocks, and a second
- * life. The first argument has a message for each PE, the same one for PEs that are near to each
- * other; reach.t runs it in several placements. Or it is "leave". PEs: none */
+/* Effects of which PEs are near, and results that do not depend on it: pointers and
+ * SHMEM_TEAM_SHARED, accesses of every kind to every PE, the completion of each kind of quiet as a
+ * third PE sees it, blocks, and a second job. The first argument has a letter for each PE, equal
+ * for PEs that are near to each other; reach.t runs it in several placements. Or it is "leave".
+ * PEs: none */
 #include <errno.h>
 #include <shmem.h>
 #include <shmemx.h>
@@ -112,7 +113,7 @@ static void elements(void) {
     shmem_barrier_all();
 }
 
-/* Data, then the word that says so, to one PE: by a fence, or in one call. */
+/* Data, then the word that announces it, to one PE: with a fence, or in one call. */
 static void order(void) {
     tap_case("what is put before a fence or a signal is there with what comes behind it");
     int next = (me + 1) % npes, last = (me + npes - 1) % npes;
@@ -142,7 +143,8 @@ static void order(void) {
 
 enum { QUIET, PE_QUIET, CTX_QUIET, CTX_PE_QUIET, CTX_DESTROY, TEAM_PE_QUIET, FORMS };
 
-/* PE 0 puts to PE 1, completes that by one of the forms, and tells the last PE, who looks. */
+/* PE 0 puts to PE 1, completes that with one of the forms, and signals the last PE, which checks
+ * it. */
 static void complete(int form, int round, const char *from) {
     int one = 1, first = 0;
     shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
@@ -236,7 +238,7 @@ static void life(void) {
     shmem_free(heap);
 }
 
-/* The root has done its part, and departs, before the others have what it sent. */
+/* The root finishes its part, and departs, before the others have received its data. */
 static int leave(void) {
     for (long round = 1; round <= 8; round++) {
         words[0] = round;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: reductions and scans of every type and operation, on teams of all shapes, in place
- * and not, against a model that takes one element after the other in the order of the members:
- * every bit has to be the same, also where sums round. PEs: 1 2 3 4 7 */
+ * and not, against a model that combines one element after the other in the order of the members:
+ * every bit must be equal, also if sums are rounded. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void source_of(const struct row *row, int world_pe, unsigned char *source
         row->make(&random, source + i * row->bytes);
 }
 
-/* How many members' sources, from the first on, make this member's result. */
+/* Returns how many members' sources, from the first on, contribute to this member's result. */
 static int sources_of_mine(const struct row *row, const struct group *group) {
     return row->kind == REDUCE      ? group->npes
            : row->kind == INCLUSIVE ? group->my_pe + 1

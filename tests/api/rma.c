@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put and get of every type and size, contiguous, strided, block-strided, blocking and not, without
- * a context, with the default one and with one of a team in reverse order; on the heap and in
- * static data. Random shapes; what arrives is compared, byte by byte and with everything around it,
- * with a model that copies single bytes. */
+ * a context, with the default one and with a context of a team in reverse order; on the heap and in
+ * static data. Random shapes; the result, and everything around it, is compared byte by byte with a
+ * model that copies single bytes. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef void copy_strided(shmem_ctx_t ctx, void *dest, const void *source, ptrdi
 typedef void copy_blocks(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
                          ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
 
-/* The routines of a type; SHMEM_CTX_INVALID stands for the form without a context. */
+/* The routines of a type; SHMEM_CTX_INVALID means the form without a context. */
 struct routines {
     const char *name;
     size_t bytes; /* of an element */
@@ -110,7 +110,7 @@ static void call(const struct routines *r, enum verb verb, shmem_ctx_t ctx, unsi
     }
 }
 
-/* One round: everyone puts to, or gets from, the PE `shift` further on. */
+/* One round: every PE puts to, or gets from, the PE whose number is `shift` higher. */
 static void one_round(const struct routines *r, enum verb verb, shmem_ctx_t ctx, bool reversed,
                       unsigned char *symmetric, uint64_t seed) {
     static const char *const names[] = {"put", "put_nbi", "iput", "ibput",
@@ -189,7 +189,7 @@ static void elements(shmem_ctx_t reversed) {
 #undef ONE
 }
 
-/* Large copies take other paths in libc than small ones. */
+/* libc copies large blocks with other code than small ones. */
 static void large(void) {
     enum { LARGE = 9 << 20 };
     unsigned char *symmetric = shmem_malloc(LARGE), *local = shmem_malloc(LARGE);
@@ -211,7 +211,7 @@ static void large(void) {
     shmem_free(symmetric);
 }
 
-/* Nothing is moved, nothing is touched, whatever the pointers are. */
+/* An empty call moves and touches nothing, whatever the pointers are. */
 static void empty(shmem_ctx_t ctx) {
     shmem_putmem(NULL, NULL, 0, 0);
     shmem_getmem(NULL, NULL, 0, 0);

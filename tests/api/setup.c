@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up and query: nested and repeated initialisation, what is accessible, pointers to the peers'
+/* Set-up and query: nested and repeated initialisation, accessibility, pointers to the peers'
  * objects, names, versions and the network. */
 #include <shmemx.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void nested(void) {
     shmem_barrier_all();
 }
 
-/* A job after a job in one process: nothing of the first is left. */
+/* A second job in one process: nothing of the first is left. */
 static void again(void) {
     shmem_ctx_t ctx;
     shmem_team_t team;
@@ -70,7 +70,7 @@ static void accessible(void) {
     EXPECT(constant == 5, "%d", constant);
 }
 
-/* Loads and stores through the pointers, and the pointers to the own objects. */
+/* Loads and stores through the pointers, and the pointers to this PE's objects. */
 static void pointers(void) {
     long *heap = shmem_malloc(8 * sizeof *heap);
     int next = (me + 1) % npes, before = (me + npes - 1) % npes, on_stack;
@@ -110,14 +110,14 @@ static void names(void) {
     shmem_pcontrol(3, "anything", 5);
 }
 
-/* oshrun tells programs of a job over hosts by which one they speak. */
+/* In a job over hosts, oshrun tells programs which network interface they use. */
 static void network(void) {
     const char *told = getenv("WEFT_INTERFACE"), *found = shmemx_network();
     EXPECT(told ? found && strcmp(found, told) == 0 : !found, "%s, not %s", found ? found : "none",
            told ? told : "none");
 }
 
-/* Barriers order what went before, in many turns. */
+/* Barriers order earlier stores, in many rounds. */
 static void barriers(void) {
     static long stored, put;
     int next = (me + 1) % npes;
@@ -132,7 +132,7 @@ static void barriers(void) {
 
 int main(void) {
     int before = initialized();
-    shmem_putmem(NULL, NULL, 0, 0); /* an empty call is none, also here */
+    shmem_putmem(NULL, NULL, 0, 0); /* an empty call does nothing, also here */
     shmem_init();
     me = shmem_my_pe();
     npes = shmem_n_pes();
@@ -156,6 +156,6 @@ int main(void) {
     barriers();
     int result = tap_finish();
     shmem_finalize();
-    shmem_finalize(); /* programs do, and it is nothing */
+    shmem_finalize(); /* programs do that, and it has no effect */
     return result;
 }

@@ -7,13 +7,14 @@
 #include <stdbool.h>
 #include "api/model.h"
 
-/* What one PE does in one round. */
+/* The copy that a PE makes in a round. */
 struct shape {
     size_t bsize, nblocks, dest_first, source_first; /* in elements */
     ptrdiff_t dst, sst;
 };
 
-/* Where the first of `nblocks` blocks can lie so that all lie in ELEMS elements. */
+/* Returns where the first of `nblocks` blocks can begin so that all of them are within ELEMS
+ * elements. */
 static inline size_t place(struct random *random, size_t bsize, size_t nblocks, ptrdiff_t stride) {
     size_t span = nblocks ? (nblocks - 1) * (size_t)(stride < 0 ? -stride : stride) + bsize : 0;
     size_t lowest = random_below(random, ELEMS - span + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks and shares in the host's memory: what random groups write to each other's blocks arrives,
- * everyone else's is left alone; a second attach is the same share, in any thread; blocks and
- * shares go in any order, on each PE another one, and what is shared stays as it is until it is
- * released, behind shmem_finalize, too; what is wrong is the same error on all members; no
+/* Blocks and shares in the host's memory: writes of random groups to each other's blocks arrive,
+ * and other blocks are unchanged; a second attach returns the same share, in any thread; blocks and
+ * shares are freed in any order, different on each PE, and shared memory stays valid until it is
+ * released, also after shmem_finalize; an invalid argument gives the same error on all members; no
  * descriptor and no mapping is left over. PEs: 1 2 3 4 8 */
 #include <shmemx.h>
 #include <dirent.h>
@@ -38,7 +38,7 @@ static shmemx_share_t attach(shmemx_block_t block, const struct group *group) {
     return share;
 }
 
-/* The group meets. */
+/* Synchronises the group. */
 static void meet(const struct group *group) {
     shmem_team_t team;
     EXPECT(shmemx_team_create(group->pes, group->count, group->tag, &team) == 0, "%s",
@@ -47,7 +47,7 @@ static void meet(const struct group *group) {
     shmem_team_destroy(team);
 }
 
-/* All PEs have to do with each other, so that what an engine opens for that is open. */
+/* Communicates between all PEs, so that the engine has opened everything that it needs for that. */
 static void meet_all(void) {
     static long word;
     struct group near = group_of_near();
@@ -61,7 +61,7 @@ static struct random content(uint64_t round, int from, int to) {
     return random_of(round * 1000 + (uint64_t)from, to);
 }
 
-/* Member i's block has a part for each member: what member j writes there goes to part j. */
+/* Member i's block has a part for each member: member j writes to part j. */
 static void write_to_all(shmemx_share_t share, const struct group *group, size_t part,
                          uint64_t round) {
     for (int i = 0; i < group->count; i++) {
@@ -82,7 +82,7 @@ static void check_parts(const char *block, const struct group *group, size_t par
     free(expected);
 }
 
-/* Everybody writes to everybody. */
+/* Every member writes to every member. */
 static void use(shmemx_share_t share, const struct group *group, size_t part, uint64_t round) {
     meet(group);
     write_to_all(share, group, part, round);
@@ -173,8 +173,8 @@ static void several_groups(void) {
     shmemx_block_free(block);
 }
 
-/* Blocks and shares go in an order that each PE has for itself, and meanwhile others are made: what
- * is still shared does not change. */
+/* Blocks and shares are freed in an order that differs between PEs, and others are made meanwhile:
+ * memory that is still shared does not change. */
 static void any_order(void) {
     struct group all = group_of_near();
     struct random mine = random_of(13, me);
@@ -190,7 +190,7 @@ static void any_order(void) {
     for (int left = 2 * LIVE; left > 0;) {
         size_t i = random_below(&mine, LIVE), is_block = random_below(&mine, 2);
         if (is_block ? blocks[i] == NULL : shares[i] == NULL || blocks[i])
-            continue; /* of each pair the block goes first, as shares do when users hold them */
+            continue; /* of each pair the block is freed first, as shares do when users hold them */
         if (is_block) {
             shmemx_block_free(blocks[i]);
             blocks[i] = NULL;
@@ -208,7 +208,7 @@ static void any_order(void) {
     shmem_barrier_all();
 }
 
-/* What a peer has freed, and given back to make others of, is still what it was. */
+/* Memory that a peer has freed, and released for reuse, is unchanged here. */
 static void outlives_its_block(void) {
     struct group all = group_of_near();
     shmemx_block_t block = new_block((size_t)PART * (size_t)npes), others[LIVE];
@@ -274,7 +274,7 @@ static void *run_thread(void *number) {
     return (void *)wrong;
 }
 
-/* At last all threads of a PE attach the same block with the same list: that is one share. */
+/* Finally all threads of a PE attach the same block with the same list: that is one share. */
 static void in_threads(void) {
     pthread_t threads[THREADS];
     common = new_block(1000);
@@ -302,7 +302,8 @@ static void refuse_attach(shmemx_block_t block, const int *pes, int count, const
     EXPECT(share == NULL, "no share");
 }
 
-/* The last near PE's is larger: all say so, with the same text but for who speaks. */
+/* The last near PE's block is larger: all PEs get the same error text, except for the PE that it
+ * names. */
 static void sizes_that_differ(void) {
     struct group all = group_of_near();
     shmemx_block_t block = new_block(me == all.pes[0] ? 2000 : 1000);
@@ -382,7 +383,7 @@ static int count_mappings(void) {
     return count;
 }
 
-/* In a forked child nothing happens to the parent's. */
+/* A forked child does not affect the parent's blocks. */
 static void in_a_child(void) {
     shmemx_block_t block = new_block(1000);
     shmemx_share_t share = attach(block, &(struct group){.pes = {me}, .count = 1});
@@ -404,7 +405,7 @@ static void in_a_child(void) {
     shmemx_block_free(block);
 }
 
-/* What is alive when the job ends stays what it is, and is given back behind it. */
+/* Blocks and shares that exist when the job ends stay valid, and are freed afterwards. */
 static void behind_the_end(void) {
     struct group all = group_of_near();
     shmemx_block_t block = new_block((size_t)PART * (size_t)npes);

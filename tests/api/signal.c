@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put-with-signal of every type and size, set and add, blocking and not: what the signal announces
- * has arrived. Signals alone, with and without a context, from one and from all PEs. */
+/* Put-with-signal of every type and size, set and add, blocking and not: the data that a signal
+ * announces has arrived. Signals alone, with and without a context, from one and from all PEs. */
 #include <shmem.h>
 #include <string.h>
 #include "tap.h"
@@ -44,8 +44,8 @@ static uint64_t signals[4];
 static uint64_t acknowledged;
 static int me, npes;
 
-/* PE 0 .. npes-1 in a ring: each sends to the next and checks what came from the one before. The
- * signal word and the payload may lie in different windows. */
+/* PEs 0 .. npes-1 in a ring: each sends to the next and checks what it received from the one
+ * before. The signal word and the payload may lie in different windows. */
 static void ring(const struct routines *r, shmem_ctx_t ctx, unsigned char *dest, int round) {
     static uint64_t sent;
     static uint64_t total;
@@ -84,7 +84,7 @@ static void rings(unsigned char *in_heap) {
     shmem_barrier_all();
 }
 
-/* A payload that takes a while: the signal must not be there before its last byte. */
+/* A payload that takes a while: the signal must not arrive before its last byte. */
 static void large_payload(void) {
     enum { LARGE = 4 << 20 };
     unsigned char *dest = shmem_malloc(LARGE), *source = shmem_malloc(LARGE);
@@ -105,7 +105,7 @@ static void large_payload(void) {
     shmem_free(dest);
 }
 
-/* An empty put signals all the same, with whatever pointers. */
+/* An empty put signals, too, with any pointers. */
 static void empty_payload(void) {
     shmem_putmem_signal(NULL, NULL, 0, &signals[2], 7, SHMEM_SIGNAL_SET, (me + 1) % npes);
     shmem_double_put_signal_nbi(NULL, NULL, 0, &signals[2], 5, SHMEM_SIGNAL_ADD, (me + 1) % npes);
@@ -149,7 +149,7 @@ int main(void) {
     empty_payload();
     tap_case("signals of all PEs, in a team's context too");
     from_all(reversed);
-    shmem_team_destroy(team); /* and its context with it */
+    shmem_team_destroy(team); /* which also destroys its context */
     shmem_free(in_heap);
     int result = tap_finish();
     shmem_finalize();

@@ -123,7 +123,7 @@ def twins(problems):
 
 
 def no_own_calls(problems):
-    """Weft's own code calls neither name of a routine: a tool would count calls that are none."""
+    """Weft's own code calls neither name of a routine: a tool would count calls that the program has not made."""
     for path in sorted((BUILD / "obj/src").rglob("*.o")):
         run = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", str(path)],
                              capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Teams: membership, numbers and translation of strided and two-dimensional splits against plain
- * arithmetic; what invalid handles and arguments give; teams in any number and order; sync of a
+ * arithmetic; results for invalid handles and arguments; teams in any number and order; sync of a
  * team. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <limits.h>
@@ -11,8 +11,8 @@
 
 static int me, npes;
 
-/* Members by arithmetic: parent's PE start + i * stride for i < size; all of the world's numbers.
- */
+/* Checks members against arithmetic: parent's PE start + i * stride for i < size, for all numbers
+ * of the world. */
 static void check_strided(shmem_team_t parent, int start, int stride, int size) {
     shmem_team_t team = SHMEM_TEAM_WORLD;
     int in_parent = shmem_team_my_pe(parent), expected = -1;
@@ -47,7 +47,7 @@ static void every_strided(shmem_team_t parent) {
             }
 }
 
-/* Refused on every member alike. */
+/* Refused on every member. */
 static void refused(void) {
     static const int wrong[][3] = {{-1, 1, 1}, {0, 1, 0}, {0, 1, -1}, {0, 0, 2}, {0, -1, 2}};
     shmem_team_t team;
@@ -80,7 +80,7 @@ static void invalid_handles(void) {
     shmem_team_destroy(SHMEM_TEAM_INVALID);
 }
 
-/* In SHARED are those that this PE has a pointer to, in the order of WORLD. */
+/* SHARED has the PEs to which this PE has a pointer, in the order of WORLD. */
 static void predefined(void) {
     static long object;
     int near = 0;
@@ -108,7 +108,7 @@ static void config(void) {
     shmem_team_destroy(team);
 }
 
-/* Row and column of a grid of `xrange` columns whose last row may be short. */
+/* Checks row and column of a grid of `xrange` columns whose last row may be short. */
 static void check_grid(int xrange) {
     shmem_team_t x, y;
     int failed = shmem_team_split_2d(SHMEM_TEAM_WORLD, xrange, NULL, 0, &x, NULL, 0, &y);
@@ -129,7 +129,7 @@ static void check_grid(int xrange) {
     shmem_team_destroy(y);
 }
 
-/* A single member may have any stride; what members of the new team ask for has to be the same. */
+/* A single member may have any stride; members of the new team must pass equal arguments. */
 static void odd_arguments(void) {
     static const int strides[] = {0, 1, -1, 7, INT_MAX, INT_MIN};
     shmem_team_config_t wanted = {2};
@@ -156,7 +156,8 @@ static void odd_arguments(void) {
     shmem_team_destroy(team);
 }
 
-/* Teams until there are no more: the error is everybody's, and room for one is room for one. */
+/* Makes teams until there are no more: all members get the error, and room for one team is room for
+ * exactly one. */
 enum { MOST_TEAMS = 300 };
 static shmem_team_t many[MOST_TEAMS];
 
@@ -183,7 +184,8 @@ static void all_slots(void) {
     EXPECT(npes == 1 || split_half(1, &team) == 0, "the others have room");
     if (npes > 1)
         shmem_team_destroy(team);
-    for (int i = 0; i < made; i++) { /* odd ones first, from the end; evens from the beginning */
+    for (int i = 0; i < made;
+         i++) { /* odd ones first, from the end; even ones from the beginning */
         int which = i < made / 2 ? made - 1 - (made % 2) - 2 * i : 2 * (i - made / 2);
         EXPECT(which >= 0 && which < made, "%d", which);
         if (i % 50 == 0)
@@ -197,8 +199,9 @@ static void all_slots(void) {
     }
 }
 
-/* A tree of teams against lists of their members. All PEs draw the same numbers, so each knows of
- * all teams, its own or not; teams end in any order, parents before children too. */
+/* A tree of teams against lists of their members. All PEs draw equal numbers, so each knows all
+ * teams, including those that it is not in; teams end in any order, also parents before children.
+ */
 enum { NODES = 12, MEMBERS = 16 };
 struct node {
     bool alive;
@@ -231,7 +234,7 @@ static void grow(struct random *random, const struct node *parent, struct node *
     EXPECT(failed == 0, "split %d %d %d of %d", start, stride, size, parent->size);
 }
 
-/* Every number of one team in another, and the pointers that belong to it. */
+/* Translates every number of one team to another, and checks the pointers that belong to it. */
 static void check_pair(const struct node *from, const struct node *to) {
     static long object;
     EXPECT(shmem_team_my_pe(from->team) == place_in(from, me), "my number");
@@ -272,7 +275,7 @@ static void random_tree(void) {
         shmem_team_destroy(tree[i].team);
 }
 
-/* A handle that was destroyed is none, also after its place was taken again. */
+/* A destroyed handle is invalid, also after its place was reused. */
 static void stale_handle(void) {
     shmem_team_t team, again;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
@@ -283,7 +286,7 @@ static void stale_handle(void) {
     shmem_team_destroy(again);
 }
 
-/* What was stored before the sync is visible after it. */
+/* Stores before the sync are visible after it. */
 static void sync_of_a_team(void) {
     static long stored;
     shmem_team_t team;

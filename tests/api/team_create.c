@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Teams of any PEs: random lists in random order are what they say in every query, collective,
- * context and tensor operator, also when they are split again; many at once in threads; lists that
- * are wrong are refused, and members that have finalized; when there is no team left, nobody gets
- * one. PEs: 1 2 3 4 7 8 */
+/* Teams of any PEs: random lists in random order behave as specified in every query, collective,
+ * context and tensor operator, also when they are split again; many at once in threads; invalid
+ * lists, and members that have finalized, are refused; if no team is left, no member gets one. PEs:
+ * 1 2 3 4 7 8 */
 #include <shmemx.h>
 #include <errno.h>
 #include <pthread.h>
@@ -54,7 +54,8 @@ static void fill_given(void) {
         given[i] = value(me, i);
 }
 
-/* What of `gathered` is not what the members in their order gave, each its first `each`. */
+/* Returns how many elements of `gathered` differ from the members' contributions in their order,
+ * each of the first `each` elements. */
 static int count_wrong(const struct group *group, int each) {
     int wrong = 0;
     for (int i = 0; i < group->count; i++)
@@ -167,7 +168,7 @@ static void random_teams(void) {
     }
 }
 
-/* Threads have tags of their own; what they do in their teams needs no memory in common. */
+/* Threads have tags of their own; their work in their teams needs no common memory. */
 static void *run_thread(void *number) {
     struct random random = random_of(100 + (uint64_t)(uintptr_t)number, 0);
     intptr_t wrong = 0;
@@ -199,7 +200,7 @@ static void in_threads(void) {
     }
 }
 
-/* PE 0 has fewer left than the others, since it is in a team of its own. */
+/* PE 0 has fewer teams left than the others, because it is in a team of its own. */
 static void until_none_is_left(void) {
     struct group all = group_of_all(me, npes), alone = {.count = 1};
     shmem_team_t own = SHMEM_TEAM_INVALID, teams[TEAMS_MAX], none = SHMEM_TEAM_WORLD;
@@ -243,7 +244,7 @@ static void wrong_lists(void) {
     EXPECT(shmemx_team_create(&me, 1, 0, NULL) == -EINVAL, "nowhere to put it");
 }
 
-/* The last PE waits in shmem_finalize for the others, which make teams with it and without. */
+/* The last PE waits in shmem_finalize for the others, which make teams with and without it. */
 static void while_one_has_finalized(void) {
     struct group all = group_of_all(me, npes);
     int last_and_me[] = {npes - 1, me}, me_and_last[] = {me, npes - 1};

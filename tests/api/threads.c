@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every family of routines at once from the threads of each PE: thread i of all PEs has a team of
- * its own and goes through the families in an order that its number and a seed decide. What a lock,
- * a signal or a word hands on within a PE is plain private memory, so that a thread sanitizer sees
+ * its own and uses the families in an order given by its number and a seed. Data that a lock, a
+ * signal or a word hands on within a PE is plain private memory, so that a thread sanitizer sees
  * whether the library orders it. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <pthread.h>
@@ -17,9 +17,9 @@ enum { THREADS = 3, TURNS = 40, NELEMS = 50 };
 
 static int me, npes;
 static long world_lock;
-static long under_lock; /* private: what the lock protects within this PE */
+static long under_lock; /* private: protected by the lock within this PE */
 
-/* What a thread works on: one for each thread, in the heap. */
+/* The memory that a thread works on: one for each thread, in the heap. */
 struct ground {
     long put[NELEMS], get[NELEMS], from[NELEMS], strided[3 * NELEMS];
     long gathered[8 * NELEMS], counter, fetched;
@@ -33,7 +33,7 @@ struct worker {
     shmem_team_t team;
     shmem_ctx_t ctx;
     struct ground *ground;
-    struct random random; /* the same on every PE */
+    struct random random; /* equal on every PE */
     int wrong;
     const char *first_wrong;
 };
@@ -202,7 +202,7 @@ static void questions(struct worker *worker) {
     check(worker, shmem_ctx_get_team(worker->ctx, &team) == 0 && team == worker->team, "get_team");
 }
 
-/* The first thread has the world to itself, and with it the heap, which grows meanwhile. */
+/* The first thread has WORLD to itself, and with it the heap, which grows meanwhile. */
 static void world(struct worker *worker) {
     if (worker->number != 0)
         return;
@@ -253,7 +253,8 @@ static void everything_at_once(uint64_t seed) {
     EXPECT(under_lock >= THREADS, "%ld under the lock", under_lock);
 }
 
-/* One thread writes what no other PE sees and sets a word of its own PE; the other waits for it. */
+/* One thread writes memory that no other PE sees and sets a word of its own PE; the other waits for
+ * it. */
 enum { HANDED = 100, HANDED_LONG = 10000 };
 static uint64_t turns;
 static long handed[2]; /* private, by parity of the turn */

@@ -96,7 +96,7 @@ static const struct type types[] = {SHMEM_WAIT_TYPES(ROW, _) SHMEM_SHORTS(SHORT_
 /* clang-format on */
 enum { TYPES = sizeof types / sizeof *types };
 
-/* Around zero, the ends of the types, and what differs between signed and unsigned. */
+/* Numbers around zero, at the ends of the types, and different for signed and unsigned types. */
 static const int64_t numbers[] = {0,         1,         -1,        2,         -2,        INT16_MAX,
                                   INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 77};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
@@ -112,7 +112,7 @@ static void every_comparison(const struct type *type) {
             }
 }
 
-/* The indices that count and meet their condition, by a plain loop. */
+/* Finds the indices that count and satisfy their condition, by a plain loop. */
 static size_t met_by_loop(const struct type *type, const struct set *set, const int64_t *words,
                           bool *met, bool *all) {
     size_t count = 0;
@@ -168,7 +168,7 @@ static void random_sets(const struct type *type, uint64_t seed) {
     }
 }
 
-/* Nothing to wait for: at once, and no pointer is looked at. */
+/* An empty set returns at once, and no pointer is used. */
 static void empty_sets(void) {
     static int all_out[3] = {1, -1, 5};
     static long ivars[3] = {1, 2, 3};
@@ -186,8 +186,8 @@ static void empty_sets(void) {
     EXPECT(all_out[0] == 1 && all_out[1] == -1 && all_out[2] == 5, "status was written");
 }
 
-/* Every element that is met is given in time, also by a program that asks about two sets in turn.
- */
+/* Every satisfied element is returned eventually, also to a program that alternates between two
+ * sets. */
 static void fairness(void) {
     enum { LENGTH = 7 };
     static int first[LENGTH], second[2];
@@ -202,7 +202,7 @@ static void fairness(void) {
            seen_second[1]);
 }
 
-/* Words of one PE set by another, late and one by one; each announces what was put before it. */
+/* Another PE sets the words of one PE, late and one by one; each announces a put before it. */
 static void for_another_pe(const struct type *type, uint64_t base) {
     static uint64_t payload[MOST];
     int next = (me + 1) % npes;
@@ -212,7 +212,8 @@ static void for_another_pe(const struct type *type, uint64_t base) {
     memset(payload, 0, sizeof payload);
     type->store(zeros, MOST, me);
     shmem_barrier_all();
-    for (size_t i = 1; i <= MOST; i++) { /* the first i words, so that they come one by one */
+    for (size_t i = 1; i <= MOST;
+         i++) { /* the first i words, so that they are reported one by one */
         if (i % 8 == 0 && npes > 1)
             usleep(200);
         shmem_uint64_p(&payload[i - 1], base + i, next);
@@ -232,7 +233,7 @@ static void for_another_pe(const struct type *type, uint64_t base) {
     shmem_barrier_all();
 }
 
-/* A flag that goes round, by p, put and an atomic in turn; each PE waits with another comparison.
+/* A flag goes around, set by p, put and an atomic in turn; each PE waits with another comparison.
  */
 static void ping_pong(void) {
     static int flag;

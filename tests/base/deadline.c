@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: deadlines are times of a clock that nobody sets, and waits end at theirs. PEs: 1 */
+/* Description: deadlines use a clock that cannot be set, and waits end at their deadlines. PEs: 1
+ */
 #include "base/deadline.h"
 #include <errno.h>
 #include "base/clock.h"

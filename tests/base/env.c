@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sizes of SHMEM_SYMMETRIC_SIZE: every spelling that the specification allows, against whole
- * numbers worked out by hand; what is no size is refused and leaves the result alone. PEs: 1 */
+ * numbers worked out by hand. Invalid sizes are refused and leave the result unchanged. PEs: 1 */
 #include "base/env.h"
 #include <stdint.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static const struct {
     {"20K", 20 * KIB},
     {"20m", 20971520},
     {"20M", 20971520},
-    {"3.1m", 3250586}, /* the specification's: 3250585.6 rounded up */
+    {"3.1m", 3250586}, /* the specification's example: 3250585.6 rounded up */
     {"3.1M", 3250586},
     {"1g", GIB},
     {"1.5G", GIB + GIB / 2},
@@ -37,7 +37,7 @@ static const struct {
     {"0.5m", MIB / 2},
     {"1.m", MIB},
     {"1.", 1},
-    {"20kk", 20 * KIB}, /* what follows the multiplier is ignored */
+    {"20kk", 20 * KIB}, /* text after the multiplier is ignored */
     {"20kB", 20 * KIB},
     {"64MiB", 64 * MIB},
     {"1e3", 1000},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what is certainly ordinary memory: the calling thread's frames and small objects of
- * malloc, in any thread; not mappings, not another thread's stack, and not what lies below the
+/* Description: recognises certainly ordinary memory: the calling thread's frames and small objects
+ * of malloc, in any thread; but not mappings, another thread's stack, or addresses below the
  * frames, where anything may be mapped. PEs: 1 */
 #include "base/host_memory.h"
 #include "tap.h"
@@ -12,7 +12,7 @@
 static int object;
 static char *in_main;
 
-/* What brk has given for certain, whatever malloc makes of it. */
+/* Returns memory that certainly comes from brk, whatever malloc does. */
 static void *from_brk(void) {
     char *p = sbrk(4096);
     return p == (void *)-1 ? NULL : p + 100;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what others have written becomes fit for a line of ours. PEs: 1 */
+/* Description: text from others is made safe to print in a line. PEs: 1 */
 #include "base/log.h"
 #include <string.h>
 #include "tap.h"

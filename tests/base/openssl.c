@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what base/openssl.h says of OpenSSL's calls and numbers, compared with OpenSSL's own
- * headers where they are installed: that this compiles is most of the test. PEs: 1 */
+/* Description: compares the calls and numbers in base/openssl.h with OpenSSL's own headers, where
+ * they are installed: that this file compiles is most of the test. PEs: 1 */
 #include "base/openssl.h"
 #include <stdbool.h>
 #include "tap.h"

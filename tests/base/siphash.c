@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SipHash has the codes of its authors' reference for keys and messages 0 1 2 ...; a bit more or
- * less is another code. PEs: 1 */
+/* SipHash computes the codes of its authors' reference for keys and messages 0 1 2 ...; one changed
+ * bit changes the code. PEs: 1 */
 #include "base/siphash.h"
 #include <string.h>
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers of bytes as a person reads them: what is whole in a unit, and what is not. PEs: 1 */
+/* Numbers of bytes as text for a person: whole multiples of a unit, and fractions. PEs: 1 */
 #include "base/size.h"
 #include <stdint.h>
 #include <string.h>

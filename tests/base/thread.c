@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a thread of the library's own is not counted among the program's from the moment on
- * in which it has been joined, though the kernel may list it a little longer. Short
- * slices leave the rest of a thread's scheduling as it was. PEs: 1 */
+/* Description: a thread of the library is not counted among the program's as soon as it has been
+ * joined, even if the kernel still lists it. Short slices leave the rest of a thread's scheduling
+ * unchanged. PEs: 1 */
 #include "base/thread.h"
 #include <sched.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ static void *nothing(void *unused) {
     return unused;
 }
 
-/* struct sched_attr of sched_setattr(2), as it was first. */
+/* The first version of sched_setattr(2)'s struct sched_attr. */
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;
@@ -31,7 +31,7 @@ static struct attributes attributes(void) {
     return now;
 }
 
-/* From Linux 6.12 on it is there to be read. */
+/* Returns whether slices can be read, which they can from Linux 6.12 on. */
 static bool have_slices(void) {
     struct attributes other = attributes();
     other.runtime = 1000000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What src/base/cuda.h says of the driver's binary interface, compared with the toolkit's cuda.h:
- * that this compiles is the test (abi.t). */
+/* Compares the driver's binary interface as src/base/cuda.h declares it with the toolkit's cuda.h:
+ * that this file compiles is the test (abi.t). */
 #include <cuda.h>
 #include <stddef.h>
 #include <string_view>
@@ -25,8 +25,8 @@ template <class... Ours, class... Theirs> struct alike<int (*)(Ours...), CUresul
     }
 };
 
-/* cuda.h has macros that lead from each name to the version of the function that is meant. Of one
- * the older version, with the same arguments, is meant here. */
+/* Macros in cuda.h map each name to a version of the function. For one function Weft uses the older
+ * version, which has the same arguments. */
 constexpr bool is_name_of(std::string_view name, std::string_view exported) {
     return CUDA_VERSION < 13000 || name == exported || exported == "cuEventElapsedTime";
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: shmem_init after shmem_finalize, and GPU memory again: what was not freed before is
- * gone, new memory is zero, and puts, atomics and barriers on streams of WORLD and of a team begin
- * anew. One PE's GPU is small: what that one lacks no PE gets, and the rest is there all the same.
- * PEs: 1 2 3, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+/* Description: shmem_init after shmem_finalize, and GPU memory again: objects that were not freed
+ * are gone, new memory is zero, and puts, atomics and barriers on streams of WORLD and of a team
+ * start afresh. One PE's GPU is small: memory that this GPU lacks no PE gets, and the rest can be
+ * allocated. PEs: 1 2 3, also staged Far: cyclic:2 seed=7,reorder=16 */
 #include "on_stream.h"
 
 enum { ROUNDS = 3, SMALL_MB = 24 };

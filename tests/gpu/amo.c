@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: atomics of every type and operation on words of GPU memory, blocking and not, with
- * the word before fetched into the stack, the host heap, GPU memory or nowhere, against a model;
- * words of the host fetched into GPU memory; then all PEs at once on the same words, where only
- * atomicity makes tickets and sums come out right. PEs: 1 2 3 4, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+ * the old word fetched to the stack, the host heap, GPU memory or nowhere, against a model; words
+ * of the host fetched to GPU memory; then all PEs at once on the same words, where tickets and sums
+ * are right only if the operations are atomic. PEs: 1 2 3 4, also staged Far: cyclic:2
+ * seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "random/random/routines.h"
 
@@ -13,7 +13,8 @@ static uint64_t word_at(const void *p) {
     return word;
 }
 
-/* One operation on the next PE's word and its neighbours' silence; `word` is what was there. */
+/* One operation on the next PE's word, whose neighbours must not change; `word` is its old value.
+ */
 static uint64_t one_operation(const struct amo_routines *row, int r, enum amo_operation operation,
                               enum place there, enum place here, uint64_t word, uint64_t key) {
     uint64_t mask = row->bytes == 8 ? UINT64_MAX : UINT32_MAX, fetched;
@@ -87,7 +88,7 @@ static void tickets(void) {
     shmem_barrier_all();
 }
 
-/* Adds of all to all, which nobody waits for, complete behind a barrier. */
+/* Additions by all PEs to all, without waiting, are complete after a barrier. */
 static void crowd(void) {
     enum { TIMES = 50 };
     long *sum = (long *)area[DEVICE];

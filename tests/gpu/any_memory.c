@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: small collectives on streams take any memory of this member's GPU as dest and
- * source, with that of CUDA's own on all members, on some of them, and for one of the two arrays; a
- * larger call is an error on all that says which argument is not symmetric, and the next one works.
- * PEs: 1 2 3 4 */
+/* Description: small collectives on streams accept any memory of this member's GPU as dest and
+ * source: with memory that CUDA allocated on all members, on some of them, and for one of the two
+ * arrays. A larger call is an error on all members that names the argument that is not symmetric,
+ * and the next call works. PEs: 1 2 3 4 */
 #include <errno.h>
 #include "on_stream.h"
 #include "own_memory.h"
@@ -23,7 +23,7 @@ static char *source_of(int call) {
     return call % 4 == 2 || (call % 4 == 3 && me % 2 == 0) ? heap_source : own_source;
 }
 
-/* What member i has for member k in element e. */
+/* Returns element e of member i's block for member k. */
 static float number(int call, int i, int k, size_t e) {
     return (float)(call * 7 + i * 5 + k * 3 + (int)(e % 50));
 }
@@ -36,7 +36,7 @@ static void fill(char *source, int call, size_t nelems, int blocks) {
     gpu_write(source, numbers, nelems * (size_t)blocks * sizeof *numbers);
 }
 
-/* Element e of block k of what the operation gives. */
+/* Returns element e of block k of the operation's result. */
 static float expected(enum weft_stream_operation operation, int call, int k, size_t e) {
     float sum = 0;
     int to = operation == WEFT_STREAM_REDUCE_SCATTER ? me : 0;
@@ -94,7 +94,8 @@ static void run_one(enum weft_stream_operation operation, int call, size_t nelem
     gpu_expect_poison(dest + bytes, 64, "behind the destination");
 }
 
-/* The largest block that is sent to nobody's dest, in elements. */
+/* Returns the size, in elements, of the largest block that is sent without using the peers' dest.
+ */
 static size_t most(enum weft_stream_operation operation) {
     size_t bytes = 0;
     for (int way = WEFT_WAY_LL; way <= WEFT_WAY_MARKED_TWICE; way++) {
@@ -118,7 +119,7 @@ static void small(void) {
     }
 }
 
-/* Alone, a member needs nobody to find its memory. */
+/* A single member needs no peer to find its memory. */
 static void large(void) {
     tap_case("a larger call is an error of all members, and nothing is lost by it");
     for (int operation = 0; operation < WEFT_STREAM_OPERATIONS && npes > 1; operation++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: GPU memory that each PE makes for itself and random groups of PEs attach: what
- * members write to each other arrives, everyone else's is left alone, a second attach is the same
- * share, sizes that differ are an error on all members, and blocks and shares go in any order,
- * with the memory back at the end. PEs: 1 2 3 4 */
+/* Description: GPU memory that each PE makes for itself and random groups of PEs attach: members'
+ * writes to each other arrive, other memory is unchanged, a second attach returns the same share,
+ * different sizes are an error on all members, and blocks and shares are freed in any order, with
+ * all memory returned at the end. PEs: 1 2 3 4 */
 #include <errno.h>
 #include <pthread.h>
 #include "base/log.h"
@@ -19,7 +19,7 @@ struct group {
     struct weft_boot_subset subset;
 };
 
-/* The same on all PEs. */
+/* Equal on all PEs. */
 static void draw_group(struct group *group, uint64_t key) {
     for (int pe = 0; pe < npes; pe++)
         group->pes[pe] = pe;
@@ -55,7 +55,7 @@ static struct weft_share *attach(struct weft_block *block, const struct group *g
     return share;
 }
 
-/* Member i's block is one part for each member: what member j writes goes to part j. */
+/* Member i's block has one part for each member: member j writes to part j. */
 static uint64_t key_of(uint64_t round, int from, int to) {
     return round * 10000 + (uint64_t)from * 100 + (uint64_t)to;
 }
@@ -92,7 +92,7 @@ static void use(struct weft_share *share, const char *block, const struct group 
     meet(group);
 }
 
-/* The formula, from the own addresses, says the same. */
+/* The address formula, from this PE's addresses, agrees. */
 static void check_formula(struct weft_share *share, const char *block, const struct group *group,
                           size_t part, uint64_t round) {
     const struct weft_window *window = weft_share_window(share);
@@ -125,7 +125,7 @@ static void random_groups(void) {
     }
 }
 
-/* A block in two groups at once; the second attach of each says nothing to anyone. */
+/* A block in two groups at once; the second attach of each needs no communication. */
 static void again(void) {
     enum { PART = 4096 };
     struct weft_block *block = new_block((size_t)2 * PART * (size_t)npes);
@@ -150,7 +150,7 @@ static void again(void) {
     EXPECT(!weft_block_of(at), "it is gone");
 }
 
-/* Odd PEs free their block first, and all still reach what the share has mapped. */
+/* Odd PEs free their block first, and all members can still access the mapped share. */
 static void free_first(void) {
     enum { PART = 70000 };
     struct group group = {.count = npes, .member = me};
@@ -207,7 +207,7 @@ static void misfits(void) {
     weft_block_free(block);
 }
 
-/* The driver gives the capture up; the memory is unmapped by the first call behind it. */
+/* The driver abandons the capture; the first call after it unmaps the memory. */
 static void freed_in_capture(void) {
     struct weft_block *block = new_block(5000);
     void *at = weft_block_at(block);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: blocks of GPU memory by the public calls: one that the members share stays what and
- * where it is when its owner frees it, behind shmem_finalize, and in a job after that; a member
- * that gives a block in memory of the host is an error on all; behind the end the memory can be
- * given back. PEs: 1 2 3 4 */
+/* Description: blocks of GPU memory through the public calls: a block that members share stays
+ * valid at its address when its owner frees it, after shmem_finalize, and in a later job; if one
+ * member passes a block in host memory, all get an error; after the end the memory can be freed.
+ * PEs: 1 2 3 4 */
 #include "on_stream.h"
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: calls of teams in graphs that must not be, each a scene that is named by the
- * argument. For calls.t; no test of its own. PEs: none */
+/* Description: forbidden calls of teams in graphs, each a scene named by the argument. For calls.t;
+ * no test of its own. PEs: none */
 #include "graph.h"
 #include "on_stream.h"
 
@@ -14,7 +14,7 @@ static void barrier(void) {
     ON(barrier_on_stream(team, a));
 }
 
-/* In memory of the host, which no kernel of channels takes: a meeting by kernels. */
+/* In host memory, which no kernel with channels accepts: a meeting by kernels. */
 static void gather(void) {
     shmemx_set_engine(SHMEMX_ENGINE_SM);
     ON(fcollectmem_on_stream(team, host_dest, host_source, BYTES, a));
@@ -26,7 +26,7 @@ static shmem_team_t everybody(void) {
     return made;
 }
 
-/* The team is gone, and another one in its place. */
+/* The team has ended, and another one has its place. */
 static void launch_stale(void (*enqueue)(void)) {
     team = everybody();
     weft_cu_graph_exec graph = graph_capture(a, enqueue);
@@ -74,7 +74,7 @@ static void beside(void) {
     gpu_drain(b);
 }
 
-/* What is allowed: one behind the other. */
+/* Allowed: one after the other. */
 static void ordered(void) {
     team = SHMEM_TEAM_WORLD;
     weft_cu_graph_exec graph = graph_capture(a, barrier);
@@ -88,7 +88,7 @@ static void ordered(void) {
     graph_drop(graph);
 }
 
-/* Members with different engines, which this call goes by and a reduction does not. PE 0 comes
+/* Members with different engines, which this call depends on and a reduction does not. PE 0 arrives
  * last. */
 static void engines(bool sums) {
     char *source = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, BYTES));

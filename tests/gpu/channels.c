@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the channels of teams are made at first use, in captures and by members that come to
- * it in different ways; a team finds nothing of the one before it in its slot, and leaves no memory
- * behind; where one member has no memory all take another way; settings that differ are an error
+/* Description: the channels of teams are made at first use, in captures and by members that reach
+ * it in different ways; a team sees nothing of the previous team in its slot, and leaves no memory
+ * behind; if one member has no memory, all use another algorithm; different settings are an error
  * that names them. PEs: 2 3 4 */
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void check(int key) {
     gpu_expect(dest, sums, nelems * sizeof *sums, "sum of %zu, %d", nelems, key);
 }
 
-/* Of FEW, by packets, and of large(), by marked words. */
+/* Sums FEW elements, by packets, and large() ones, by marked words. */
 static void sum(int key) {
     nelems = key % 2 ? FEW : large();
     prepare(key);
@@ -134,7 +134,7 @@ static void no_memory(void) {
     shmem_team_destroy(team);
 }
 
-/* What no kernel reaches: a source in memory of the host's that is not registered. */
+/* Memory that no kernel can access: a source in host memory that is not registered. */
 static void pageable(void) {
     tap_case("a source that kernels do not reach");
     enum { BYTES = 150000 };
@@ -189,7 +189,7 @@ static void all_gather(size_t bytes) {
     shmem_free(from);
 }
 
-/* Sums of floats go as it says, where it has a way for them. */
+/* Sums of floats use the selected algorithm where it applies. */
 static void algorithms(void) {
     static const struct {
         const char *name;

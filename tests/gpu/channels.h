@@ -8,7 +8,7 @@
 #include "inside.h"
 #include "core/team.h"
 
-/* What a call of a team needs; all members draw alike from its key. */
+/* The arguments of a team's call; all members draw equal ones from its key. */
 struct channels_team {
     const struct weft_team *team;
     struct weft_gpu_channels channels;
@@ -29,7 +29,7 @@ static inline struct channels_team channels_of(shmem_team_t handle, enum weft_gp
     return of;
 }
 
-/* What all members have at p, in the device heap. */
+/* Returns the memory at p, in the device heap, on all members. */
 static inline struct weft_array channels_array(const struct channels_team *of, const void *p) {
     struct weft_array array;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);

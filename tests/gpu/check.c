@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a kernel of the last PE misuses weft/device.cuh in the way that the argument says
+/* Description: a kernel of the last PE misuses weft/device.cuh in the way that the argument names
  * (gpu/check/misuse.h), while the others wait for it. No test of its own. PEs: none */
 #include "weft/nvshmem/nvshmem.h"
 #include "weft/nvshmem/nvshmemx.h"
@@ -8,7 +8,7 @@
 
 enum { BLOCKS = 2, THREADS = 64, CHANNELS = 2, SLOT = 64, BYTES = 4096 };
 
-/* In blocks and a grid of so many rows. */
+/* Launches blocks in a grid of `rows` rows. */
 static void launch(weft_cu_function kernel, unsigned rows, void **arguments) {
     gpu_enter();
     GPU(cuLaunchKernel(kernel, BLOCKS / rows, rows, 1, THREADS / rows, rows, 1, 0, gpu_stream,
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
     if (tap_pe == shmem_n_pes() - 1)
         launch(kernel, rows, (void *[]){&team, &which, &object});
     gpu_enter();
-    gpu.cuStreamSynchronize(gpu_stream); /* an error where the kernel has trapped */
+    gpu.cuStreamSynchronize(gpu_stream); /* an error if the kernel has trapped */
     if (gpu.cuStreamQuery(gpu_stream) != 0)
         puts("the kernel has failed");
     gpu_leave();

@@ -15,7 +15,7 @@ static unsigned char pwrk[AREA_BYTES_MAX] __attribute__((aligned(64)));
 static struct group groups[GROUPS];
 static unsigned char expected[HALF], part[HALF];
 
-/* What all members of a group choose alike. */
+/* The choices that are equal on all members of a group. */
 struct round {
     const struct group *group;
     enum place to, from; /* with a GPU's memory among them */
@@ -96,7 +96,7 @@ static void fcollect(const struct group *group, const struct move_routines *r) {
     end(&round, bytes * (size_t)group->npes, r->name, "fcollect", nelems);
 }
 
-/* Every third brings nothing, and no pointer either. */
+/* Every third member contributes nothing, and passes no pointer either. */
 static size_t collect_nelems(const struct round *round, int member, size_t most) {
     return (size_t)gpu_draw(key_of(round, member) + 1, 3) == 0
                ? 0
@@ -168,7 +168,7 @@ static void operands(const struct fold_routines *r, const struct round *round, i
         r->operand(to + i * r->bytes, gpu_draw(key_of(round, member) + 8 + i * 256, UINT64_MAX));
 }
 
-/* What mean nothing of an element, zero: the x87's six last bytes. */
+/* Clears the bytes of an element that have no meaning: the last six of the x87's. */
 static void clear_padding(const struct fold_routines *r, unsigned char *elements, size_t nelems) {
     for (size_t i = 0; i < nelems; i++)
         memset(elements + i * r->bytes + r->value_bytes, 0, r->bytes - r->value_bytes);
@@ -263,7 +263,7 @@ static void large_sum(void) {
 
 /* --- Active sets ----------------------------------------------------------------------------- */
 
-/* Of all PEs; a set takes its words in turn. */
+/* The set of all PEs; sets use their words alternately. */
 static struct active_set whole_set(void) {
     static unsigned turn;
     return (struct active_set){0, 0, npes, psync[turn++ % 4]};

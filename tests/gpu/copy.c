@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: copies by multiprocessors and by copy engines: random sizes and offsets in every
- * direction, blocks that lie apart with steps of either sign, small copies with a signal, and what
- * decides between the engines. PEs: 1 2 4 */
+ * direction, strided blocks with steps of either sign, small copies with a signal, and the choice
+ * of the engine. PEs: 1 2 4 */
 #include "inside.h"
 #include "base/env.h"
 #include "transport/gpu_copy.h"
@@ -11,16 +11,16 @@ enum { LARGE = 3 << 20, MARGIN = 64, AREA = LARGE + 4 * MARGIN };
 static char *device, *target; /* in this PE's own GPU memory */
 static char *lent;            /* of which the PE before this one has the use */
 static char *registered;      /* in the host heap */
-static char *plain;           /* in memory that CUDA knows nothing of */
+static char *plain;           /* in memory unknown to CUDA */
 static uint64_t keys;         /* one for each draw */
 static int rounds;            /* of each kind of copy */
-static weft_cu_stream stream; /* not that of host calls, which prefer copy engines */
+static weft_cu_stream stream; /* not the stream of host calls, which prefer copy engines */
 
 static uint64_t draw(uint64_t limit) {
     return gpu_draw(UINT64_C(1000000) * (uint64_t)(me + 1) + keys++, limit);
 }
 
-/* Of all magnitudes alike, 0 included. */
+/* All magnitudes are equally likely, including 0. */
 static size_t draw_bytes(size_t limit) {
     size_t bytes = draw((uint64_t)2 << draw(23));
     return bytes < limit ? bytes : bytes % limit;
@@ -94,7 +94,7 @@ struct blocks {
     ptrdiff_t to_step, from_step;
 };
 
-/* Blocks do not overlap where they are written; they may where they are read. */
+/* Blocks must not overlap where they are written; they may where they are read. */
 static struct blocks draw_blocks(void) {
     struct blocks b = {.bytes = (size_t)1 << draw(5), .nblocks = 1 + draw(200)};
     if (draw(3) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what the library relies on in CUDA's driver: memory that is mapped by hand and
- * passed to another process, streams and their words, events, captures and replays, and the errors.
- * The pretended driver is held to the same as the real one. PEs: 1 2 */
+/* Description: the properties of CUDA's driver that the library depends on: memory that is mapped
+ * explicitly and passed to another process, streams and their words, events, captures and replays,
+ * and the errors. The pretended driver must pass the same test as the real one. PEs: 1 2 */
 #include "gpu.h"
 #include <signal.h>
 #include <sys/mman.h>
@@ -357,7 +357,7 @@ static void kernels(void) {
     GPU(cuModuleUnload(module));
 }
 
-/* A context that a kernel has failed in is of no more use: in a process of its own. */
+/* A context in which a kernel has failed is useless, so this runs in a process of its own. */
 static void failure_in_child(bool trap) {
     weft_cu_module module;
     static uint32_t host_word = 1;
@@ -408,7 +408,7 @@ static void open_streams(void) {
     GPU(cuStreamCreateWithPriority(&other, WEFT_CU_STREAM_NON_BLOCKING, 0));
 }
 
-/* The other process: waits for a word in the memory that it gets, and writes behind it. */
+/* The other process: waits for a word in the memory that it receives, and writes after it. */
 static void serve(int socket) {
     char byte;
     int fd = receive_descriptor(socket, &byte);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: inside kernels tiles that are put by bulk copies are there when the signal behind
- * them is, for the bulk copies that load them; and what bulk copies add is the sum of all members'
- * elements, of five types. PEs: 1 2 3 4 */
+/* Description: inside kernels, tiles that are put by bulk copies have arrived when the signal after
+ * them has, as seen by bulk copies that load them; and elements added by bulk copies are the sum of
+ * all members' elements, for five types. PEs: 1 2 3 4 */
 #include "gpu/handles.h"
 #include "gpu/own_memory.h"
 #include "gpu/device_bulk/task.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: copies, puts and gets inside kernels, by threads, warps and blocks, bring all bytes
- * of any size to any place from any place, and touch none beside them. PEs: 1 2 3 4 */
+/* Description: copies, puts and gets inside kernels, by threads, warps and blocks, move all bytes
+ * of any size between any addresses, and touch no bytes beside them. PEs: 1 2 3 4 */
 #include "gpu/handles.h"
 #include "gpu/own_memory.h"
 #include "gpu/device_copies/task.h"
 
-/* A place holds the largest piece, misaligned by 15 bytes, and a guard behind it. */
+/* A place holds the largest piece, misaligned by 15 bytes, and a guard after it. */
 enum { BLOCKS = 2, THREADS = 80, PIECES = 64, LARGE = 6000, PLACE = LARGE + 48, SMALL = 100 };
 
 static char *dests, *sources; /* symmetric: [member][piece] of PLACE bytes */
 static size_t room;
 static uint64_t round_key;
 
-/* Piece i of a member's call; all members draw alike. Sizes from 0 on, a few large. */
+/* Returns piece i of a member's call; all members draw equal ones. Sizes from 0 on, a few large. */
 static struct copies_piece piece_of(const weft_device_team *t, int member, unsigned i) {
     uint64_t key = (round_key * 64 + (uint64_t)member) * 1024 + i * 4;
     uint32_t most = i % 8 == 0 ? LARGE : SMALL, bytes = (uint32_t)gpu_draw(key, most + 1);
@@ -20,17 +20,17 @@ static struct copies_piece piece_of(const weft_device_team *t, int member, unsig
     uint32_t place = ((uint32_t)member * PIECES + i) * PLACE;
     uint32_t to = place + (uint32_t)gpu_draw(key + 2, 16);
     uint32_t from = place + (uint32_t)gpu_draw(key + 3, 16);
-    if (i % 16 == 1) /* aligned alike, as most are in practice */
+    if (i % 16 == 1) /* equal alignment on both sides, the usual case */
         from = place + to % 16;
     return (struct copies_piece){to, from, bytes, other};
 }
 
-/* What a member's sources hold. */
+/* Returns the content of a member's sources. */
 static const unsigned char *sources_of(int member) {
     return gpu_data(room, round_key * 64 + 1000000 + (uint64_t)member);
 }
 
-/* A put to this member brings the putter's bytes; what this one gets, the other's. */
+/* A put to this member brings the putter's bytes; a get by this one brings the other member's. */
 static void expect(const weft_device_team *t, int kind, int scope) {
     const unsigned char *held[32];
     unsigned char *expected = malloc(room);
@@ -68,7 +68,7 @@ static void copy_by(const weft_device_team *t, int kind, int scope, void *pieces
 }
 
 static void copies(const weft_device_team *t) {
-    round_key = (uint64_t)t->n << 32; /* the same on all members */
+    round_key = (uint64_t)t->n << 32; /* equal on all members */
     void *pieces = own_memory(PIECES * sizeof(struct copies_piece));
     for (int turn = 0; turn < gpu_rounds(30, 1); turn++)
         for (int kind = 0; kind < COPY_KINDS; kind++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: inside kernels members meet by threads, warps, blocks and grids, from kernel to
- * kernel: what one has stored before a barrier all see behind it, and nobody stores too early what
- * others still look at; syncs meet; packets bring the data of their call and of no other one, also
- * when their flags come round. PEs: 1 2 3 4 */
+/* Description: inside kernels, members synchronise by threads, warps, blocks and grids, from kernel
+ * to kernel: stores before a barrier are visible to all after it, and no member overwrites data
+ * that others still read; syncs synchronise; packets bring the data of their own call only, also
+ * when their flags wrap around. PEs: 1 2 3 4 */
 #include "gpu/handles.h"
 #include "gpu/device_meetings/task.h"
 
@@ -71,9 +71,9 @@ static void packets(const weft_device_team *t) {
         call_packets(t, call % 2, handles_rounds(5000, 15));
 }
 
-/* Large calls number 1 to 3, and then the last ones before the flags come round, which are small:
- * so what 2 and 3 have sent lies there when 2 and 3 come again, which are the first ones behind.
- * Epochs never go back. */
+/* Large calls have the numbers 1 to 3; then follow the last calls before the flags wrap around,
+ * which are small. So the packets of calls 2 and 3 are still there when 2 and 3 recur, in the first
+ * calls after the wrap. Epochs never go back. */
 static void packets_come_round(const weft_device_team *t) {
     enum { LARGE = 3, SMALL = 5 };
     call_packets(t, 0, LARGE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: inside kernels a message is all there when its signal has been seen, by each way to
- * send, signal and wait; atomics of 32 and 64 bits do what they say, alone and when all threads of
- * all members want one word; comparisons are those of unsigned numbers, and a wait with a limit
- * ends neither early nor never. PEs: 1 2 3 4 */
+/* Description: inside kernels a message has arrived completely when its signal has been seen, for
+ * each way to send, signal and wait; atomics of 32 and 64 bits work, alone and when all threads of
+ * all members use one word; comparisons are unsigned, and a wait with a limit ends neither early
+ * nor never. PEs: 1 2 3 4 */
 #include "gpu/handles.h"
 #include "gpu/own_memory.h"
 #include "gpu/device_signals/task.h"
@@ -60,14 +60,14 @@ static void put_and_get(const weft_device_team *t) {
 
 static uint64_t values[ATOMICS];
 
-/* What a word is before each step, and in the end: by numbers of 64 bits, of which 32 are looked at
- * where the words have no more. */
+/* Computes a word's value before each step, and at the end, with 64 bits; 32 of them are compared
+ * if the words have no more. */
 static uint64_t sequence(uint64_t before[ATOMICS]) {
     const uint64_t *v = values;
     uint64_t word = before[0] = v[0];
     before[1] = word, word = v[1];
     before[2] = word, word = v[2];
-    before[3] = word; /* it is not what is asked for */
+    before[3] = word; /* differs from the expected value */
     before[4] = word, word += v[4];
     word += v[5];
     before[5] = word, word &= v[6] | v[5];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: every call inside kernels, at every scope, in rounds drawn at random: what is done,
  * how many bytes, how far from any alignment, by how many blocks and threads, in which team; the
- * GPUs make fresh data for each round and check what has come. A few rounds; more are asked for on
- * a command line. PEs: 1 2 3 4
+ * GPUs make fresh data for each round and check all data received. A few rounds; more are asked for
+ * on a command line. PEs: 1 2 3 4
  *
  *   oshrun -n 2 build/tests/gpu/device_stress [KIND:]ROUNDS...
  *
@@ -89,7 +89,7 @@ static void free_all(void) {
 /* --- Rounds --------------------------------------------------------------------------------------
  */
 
-/* Pretended GPUs and crowded ones take long for what is large. */
+/* Pretended and shared GPUs are slow for large rounds. */
 static bool is_slow(void) {
     return gpu_is_pretended() || shmem_n_pes() > gpu_count;
 }
@@ -132,7 +132,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Rounds of one kind, or of all; each launch has the numbers of its own. */
+/* Runs rounds of one kind, or of all; each launch has numbers of its own. */
 static void run(int only, uint64_t rounds) {
     static uint64_t launches;
     static const struct stress_seen nothing;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what handles for kernels say of the links between their members: none is made where
- * two GPUs do not reach each other's memory, and each member hears why; where a link carries no
- * atomics the handle says so; members on one GPU have no link at all. PEs: 4 */
+/* Description: links between members in handles for kernels: no handle is made if two GPUs cannot
+ * access each other's memory, and each member gets the reason; if a link carries no atomics, the
+ * handle's flags show it; members on one GPU have no links. PEs: 4 */
 #include "on_stream.h"
 #include "inside.h"
 #include <errno.h>

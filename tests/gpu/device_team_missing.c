@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: where one PE has no GPU no member gets a handle for kernels, in a team of all PEs
- * and in one of some, and each hears why; those that have one go on with it. PEs: 2 3 */
+/* Description: if one PE has no GPU, no member gets a handle for kernels, in a team of all PEs and
+ * in a smaller one, and each gets the reason; PEs with a GPU can continue to use it. PEs: 2 3 */
 #include <errno.h>
 #include <shmemx.h>
 #include <stdbool.h>

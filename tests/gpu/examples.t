@@ -77,7 +77,7 @@ def find_library():
 
 
 def shown(problems):
-    """Listings are whole lines of the programs, one behind the other."""
+    """Listings are whole lines of the programs, one after the other."""
     page = (ROOT / "docs/device.md").read_text()
     programs = "".join(source.read_text() for source in SOURCES)
     listings = re.findall(r"^```cuda\n(.*?)^```", page, re.M | re.S)

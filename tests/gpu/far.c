@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: memory of GPUs of far PEs: a signal comes behind its data, whichever of both lies in
- * memory of a GPU; fences order the one kind of memory and the other; behind a quiet the data are
- * there; near and far atomics on one word are atomic; a PE that computes is served; memory that has
- * just grown is reached; and no kernel gets an address of it. PEs: 1 2 3 4
- * Far: each seed=7,reorder=16,delay_us=50
- * Far: cyclic:2 seed=3,reorder=8,refuse=10 */
+/* Description: GPU memory of far PEs: a signal arrives after its data, whichever of the two is in
+ * GPU memory; fences order both kinds of memory; after a quiet the data have arrived; near and far
+ * atomics on one word are atomic; a PE that computes is served; memory that has just grown can be
+ * accessed; and no kernel gets an address of it. PEs: 1 2 3 4 Far: each
+ * seed=7,reorder=16,delay_us=50 Far: cyclic:2 seed=3,reorder=8,refuse=10 */
 #include <errno.h>
 #include "gpu/gpu.h"
 #include <weft.h>
@@ -103,8 +102,8 @@ static void small_puts(int first) {
     shmem_barrier_all();
 }
 
-/* Each signal says how far the words before it have come. Nobody waits between them, so that many
- * go in one message. */
+/* Each signal counts the words before it. No PE waits between them, so that many are sent in one
+ * message. */
 static void signals_in_bursts(int data, int word) {
     uint64_t rounds = (uint64_t)gpu_rounds(400, 100), base = round_number << 32, seen = base, last;
     uint64_t *numbers = (uint64_t *)inbox[data];
@@ -127,7 +126,7 @@ static void signals_in_bursts(int data, int word) {
     shmem_barrier_all();
 }
 
-/* All put to one PE, which has a share of its memory for each. */
+/* All PEs put to one PE, which has a part of its memory for each. */
 static void many_to_one(void) {
     size_t share = BYTES_MAX / (size_t)npes / 8 * 8;
     for (int target = 0; target < npes; target++) {
@@ -142,7 +141,7 @@ static void many_to_one(void) {
     shmem_barrier_all();
 }
 
-/* One puts and completes, another one tells the target, by a way of its own. */
+/* One PE puts and completes, another one signals the target, through a path of its own. */
 static void quiet_completes(void) {
     for (int i = 0; i < gpu_rounds(40, 12) && npes > 2; i++) {
         int writer = i % npes, target = (i + 1) % npes, teller = (i + 2) % npes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests of GPU memory share: the driver without the library under test, data that any PE can
- * tell of any other, poison, and comparison through copies.
+/* Code shared by tests of GPU memory: the driver without the library under test, data that any PE
+ * can tell of any other, poison, and comparison through copies.
  *
  *   int main(void) {
  *       shmem_init();
@@ -36,7 +36,7 @@ static weft_cu_device gpu_device;
 static weft_cu_context gpu_context;
 static weft_cu_stream gpu_stream; /* non-blocking, the tests' own */
 static int gpu_count;
-static uint64_t gpu_seed; /* the same on all PEs, new in each run; GPU_SEED sets it */
+static uint64_t gpu_seed; /* equal on all PEs, new in each run; GPU_SEED sets it */
 
 /* A call of the driver that must not fail. */
 #define GPU(call)                                                                          \
@@ -54,7 +54,7 @@ static uint64_t gpu_seed; /* the same on all PEs, new in each run; GPU_SEED sets
 /* --- Beginning and end -------------------------------------------------------------------------
  */
 
-/* NULL, or why there is no GPU to test. */
+/* Returns NULL, or the reason why there is no GPU to test. */
 static inline const char *gpu_load(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver)
@@ -89,7 +89,7 @@ static inline void gpu_leave(void) {
     GPU(cuCtxPopCurrent(&gpu_context));
 }
 
-/* Bytes of this GPU that nobody has, while no PE takes or gives any. Collective. */
+/* Returns the free bytes of this GPU, while no PE allocates or frees any. Collective. */
 static inline size_t gpu_memory_left(void) {
     size_t available, total;
     shmem_barrier_all();
@@ -100,8 +100,8 @@ static inline size_t gpu_memory_left(void) {
     return available;
 }
 
-/* From now on the last PE's GPU, a pretended one, has so many MiB that nobody has; until
- * WEFT_FAKE_MEMORY_MB is unset. */
+/* Limits the free memory of the last PE's pretended GPU to `mib`, until WEFT_FAKE_MEMORY_MB is
+ * unset. */
 static inline void gpu_memory_limit(size_t mib) {
     size_t available, total;
     char all[24];
@@ -113,7 +113,8 @@ static inline void gpu_memory_limit(size_t mib) {
         setenv("WEFT_FAKE_MEMORY_MB", all, 1);
 }
 
-/* The last PE, then the first ones, but for one of four or more: members that lie in no row. */
+/* The last PE, then the first ones, except one of four or more: members that are no arithmetic
+ * progression. */
 static inline shmem_team_t gpu_list_team(void) {
     int n = shmem_n_pes(), self = shmem_my_pe(), count = n < 4 ? n : n - 1, in = 0;
     int pes[64];
@@ -135,7 +136,7 @@ static inline weft_cu_stream gpu_stream_new(void) {
     return stream;
 }
 
-/* Waits until all that the stream has been given is done. */
+/* Waits until all work given to the stream is done. */
 static inline void gpu_drain(weft_cu_stream stream) {
     gpu_enter();
     GPU(cuStreamSynchronize(stream));
@@ -163,7 +164,7 @@ static inline void gpu_skip(const char *reason) {
     exit(0);
 }
 
-/* Where the pretended driver is in use, a missing GPU is a failure. */
+/* With the pretended driver, a missing GPU is a failure. */
 static inline void gpu_miss(const char *reason) {
     if (!getenv("GPU_REQUIRED"))
         gpu_skip(reason);
@@ -210,7 +211,7 @@ static inline uint64_t gpu_draw(uint64_t key, uint64_t limit) {
     return gpu_mix(gpu_seed ^ gpu_mix(key)) % limit;
 }
 
-/* Bytes at random, the same on all PEs for the same key. */
+/* Random bytes, equal on all PEs for equal keys. */
 static inline void gpu_fill(void *to, size_t bytes, uint64_t key) {
     uint64_t state = gpu_mix(gpu_seed ^ gpu_mix(key));
     unsigned char *out = (unsigned char *)to;
@@ -220,7 +221,7 @@ static inline void gpu_fill(void *to, size_t bytes, uint64_t key) {
     }
 }
 
-/* The same, in memory of its own that is the 32nd caller's from now. */
+/* Like gpu_fill, into a buffer that the 32nd caller from now reuses. */
 static inline const void *gpu_data(size_t bytes, uint64_t key) {
     static unsigned char *kept[32];
     static unsigned next;
@@ -241,8 +242,8 @@ static inline bool gpu_is_device(const void *p) {
            kind == WEFT_CU_POINTER_TO_DEVICE;
 }
 
-/* Between addresses of the host by the processor: the library may have registered them in pieces,
- * and the driver copies none that lies in two. */
+/* Copies between addresses of the host with the processor: the library may have registered them in
+ * pieces, and the driver copies no range that lies in two. */
 static inline void gpu_copy(void *to, const void *from, size_t bytes) {
     gpu_enter();
     if (!gpu_is_device(to) && !gpu_is_device(from)) {
@@ -268,7 +269,7 @@ static inline void gpu_poison(void *at, size_t bytes) {
     free(poison);
 }
 
-/* How many of the bytes at p, in either space, are what they should be from the first on. */
+/* Returns how many of the bytes at p, in either space, are as expected from the first one on. */
 static inline size_t gpu_equal(const void *p, const void *expected, size_t bytes,
                                unsigned char *wrong) {
     unsigned char *found = (unsigned char *)malloc(bytes + 1);
@@ -298,7 +299,7 @@ __attribute__((format(printf, 4, 5))) static inline void gpu_expect(const void *
            wrong == GPU_POISON ? " (poison)" : "", ((const unsigned char *)expected)[equal]);
 }
 
-/* That nobody has written there since gpu_poison. */
+/* Expects that nothing has been written there since gpu_poison. */
 static inline void gpu_expect_poison(const void *p, size_t bytes, const char *what) {
     unsigned char wrong, *poison = (unsigned char *)malloc(bytes + 1);
     if (!poison)

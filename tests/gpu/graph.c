@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: calls on a stream captured once into a CUDA graph and replayed, with new data each
  * time and eager calls in between: puts, gets, signals in device and host words, each collective by
- * each engine, several in one graph, and odd and even numbers of barriers. 1000 replays each, 60
- * where PEs share a GPU, and on pretended ones 8, or 60 with WEFT_TEST_LONG.
- * PEs: 1 2 3 4, also staged */
+ * each engine, several in one graph, and odd and even numbers of barriers. 1000 replays each, 60 if
+ * PEs share a GPU, and on pretended ones 8, or 60 with WEFT_TEST_LONG. PEs: 1 2 3 4, also staged */
 #include "graph.h"
 #include "on_stream.h"
 
@@ -29,7 +28,7 @@ static void get(void) {
     ON(barrier_on_stream(SHMEM_TEAM_WORLD, gpu_stream));
 }
 
-/* A number that a graph compares with is the same in every replay: words go back to 0. */
+/* A graph compares with equal numbers in every replay, so words are reset to 0. */
 static void ring(uint64_t *word, int sig_op) {
     ON(barrier_all_on_stream(gpu_stream));
     ON(putmem_signal_on_stream(dest, source, BYTES, word, 1, sig_op, right, gpu_stream));
@@ -99,7 +98,7 @@ static uint64_t key_of(uint64_t round, int pe) {
     return round * 64 + (uint64_t)pe + 1;
 }
 
-/* Block `block` of what a PE has in this round. */
+/* Returns block `block` of a PE's data in this round. */
 static const unsigned char *block_of(uint64_t round, int pe, int block) {
     return (const unsigned char *)gpu_data(ROOM, key_of(round, pe)) + (size_t)block * BYTES;
 }
@@ -136,7 +135,7 @@ static void sum_of_firsts(uint64_t round) {
 static void sum_for_me(uint64_t round) {
     expect_sum(round, me);
 }
-/* The broadcast of the sum lies over the first block, the gathered ones behind it. */
+/* The broadcast sum overlaps the first block; the gathered blocks follow it. */
 static void sum_and_blocks(uint64_t round) {
     expect_sum(round, 0);
     for (int i = 1; i < npes; i++)
@@ -175,7 +174,7 @@ static int replays(void) {
     return gpu_rounds(shared || gpu_is_pretended() ? 60 : 1000, 8);
 }
 
-/* New data, poison, a replay or an eager call, and a look; and replays in a row at the end. */
+/* New data, poison, a replay or an eager call, and a check; and replays in a row at the end. */
 static void play(const struct scene *scene, uint64_t first) {
     weft_cu_graph_exec exec = graph_capture(gpu_stream, scene->enqueue);
     uint64_t end = first + (uint64_t)replays();

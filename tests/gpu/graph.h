@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA graphs: what a stream is given, captured once and replayed as often as wanted. */
+/* CUDA graphs: a stream's work, captured once and replayed as often as wanted. */
 #ifndef TESTS_GPU_GRAPH_H
 #define TESTS_GPU_GRAPH_H
 
 #include "gpu/gpu.h"
 
-/* What `enqueue` gives the stream, in the strictest mode there is. */
+/* Captures the work that `enqueue` gives the stream, in the strictest mode. */
 static inline weft_cu_graph_exec graph_capture(weft_cu_stream stream, void (*enqueue)(void)) {
     weft_cu_graph graph;
     weft_cu_graph_exec exec;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of what kernels do with a team: handles of the world, of a list and of a strided team,
- * memory that kernels report errors in, and a call of each test for each handle. */
+/* For tests of kernels that use a team: handles of the world, of a list and of a strided team,
+ * memory in which kernels report errors, and a call of each test for each handle. */
 #ifndef TESTS_GPU_HANDLES_H
 #define TESTS_GPU_HANDLES_H
 
@@ -38,7 +38,7 @@ static inline shmem_team_t handles_stride(void) {
     return team;
 }
 
-/* The teams of whose handles a test has its turn, and the one that has. */
+/* The teams whose handles a test uses in turn, and the present one. */
 static shmem_team_t handles_teams[3], handles_team;
 static weft_device_team handles_made[3];
 
@@ -60,7 +60,7 @@ static inline void handles_sync(void) {
     shmem_team_sync(handles_team);
 }
 
-/* Collective over all PEs; those outside of a team wait. */
+/* Collective over all PEs; PEs outside a team wait. */
 static inline void handles_for_each(void (*test)(const weft_device_team *t)) {
     for (int i = 0; i < 3; i++) {
         handles_team = handles_teams[i];
@@ -79,13 +79,13 @@ static inline int handles_finish(void) {
     return gpu_finish();
 }
 
-/* Rounds of a test whose members wait for each other, the same on all of them: PEs that share a GPU
- * do so by time slices. */
+/* Returns the rounds of a test whose members wait for each other, equal on all of them: PEs that
+ * share a GPU alternate by time slices. */
 static inline int handles_rounds(int all, int few) {
     return shmem_n_pes() > gpu_count ? few : gpu_rounds(all, few);
 }
 
-/* What kernels have found wrong; they have checked something. */
+/* Expects no errors from kernels, and that they have checked something. */
 static inline void handles_expect(const weft_device_team *t, const char *what) {
     struct device_found found;
     gpu_drain(gpu_stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what is large and goes by engines between two meetings: of two members a kernel
- * pushes the first part, and the engines what is behind that; in place and not, at any address, and
- * not where the program asks for engines alone. PEs: 2 */
+/* Description: large blocks that engines move between two meetings: with two members a kernel
+ * pushes the first part, and the engines the rest; in place and not, at any address, but not if the
+ * program asks for engines only. PEs: 2 */
 #include "inside.h"
 #include "graph.h"
 #include "on_stream.h"
@@ -38,7 +38,7 @@ static void broadcast(void) {
     ON(broadcastmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, 0, gpu_stream));
 }
 
-/* Blocks of dest that come from others, or from this member; block k of theirs. */
+/* Checks blocks of dest that come from others, or from this member; block k of theirs. */
 static void run(const char *name, void (*enqueue)(void), int blocks, bool each, int kernels) {
     tap_case(name);
     gpu_poison(dest - AROUND, (size_t)blocks * BYTES + 2 * AROUND);

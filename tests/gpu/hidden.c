@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: PEs that each see their own GPU alone (CUDA_VISIBLE_DEVICES): which links carry
- * atomics is found out by trying; there they are used, and lose nothing, and elsewhere refused with
- * the reason; puts go everywhere. On a machine's GPUs with GPU_LINKS=atomic, if all are.
- * PEs: 1 2 3 4 */
+/* Description: PEs that each see only their own GPU (CUDA_VISIBLE_DEVICES): which links carry
+ * atomics is found out by trial; on those links atomics are used, and lose nothing, and on others
+ * they are refused with the reason; puts work everywhere. On a machine's GPUs with
+ * GPU_LINKS=atomic, if all are. PEs: 1 2 3 4 */
 #include <errno.h>
 #include "device/device.h"
 #include "on_stream.h"
@@ -12,7 +12,7 @@ enum { ROUNDS = 200, BYTES = 5000 };
 static int me, npes;
 static uint64_t *count;
 
-/* GPU 0 and GPU 2 are those whose link has none; PE 3 has GPU 3. */
+/* The link between GPU 0 and GPU 2 has no atomics; PE 3 has GPU 3. */
 static bool has_atomics(int pe) {
     return me + pe != 2 || me == pe || getenv("GPU_LINKS");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of a test of its own: tests/gpu/NAME/kernels.cu, compiled to an image that lies
- * beside the program; the pretended driver has them itself. */
+/* A test's own kernels: tests/gpu/NAME/kernels.cu, compiled to an image beside the program; the
+ * pretended driver contains them itself. */
 #ifndef TESTS_GPU_IMAGE_H
 #define TESTS_GPU_IMAGE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the pretended driver runs the blocks and threads of kernels that ask for it: each
- * has its number, a block's memory is its own, barriers hold all of a block, threads that poll let
- * others run, no more blocks are resident than the GPU has multiprocessors, stores come late if
- * that is wanted, warps meet, bulk copies end no earlier than they have to, and a trap of one
- * thread ends them all. PEs: 1 */
+ * has its number, a block's memory is its own, barriers hold all threads of a block, polling
+ * threads let others run, no more blocks are resident than the GPU has multiprocessors, stores
+ * arrive late if that is wanted, warps meet, bulk copies end no earlier than they have to, and a
+ * trap of one thread ends them all. PEs: 1 */
 #include "gpu.h"
 #include "own_memory.h"
 #include "driver/probe.h"
@@ -65,7 +65,7 @@ static void resident(void) {
     EXPECT(found[0] == 0 && found[1] == SMS, "%u run on, %u at once", found[0], found[1]);
 }
 
-/* The first blocks wait for one that begins when they have ended. */
+/* The first blocks wait for a block that begins when they have ended. */
 static void no_progress(void) {
     tap_case("a grid that is not resident as a whole does not meet");
     uint32_t all = (SMS + 1) * 2;
@@ -85,7 +85,7 @@ static void no_progress(void) {
     EXPECT(!ended, "%d blocks have met", SMS + 1);
 }
 
-/* In memory of the host: what a GPU has stored into its own, its block sees behind a barrier. */
+/* In host memory: a block sees stores to a GPU's own memory after a barrier. */
 static struct {
     _Alignas(16) uint64_t words[64];
     _Alignas(16) uint32_t quad[4];

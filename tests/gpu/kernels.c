@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: each image of kernels is loaded once on a GPU, whoever opens the kernels and from
- * however many threads; kernels can be launched until the last holder closes, and the images are
- * unloaded then, once each. libweft_cuda.so says how many images there are. PEs: 1 */
+/* Description: each image of kernels is loaded once on a GPU, whichever and however many threads
+ * open the kernels; kernels can be launched until the last holder closes, and then the images are
+ * unloaded, once each. libweft_cuda.so contains the number of images. PEs: 1 */
 #include "base/privilege.h"
 #include "inside.h"
 #include "transport/gpu_copy.h"
@@ -16,7 +16,7 @@ static _Atomic int loads, unloads;
 static pthread_barrier_t together;
 static struct weft_gpu *held[THREADS];
 
-/* The images lie where weft_cuda_images says, which ends with 0 (transport/gpu_image.S). */
+/* Counts the images in the table weft_cuda_images, which ends with 0 (transport/gpu_image.S). */
 static int count_images(void) {
     void *library = weft_library_open_beside("libweft_cuda.so");
     const int64_t *image = library ? dlsym(library, "weft_cuda_images") : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: small collectives by packets, launched directly: all-gather, all-to-all, all-reduce,
- * reduce-scatter by every operation on every number that they take, and broadcast, at sizes around
- * their limits, at any address, in place, of several teams, mixed, in graphs that are replayed, and
- * while the flags of packets come round. Bits are the host's. PEs: 2 3 5 */
+ * reduce-scatter with every operation on every type that they accept, and broadcast, at sizes
+ * around their limits, at any address, in place, of several teams, mixed, in graphs that are
+ * replayed, and while the flags of packets wrap around. Bits are the host's. PEs: 2 3 5 */
 #include <shmemx.h>
 #include "inside.h"
 #include "graph.h"
@@ -22,7 +22,7 @@ struct side {
     struct weft_gpu_channels all, directed;
 };
 enum { SIDES = 3 };
-static struct side sides[SIDES]; /* without channels where this PE is no member */
+static struct side sides[SIDES]; /* without channels if this PE is no member */
 
 static void side_fill(struct side *side, const char *name, shmem_team_t handle) {
     const struct weft_team *team = weft_team_find(handle);
@@ -46,7 +46,7 @@ static void sides_make(void) {
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
-/* The key of what member i has for member k. */
+/* Returns the key of member i's data for member k. */
 static uint64_t key_of(uint64_t key, int i, int k) {
     return (key * MEMBERS + (uint64_t)i) * MEMBERS + (uint64_t)k;
 }
@@ -158,7 +158,7 @@ static void fold_arrays(void *to, void *const *of, int n, const struct number *i
     weft_elements_reduce(&dest, sources, n, tensor_op);
 }
 
-/* Of what all members have for member k. */
+/* Folds all members' data for member k. */
 static void fold_on_host(void *to, const struct side *side, const struct number *it, size_t nelems,
                          enum weft_fold_op op, bool average, uint64_t key, int k) {
     int n = side->all.n;
@@ -214,8 +214,8 @@ static void reduce(const struct side *side, const struct number *it, size_t nele
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
-/* A size of the n-th of a row of calls: all small ones, then those about the limits of a thread's,
- * a block's and the call's. */
+/* Returns the size of the n-th call: first all small ones, then those around the limits of a
+ * thread, a block and the call. */
 static size_t size_of(const struct side *side, int call) {
     size_t most = weft_ll_bytes_max(&side->all), slot = side->all.slot_units * (size_t)8;
     const size_t sizes[] = {255,  256,      257,      511,      512,      513,      1024, 4095,
@@ -224,7 +224,7 @@ static size_t size_of(const struct side *side, int call) {
 }
 enum { SIZES = 215 };
 
-/* Calls of all teams, every so many of the row, from another one in each run. */
+/* Makes calls of all teams, a part of the sequence, beginning with another one in each run. */
 static void calls(const char *name, void (*call)(const struct side *, size_t bytes, uint64_t key)) {
     tap_case(name);
     for (int s = 0; s < SIDES; s++) {
@@ -267,8 +267,8 @@ static void mixed(const struct side *side, size_t bytes, uint64_t key) {
 
 /* --- In a row --------------------------------------------------------------------------------- */
 
-/* Streams work on while hosts have gone on: a root is done with a call before the others have begun
- * it. The last PE comes late. */
+/* Streams continue while hosts have gone on: a root finishes a call before the others have begun
+ * it. The last PE is late. */
 static void in_a_row(void) {
     enum { ROW = 8, BYTES = 1000, STEP = 1024, LATE_US = 20000 };
     const struct side *side = &sides[0];
@@ -301,7 +301,7 @@ static void in_a_row(void) {
 
 /* --- Flags come round ------------------------------------------------------------------------- */
 
-/* Of all channels, as after so many calls. */
+/* Sets the epochs of all channels, as after that many calls. */
 static void set_epochs(const struct side *side, uint64_t epoch) {
     shmem_barrier_all();
     for (uint32_t channel = 0; channel < WEFT_GPU_CHANNELS; channel++) {
@@ -313,7 +313,7 @@ static void set_epochs(const struct side *side, uint64_t epoch) {
     shmem_barrier_all();
 }
 
-/* The last PE comes late, so the others look at what is in their inboxes. */
+/* The last PE is late, so the others poll the present content of their inboxes. */
 static void exchange_late(const struct side *side, size_t bytes, uint64_t key) {
     enum { LATE_US = 20000 };
     if (me == npes - 1)
@@ -326,8 +326,8 @@ static void exchange_late(const struct side *side, size_t bytes, uint64_t key) {
     shmem_barrier_all();
 }
 
-/* Large calls leave packets with the flags 3 and 4. When these flags come again all calls between
- * have been too small to write there. */
+/* Large calls leave packets with the flags 3 and 4. When these flags recur, all calls in between
+ * have been too small to overwrite them. */
 static void come_round(void) {
     enum { LARGE = 500, SMALL = 8, CALLS = 2 };
     static const uint64_t round = UINT64_C(1) << 32;
@@ -346,7 +346,7 @@ static void come_round(void) {
     uint64_t epoch;
     gpu_copy(&epoch, &weft_gpu_channel_head(&side->all, me, 0)->packets, sizeof epoch);
     EXPECT(epoch == 6 * round + 4, "%llx", (unsigned long long)epoch);
-    set_epochs(side, 6 * round + 100); /* on all channels alike again */
+    set_epochs(side, 6 * round + 100); /* equal on all channels again */
 }
 
 /* --- Graphs ----------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: sums by marked words, launched directly: one shot and two, all-reduce and
  * reduce-scatter, at sizes around their limits, at any address, in place, of several teams, of
- * numbers among which are marks, every sort of NaN, and infinities; mixed, with packets between
- * them, and in graphs. Bits are the host's, the same on all members, and the inbox is all marks
- * behind every call. PEs: 2 3 7 */
+ * numbers that include marks, every sort of NaN, and infinities; mixed, with packets between them,
+ * and in graphs. Bits are the host's, equal on all members, and the inbox contains only marks after
+ * every call. PEs: 2 3 7 */
 #include "inside.h"
 #include "graph.h"
 #include "base/hash.h"
@@ -19,7 +19,7 @@ static char *dests, *sources; /* ROOM bytes of the device heap */
 struct side {
     const char *name;
     shmem_team_t team;
-    struct weft_gpu_channels marked, packets; /* without members where this PE is none */
+    struct weft_gpu_channels marked, packets; /* without members if this PE is no member */
 };
 enum { SIDES = 3 };
 static struct side sides[SIDES];
@@ -55,8 +55,8 @@ static const struct number numbers[] = {{"f32", WEFT_NUMBER_FLOAT, WEFT_F32, 4},
                                         {"f16", WEFT_NUMBER_F16, WEFT_F16, 2}};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-/* Numbers of very different sizes, so that another order gives other bits; and one of 16 words any
- * that may be mistaken for a mark, or is no finite number. */
+/* Numbers of very different sizes, so that another order gives other bits; and one word in 16 that
+ * may be mistaken for a mark, or is no finite number. */
 static void fill_numbers(void *to, const struct number *it, size_t nelems, uint64_t key) {
     static const uint32_t odd[] = {0xffffffff, 0x7fffffff, 0xffff7fff, 0x7fffffff,
                                    0x80000000, 0x80008000, 0x00000001, 0x7f800000,
@@ -81,7 +81,7 @@ static uint64_t key_of(uint64_t key, int i, int k) {
     return (key * MEMBERS + (uint64_t)i) * MEMBERS + (uint64_t)k;
 }
 
-/* Of what all members have for member k. */
+/* Folds all members' data for member k. */
 static void fold_on_host(void *to, int n, const struct number *it, size_t nelems, weft_op op,
                          uint64_t key, int k) {
     weft_matrix of[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype};
@@ -101,8 +101,8 @@ static bool is_nan(const void *numbers_at, const struct number *it, size_t i) {
     return isnan(wide);
 }
 
-/* A processor's sum of two NaNs has the bits of either, as its compiler likes; a GPU's has always
- * the same. */
+/* A processor's sum of two NaNs has the bits of either, depending on the compiler; a GPU's always
+ * has the same bits. */
 static void settle_nans(void *found, const void *expected, const struct number *it, size_t nelems) {
     for (size_t i = 0; i < nelems && gpu_is_pretended(); i++)
         if (is_nan(found, it, i) && is_nan(expected, it, i))
@@ -110,7 +110,7 @@ static void settle_nans(void *found, const void *expected, const struct number *
                    it->bytes);
 }
 
-/* The same bits, but for those of NaNs. */
+/* Expects equal bits, except for those of NaNs. */
 static void expect_numbers(const void *found, const void *expected, const struct number *it,
                            size_t nelems, const char *what) {
     for (size_t i = 0; i < nelems; i++) {
@@ -136,7 +136,8 @@ static size_t bytes_max(const struct side *side, enum way way) {
     return (way == TWO_SHOTS ? weft_marked_all_reduce_max : weft_marked_reduce_max)(&side->marked);
 }
 
-/* All marks, as at the start: what was sent has been taken, and nothing else written. */
+/* Expects only marks, as at the start: all words sent have been taken, and nothing else was
+ * written. */
 static void expect_marks(const struct side *side, const char *what) {
     const struct weft_gpu_channels *channels = &side->marked;
     size_t bytes = weft_gpu_inbox_bytes(WEFT_FORM_MARKED, channels->n);
@@ -152,7 +153,7 @@ static void expect_marks(const struct side *side, const char *what) {
     free(words);
 }
 
-/* That the members have the same bits, NaNs as well. */
+/* Expects equal bits on all members, also for NaNs. */
 static void expect_same(const struct side *side, const void *found, size_t bytes,
                         const char *what) {
     static uint64_t mine, first;
@@ -253,7 +254,7 @@ static void call_once(const struct side *side, enum way way, size_t bytes, uint6
     gpu_drain(gpu_stream);
     if (gpu_draw(key, 8) == 0) {
         expect_marks(side, ways[way]);
-        shmem_team_sync(side->team); /* nobody has begun the next one before */
+        shmem_team_sync(side->team); /* no member has begun the next one before */
     }
     check(side, &call);
 }
@@ -281,7 +282,7 @@ static void calls(enum way way) {
     }
 }
 
-/* Every block, and threads with several units: of each way, but where it takes long. */
+/* Every block, and threads with several units, for each algorithm, unless it takes too long. */
 static void largest(void) {
     tap_case("the largest");
     int one = (int)gpu_draw(500000, WAYS);
@@ -291,8 +292,8 @@ static void largest(void) {
                       500001 + (uint64_t)way);
 }
 
-/* One behind the other, without a look in between: only the last is checked. Packets have epochs of
- * their own. */
+/* Calls in succession without checks in between: only the last result is checked. Packets have
+ * epochs of their own. */
 static void mixed(void) {
     tap_case("any behind each other, and packets between them");
     const struct side *side = &sides[0];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: allocation in either space: alignment, zeros, disjoint objects, what realloc keeps,
- * freed memory that is given out again or goes back, growth by extents, addresses for the host and
- * for the GPU, NULL with text on every PE where nothing can be given; tensor calls refuse GPU
- * memory. PEs: 1 2 3 4
- * Far: cyclic:2 seed=7,reorder=16 */
+/* Description: allocation in either space: alignment, zeros, disjoint objects, contents after
+ * realloc, freed memory that is reused or returned, growth by extents, addresses for the host and
+ * for the GPU, NULL with text on every PE if nothing can be allocated; tensor calls refuse GPU
+ * memory. PEs: 1 2 3 4 Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/gpu.h"
 #include <shmemx.h>
 #include <stdint.h>
@@ -20,7 +19,7 @@ static void expect_zero(const void *p, size_t bytes, const char *what) {
     free(zero);
 }
 
-/* A PE's objects lie where those of the others do. */
+/* A PE's objects have the same offsets as those of the others. */
 static void expect_same_offset(const void *p, const void *base) {
     long mine = (long)((const char *)p - (const char *)base), all;
     word = mine;
@@ -155,8 +154,8 @@ static void expect_works(char *p, size_t bytes, uint64_t key) {
     shmem_barrier_all();
 }
 
-/* Much that is free at the end goes back with the next call, and comes anew; a loop of one size
- * keeps what it has. */
+/* Much free memory at the end is returned by the next call, and allocated anew; a loop with one
+ * size keeps its memory. */
 static void comes_back(void) {
     enum { LARGE = 70 << 20 };
     char *kept = shmemx_malloc(SHMEMX_SPACE_DEVICE, 5000), *p;

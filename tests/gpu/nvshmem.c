@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a program in NVSHMEM's names finds its PEs, teams and memory, and its kernels put,
- * signal, wait, meet and reduce by thread, warp and block, in a module that is made known before
- * the job's GPUs are open, or behind. PEs: 1 2 3 4 */
+/* Description: a program that uses NVSHMEM's names finds its PEs, teams and memory, and its kernels
+ * put, signal, wait, meet and reduce by thread, warp and block, in a module that is registered
+ * before the job's GPUs are open, or after. PEs: 1 2 3 4 */
 #include "gpu/gpu.h"
 #include "gpu/image.h"
 #include "weft/nvshmem/nvshmem.h"
@@ -10,7 +10,7 @@
 enum { THREADS = 64, WORDS = 8, MOST = 4 };
 
 static int me, n, next;
-static uint32_t *wrong; /* what kernels have counted */
+static uint32_t *wrong; /* number of errors that kernels have found */
 static nvshmem_team_t evens = NVSHMEM_TEAM_INVALID, odds = NVSHMEM_TEAM_INVALID, mine;
 
 /* Runs a kernel on all PEs; no thread may have found anything wrong. */
@@ -221,7 +221,7 @@ static void buffers(void) {
     free(host);
 }
 
-/* What kernels of a module know is written past nvshmemx_cumodule_init. */
+/* Writes the state of a module's kernels, bypassing nvshmemx_cumodule_init. */
 static void set_state(weft_cu_module module, const struct weft_nvshmem_state *state) {
     int (*find)(weft_cu_address *, size_t *, weft_cu_module, const char *);
     int (*copy)(weft_cu_address, const void *, size_t);
@@ -285,7 +285,7 @@ static void close_and_open(void) {
     shmem_init();
     nvshmem_finalize();
     EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
-    set_state(image_module, &(struct weft_nvshmem_state){0}); /* what they knew is over */
+    set_state(image_module, &(struct weft_nvshmem_state){0}); /* their state is invalid now */
     nvshmem_init();
     EXPECT(nvshmem_team_my_pe(mine) == me / 2, "the team is gone");
     who();

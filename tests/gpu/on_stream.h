@@ -14,7 +14,7 @@
         EXPECT(rc == 0, "shmemx_" #call ": %d: %s", rc, weft_last_error()); \
     } while (0)
 
-/* p; where there is none the job ends. */
+/* Returns p, or ends the job if it is NULL. */
 static inline void *allocated(void *p) {
     if (p)
         return p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: signal pads as PyTorch's kernels use them: puts and waits, barriers on channels, in
- * streams and graphs, all words 0 at the end; and a timeout, which says who waited for whom and
- * traps. PEs: 1 2 4 */
+ * streams and graphs, all words 0 at the end; and a timeout, which names the waiting rank and its
+ * peer and traps. PEs: 1 2 4 */
 #include "inside.h"
 #include "graph.h"
 #include "trap.h"
@@ -60,7 +60,7 @@ static void expect_zero(const char *what) {
     shmem_barrier_all();
 }
 
-/* A second put of the same word waits for the wait. */
+/* A second put to the same word waits for the wait. */
 static void puts_and_waits(void) {
     tap_case("put and wait, around the ring");
     int before = (me + npes - 1) % npes;

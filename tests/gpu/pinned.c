@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: once the GPU of one PE has registered the symmetric heap, no PE gives memory of it
- * back, and it grows by memory that is there: the GPU would keep other pages than the processors.
- * PEs: 1 2 */
+/* Description: once the GPU of one PE has registered the symmetric heap, no PE returns memory of
+ * it, and it grows by committed memory: otherwise the GPU would keep other pages than the
+ * processors. PEs: 1 2 */
 #include "gpu/gpu.h"
 #include <weft.h>
 #include "job/window.h"

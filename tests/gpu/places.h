@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kinds of memory that a call can meet on either side, and one area of each. */
+/* The kinds of memory on either side of a call, and one area of each. */
 #ifndef TESTS_GPU_PLACES_H
 #define TESTS_GPU_PLACES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: exchanges by one kernel: all-gather, all-to-all and broadcast on all PEs and on a
  * list, of sizes around a unit, a block of threads and all of them, from and to any offset, in
- * place, one behind the other, and in graphs of mixed calls that are replayed. PEs: 2 3 5 */
+ * place, in succession, and in graphs of mixed calls that are replayed. PEs: 2 3 5 */
 #include "channels.h"
 #include "coll/push.h"
 #include "graph.h"
@@ -35,7 +35,7 @@ static struct draw draw(uint64_t key, size_t most) {
     return it;
 }
 
-/* The key of what member i has for member k. */
+/* Returns the key of member i's data for member k. */
 static uint64_t between(const struct draw *it, int i, int k) {
     return (it->key * 64 + (uint64_t)i) * 64 + (uint64_t)(it->kind == ALL_TO_ALL ? k : 0);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the words that streams wait for are released when the job is over, all of them,
- * again and again, and none before, none beside them, and none of a process that has no work.
- * PEs: 1 2 */
+ * again and again, but none before, no other words, and none of a process without work. PEs: 1 2 */
 #include "inside.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "transport/gpu_rescue.h"
 #include <sys/mman.h>
 
-enum { WORDS = 200, SPARE = 8, EQUAL = 1 }; /* more words than a batch of the driver takes */
+enum { WORDS = 200, SPARE = 8, EQUAL = 1 }; /* more words than a batch of the driver accepts */
 
 static _Atomic uint32_t *job_over; /* a job's abort word, of this test's own */
 static uint32_t *words, *others;
@@ -50,7 +49,7 @@ static void release(void) {
     EXPECT(count_set(words, WORDS) == 0, "released ahead of the job's end");
     end_job();
     INSIDE(weft_cuda.cuStreamSynchronize(stream));
-    INSIDE((weft_gpu_rescue_close(), 0)); /* within the 400 ms that it gives a process */
+    INSIDE((weft_gpu_rescue_close(), 0)); /* within the 400 ms that a process is granted */
     EXPECT(count_set(words, WORDS + SPARE) == WORDS, "%d of %d words",
            count_set(words, WORDS + SPARE), WORDS);
     EXPECT(count_set(others, SPARE) == 1, "%d other words, not 1", count_set(others, SPARE));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: put and get of every type and size where GPU memory is on one side or both: own and
+/* Description: put and get of every type and size with GPU memory on one side or both: own and
  * peers', contiguous, strided with steps of either sign, block-strided, blocking and not, with the
- * device heap, the host heap, statics, malloc's memory, the stack and CUDA memory of the program's
- * own on the other side. Random shapes and data; what arrives is compared, byte by byte and with
- * everything around it, with a model. PEs: 1 2 3 4, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+ * device heap, the host heap, statics, malloc's memory, the stack and CUDA memory of the program on
+ * the other side. Random shapes and data; the result, and everything around it, is compared byte by
+ * byte with a model. PEs: 1 2 3 4, also staged Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "random/random/routines.h"
 
@@ -43,7 +42,7 @@ static void call(const struct rma_routines *r, enum verb verb, void *dest, const
         (verb == IPUT_ ? r->iput : r->iget)(ctx, to, from, s->dst, s->sst, s->nblocks, pe);
 }
 
-/* Where this PE's model finds its data: the numbers of a put are those of its writer. */
+/* The data of this PE's model: a put has the numbers of its writer. */
 struct round {
     const struct rma_routines *r;
     enum verb verb;
@@ -55,7 +54,7 @@ static struct random random_for(uint64_t key, int pe) {
     return random_of(gpu_draw(key, UINT64_MAX), pe);
 }
 
-/* Everyone puts to, or gets from, the PE `shift` further on; 0 is itself. */
+/* Every PE puts to, or gets from, the PE whose number is `shift` higher; 0 is the PE itself. */
 static void one_round(const struct round *round) {
     const struct rma_routines *r = round->r;
     bool put = is_put(round->verb);
@@ -123,7 +122,8 @@ static const struct rma_routines *row_of(const char *name) {
     abort();
 }
 
-/* One element: what `p` writes into GPU memory `g` reads, and nothing beside it changes. */
+/* One element: `g` reads the value that `p` has written to GPU memory, and nothing beside it
+ * changes. */
 static void elements(void) {
     unsigned char *words = area[DEVICE], expected[3 * 16];
     for (int row = 0; row < RMA_TYPED_ROWS; row++) {
@@ -181,7 +181,7 @@ static void large(enum place here) {
 /* Many at once, completed together. */
 static void many_at_once(void) {
     enum { EACH = 509, PARTS = 24 };
-    int parts = npes < 5 ? PARTS : PARTS * 5 / npes; /* what fits */
+    int parts = npes < 5 ? PARTS : PARTS * 5 / npes; /* as many as fit */
     unsigned char *to = area[DEVICE], *from = area[PRIVATE];
     gpu_poison(to, AREA_BYTES_MAX);
     gpu_fill(from, EACH * PARTS, 77 + (uint64_t)me);

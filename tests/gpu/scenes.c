@@ -60,14 +60,15 @@ static void launch(weft_cu_function kernel, weft_device_team *with, int number) 
     image_launch(kernel, 2, 32, stream, arguments);
 }
 
-/* The host does what there is to do by itself. */
+/* The host only performs its own part. */
 static void die_by_kernel(weft_cu_function kernel, weft_device_team *with, int number) {
     launch(kernel, with, number);
     for (;;)
         pause();
 }
 
-/* The host goes on with what others wait for, and waits then: they are the first to exit. */
+/* The host continues with an operation that others wait for, and waits then: they are the first to
+ * exit. */
 static void die_by_aborted_kernel(void (*tell)(void)) {
     launch(abort_kernel, &handle, 7);
     gpu_drain(stream);
@@ -106,7 +107,7 @@ static void must(int rc) {
     _exit(98);
 }
 
-/* As a user waits: in CUDA, where Weft has no say. */
+/* Waits as a user does: in CUDA, without Weft. */
 static void synchronize(void) {
     go_in();
     gpu_drain(stream);
@@ -174,7 +175,7 @@ static void broadcasts(void) {
     synchronize();
 }
 
-/* One release is not enough for what lies in the queue. */
+/* One release is not enough for all work in the queue. */
 static void many_by_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
     for (int i = 0; i < MANY; i++)
@@ -324,7 +325,7 @@ static void sleep_long(void *unused) {
     sleep(BUSY_S);
 }
 
-/* Checks that fail on every PE, behind a call that the victim comes to as well. */
+/* Checks that fail on every PE, after a call in which the victim takes part, too. */
 static void check_behind_barrier(void) {
     go_in();
     shmem_barrier_all();
@@ -337,7 +338,7 @@ static void check_behind_sum(void) {
     exit(9);
 }
 
-/* A GPU that is busy with what nobody can release. */
+/* A GPU busy with work that nobody can release. */
 static void busy(void) {
     gpu_enter();
     GPU(cuLaunchHostFunc(stream, sleep_long, NULL));
@@ -345,7 +346,7 @@ static void busy(void) {
     barrier();
 }
 
-/* A wait with a limit: the program hears of it from CUDA, and goes on to its end. */
+/* A wait with a limit: the program gets the error from CUDA, and continues to its end. */
 static void bounded_wait(void) {
     uint32_t *addresses[64], **pads = (void *)numbers;
     for (int pe = 0; pe < npes; pe++)
@@ -403,7 +404,7 @@ static const struct scene {
     {"bounded_wait", bounded_wait, false},
 };
 
-/* What is slow the first time, or on the host. */
+/* Operations that are slow the first time, or on the host. */
 static void use_once(void) {
     enqueue_barrier();
     enqueue_packets();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: signals and waits where GPU memory is involved: puts that announce themselves with
- * payload, source and signal in every mix of memory, set and added, blocking and not; every way to
- * wait for and to test words of GPU memory, of every type, with vectors, status and indices; fence
- * between non-blocking puts and the flag that tells of them. PEs: 1 2 3 4, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+/* Description: signals and waits with GPU memory: puts with signal with payload, source and signal
+ * in every mix of memory, set and added, blocking and not; every way to wait for and to test words
+ * of GPU memory, of every type, with vectors, status and indices; fence between non-blocking puts
+ * and the flag that announces them. PEs: 1 2 3 4, also staged Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/places.h"
 #include "random/random/routines.h"
 
@@ -19,7 +18,7 @@ static const struct rma_routines *mem(void) {
     return &rma_routines[RMA_ROWS - 1];
 }
 
-/* To the next PE, whose payload and signal lie where they may. */
+/* Puts with signal to the next PE, with payload and signal in any memory. */
 static void announce(enum place there, enum place here, enum place where, size_t bytes, bool add,
                      bool nbi, uint64_t key) {
     unsigned char *from = area[here] + (here == there ? 0 : 3), *to = area[there] + 1;
@@ -101,7 +100,7 @@ static void one_word(const struct wait_routines *row) {
            "%s_test above all bits", row->name);
 }
 
-/* Of NSET words two do not count; all others are set one after the other by the PE before. */
+/* Of NSET words two do not count; the PE before sets all others one after the other. */
 enum { NSET = 7 };
 static const int status[NSET] = {0, 1, 0, 0, 0, 1, 0};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: slices and signals of 32 bits on streams, with numbers that the host knows and with
- * numbers that the GPU reads: puts and gets of drawn pieces around the ring, by each engine, in
+ * numbers that the GPU reads: puts and gets of random pieces around the ring, by each engine, in
  * streams and in a graph that is replayed with other numbers; signals with and without data, set
- * and added, negative ones too; the six comparisons; what is refused; and what a kernel does that
- * finds a number that cannot be. PEs: 1 2 3 4 */
+ * and added, negative ones too; the six comparisons; refused arguments; and the behaviour of a
+ * kernel that reads an invalid number. PEs: 1 2 3 4 */
 #include "inside.h"
 #include "graph.h"
 #include "on_stream.h"
@@ -14,7 +14,7 @@
 
 enum { ROUNDS = 40, ROOM = 150000, WORDS = 7, POISON = 0xee };
 
-/* What the GPU reads, and the host writes before each round. */
+/* The numbers that the GPU reads, and the host writes before each round. */
 struct numbers {
     int64_t to, from, nelems, index;
     int32_t to32, from32, nelems32, value, bound;
@@ -74,7 +74,7 @@ enum { TRAPS = sizeof texts / sizeof *texts };
 /* --- Pieces ------------------------------------------------------------------------------------
  */
 
-/* What a round moves; alike on all PEs. */
+/* The piece moved in a round; equal on all PEs. */
 struct piece {
     size_t elem, array, to, from, nelems; /* array: elements of either side */
 };
@@ -99,7 +99,7 @@ static void settle(void) {
     shmem_barrier_all();
 }
 
-/* New data, poison where it is to go, and the numbers. */
+/* Prepares new data, poison in the destination, and the numbers. */
 static void prepare(uint64_t round, const struct piece *piece, const struct numbers *other) {
     struct numbers numbers = *other;
     numbers.to = (int64_t)piece->to, numbers.to32 = (int32_t)piece->to;
@@ -213,7 +213,7 @@ static void puts_with_signal(void) {
     shmemx_set_engine(SHMEMX_ENGINE_AUTO);
 }
 
-/* Words before the signal, what is signalled, and a bound that only the latter meets. */
+/* Words before the signal, the signal's value, and a bound that only the new word satisfies. */
 static const struct {
     const char *name;
     int cmp;
@@ -279,7 +279,7 @@ static void sums(void) {
     shmem_barrier_all();
 }
 
-/* A word of the host is set and waited for like one of the GPU; adding is refused where it would
+/* A word of the host is set and waited for like a word of the GPU; adding is refused if it would
  * not be atomic. */
 static void host_words(void) {
     tap_case("signals in memory of the host");
@@ -411,7 +411,7 @@ static void refusals(void) {
     shmem_barrier_all();
 }
 
-/* An array without elements may lie anywhere, and takes nothing. */
+/* An array without elements may have any address, and receives nothing. */
 static void nothing(void) {
     tap_case("empty arrays, and nothing out of full ones");
     shmemx_slice_t none = {NULL, 0, value_of(0)}, from = {source, 10, value_of(10)}, one = word(1);

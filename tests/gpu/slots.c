@@ -23,18 +23,19 @@ enum { UNITS = 2 }; /* of packets */
 
 enum rule {
     TWO_SLOTS,     /* packets and marked words alternate between two slots, by the epoch's parity */
-    CLASSES_APART, /* calls that all members hear all of, and others, have epochs and slots apart */
-    EMPTY_PACKETS, /* a member without a chunk gets an empty packet from each member */
+    CLASSES_APART, /* calls in which every member receives from all, and others, have separate
+                      epochs and slots */
+    EMPTY_PACKETS, /* a member without a chunk receives an empty packet from each member */
     STARTED_FIRST, /* a sender of the other class waits until receivers are past the call before */
     SLOTS_OF_CHANNELS, /* a slot belongs to its channel, whatever the number of blocks of a call is
                         */
-    WIDE_WORDS,        /* words that are compared by >= do not come round */
-    READY_FIRST,       /* data goes to a peer that has started the call */
+    WIDE_WORDS,        /* words that are compared by >= do not wrap around */
+    READY_FIRST,       /* data are sent to a peer that has started the call */
     DONE_BEHIND_DATA,  /* DONE is a release */
-    MARKS_PUT_BACK,    /* who has read a marked word marks it again in the same call */
-    HEARD_FIRST,       /* answers, which have one slot, go to who is heard to be in the call */
-    INBOX_ZEROED,      /* before flags come round the inbox is zeroed, once for each parity */
-    PACKETS_COUNTED,   /* packets have epochs of their own: no other call is to zero their inbox */
+    MARKS_PUT_BACK,    /* a reader of a marked word marks it again in the same call */
+    HEARD_FIRST,     /* answers, which have one slot, are sent to members known to be in the call */
+    INBOX_ZEROED,    /* before flags wrap around the inbox is zeroed, once for each parity */
+    PACKETS_COUNTED, /* packets have epochs of their own: no other call is to zero their inbox */
     RULES
 };
 static const char *const rule_names[RULES] = {
@@ -67,8 +68,8 @@ static int word_of(int owner, enum region region, int peer) {
 enum access {
     JOIN,
     WRITE,
-    READ,        /* has to find what `tag` says */
-    POLL,        /* waits for `value`, and finds what `tag` says then */
+    READ,        /* must find the content `tag` */
+    POLL,        /* waits for `value`, and then finds the content `tag` */
     POLL_MARKED, /* waits until there is no mark */
     AWAIT        /* waits for `value` or more */
 };
@@ -77,8 +78,8 @@ struct event {
     enum access access;
     int word, value, tag;
     int previous; /* the PE's step before this one */
-    int match;    /* the write that it has to find */
-    int edges;    /* a list of those before it */
+    int match;    /* the write that it must find */
+    int edges;    /* a list of the preceding events */
     int next;     /* on the same word */
 };
 
@@ -112,7 +113,7 @@ static bool is_before(int first, int second) {
     return before[second][first / 64] >> (first % 64) & 1;
 }
 
-/* Collects all that is before an event. False where it is before itself: nobody's wait ends. */
+/* Collects all events before an event. Returns false if it precedes itself: then no wait ends. */
 static bool order_event(int event) {
     if (visited[event])
         return visited[event] == 2;
@@ -134,14 +135,14 @@ static bool order_event(int event) {
 
 /* --- Steps of a PE --------------------------------------------------------------------------- */
 
-/* A line of steps: of a PE, or of some of its warps for a while. */
+/* A sequence of steps: of a PE, or of some of its warps for a while. */
 struct line {
     int last;                  /* step */
     int unordered[EVENTS_MAX]; /* its stores since the last release */
     int nunordered;
 };
 
-/* One PE, and what it has counted so far. */
+/* A PE, and its counts so far. */
 static struct {
     int pe, npes, call, flag_bits;
     int epochs[2], packet_epochs[2], directed_epoch;
@@ -151,7 +152,7 @@ static int peer_at(int distance) {
     return (self.pe + distance) % self.npes;
 }
 
-/* What a word of this call holds, told apart from other contents. */
+/* Returns the tag of a word's content in this call, different from other contents. */
 static int tag_of(int what) {
     return self.call * 64 + what;
 }
@@ -199,7 +200,7 @@ static void join(struct line *line, const struct line *other) {
 
 /* --- The calls ------------------------------------------------------------------------------- */
 
-/* A flag is the low part of an epoch, and never 0, which is that of an empty slot. */
+/* A flag is the low part of an epoch, and never 0, which marks an empty slot. */
 static int flag_of(int epoch) {
     return epoch & ((1 << self.flag_bits) - 1);
 }
@@ -215,7 +216,7 @@ static int packet_at(int owner, int channel, int epoch, int source, int unit) {
     return word_at(owner, PACKETS, place);
 }
 
-/* Twice in a row before the flags come round, so that both parities have their turn. */
+/* Twice in a row before the flags wrap around, once for each parity. */
 static void zero_inbox(struct line *line, int channel, int epoch) {
     if (!kept[INBOX_ZEROED] || flag_of(epoch) < flag_of(-2))
         return;
@@ -241,7 +242,7 @@ static void send_packets(struct line *line, int channel, int units, int blocks, 
     zero_inbox(line, channel, epoch);
 }
 
-/* A block, or two, for two units: each block is a line of its own. */
+/* One block, or two, for two units: each block is a sequence of its own. */
 static void all_reduce(struct line *line, int blocks) {
     static struct line second;
     second.last = line->last, second.nunordered = 0;
@@ -268,7 +269,8 @@ static void send_marked(struct line *line, enum region region, int slot) {
              tag_of(region));
 }
 
-/* Every word of a slot says itself that it is there, and is marked again behind the reading. */
+/* Every word of a slot shows itself whether it has arrived, and is marked again after it is read.
+ */
 static void take_marked(struct line *line, enum region region, int slot) {
     for (int distance = 1; distance < self.npes; distance++) {
         struct place place = {.slot = slot, .peer = peer_at(distance)};
@@ -293,7 +295,7 @@ static void all_reduce_marked(struct line *line, int shots) {
         take_marked(line, ANSWERS, 0);
 }
 
-/* All tell all, and wait for it. */
+/* All members signal all others, and wait for them. */
 static void tell_done(struct line *line, int epoch) {
     for (int distance = 1; distance < self.npes; distance++)
         post_release(line, DONE_BEHIND_DATA, word_of(peer_at(distance), DONE, self.pe), epoch);
@@ -344,15 +346,15 @@ static void broadcast(struct line *line, int root) {
 
 /* --- What can go wrong ----------------------------------------------------------------------- */
 
-/* Whether a wait ends with this in its word. Narrow words have two bits. */
+/* Returns whether a wait ends with this content of its word. Narrow words have two bits. */
 static bool ends_wait(const struct event *wait, int value) {
     if (wait->access == AWAIT)
         return kept[WIDE_WORDS] ? value >= wait->value : ((value - wait->value) & 3) < 2;
     return value == wait->value;
 }
 
-/* The write that an access has to find, or the first one that ends a wait; a word that is waited
- * for with >= has one writer, whose stores are on the list from the last to the first. */
+/* Finds the write that an access must find, or the first one that ends a wait; a word that is
+ * waited for with >= has one writer, whose stores are on the list from the last to the first. */
 static int find_match(const struct event *access) {
     int found = NONE;
     for (int e = on_word[access->word]; e != NONE; e = events[e].next)
@@ -363,7 +365,7 @@ static int find_match(const struct event *access) {
     return found;
 }
 
-/* Waits get the edges that end them. False where nothing does. */
+/* Adds the edges that end waits. Returns false if a wait never ends. */
 static bool end_waits(void) {
     for (int e = 0; e < nevents; e++) {
         struct event *event = &events[e];
@@ -380,7 +382,7 @@ static bool end_waits(void) {
     return true;
 }
 
-/* Whether a poll may take an older content for what it waits for. */
+/* Returns whether a poll may mistake an older content for the expected one. */
 static bool is_taken_for(const struct event *poll, int old) {
     if (poll->access == READ || !ends_wait(poll, events[old].value))
         return false;
@@ -408,7 +410,7 @@ static const char *judge_access(int access) {
     return NULL;
 }
 
-/* NULL, or what a run of these calls may get wrong. */
+/* Returns NULL, or an error that a run of these calls may have. */
 static const char *judge(void) {
     if (!end_waits())
         return "is waited for in vain";
@@ -451,7 +453,7 @@ static int list_choices(struct kind *choices, int npes) {
     return count;
 }
 
-/* The same calls on all PEs. */
+/* Judges equal calls on all PEs. */
 static const char *judge_calls(const struct kind *const *calls, int ncalls, int npes,
                                int flag_bits) {
     static struct line line;
@@ -480,7 +482,7 @@ static void print_calls(const char *before_it, const struct kind *const *calls, 
     printf(": a word %s\n", wrong);
 }
 
-/* Looks at all sequences of so many calls, until one goes wrong. The number looked at, or 0. */
+/* Judges all sequences of `ncalls` calls, until one fails. Returns the number judged, or 0. */
 static long search(int npes, int ncalls, const char *title) {
     struct kind choices[CHOICES_MAX];
     const struct kind *calls[CALLS_MAX];
@@ -501,7 +503,7 @@ static long search(int npes, int ncalls, const char *title) {
     }
 }
 
-/* The same of the shortest that goes wrong, up to this length. */
+/* Like search, for the shortest failing sequence up to this length. */
 static bool is_found(enum rule rule, int npes, int ncalls_max) {
     bool found = false;
     kept[rule] = false;
@@ -511,7 +513,7 @@ static bool is_found(enum rule rule, int npes, int ncalls_max) {
     return found;
 }
 
-/* Flags of three bits come round every eight epochs, and large calls are rare: what is in their
+/* Flags of three bits recur every eight epochs, and large calls are rare, so the content of their
  * slots is old. Exchanges between them have no packets. */
 static bool wrap_is_right(unsigned seed) {
     const struct kind *calls[CALLS_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: GPUs that do not reach each other's memory, what goes between them through memory of
- * the host: copies of all sizes around a piece, by calls of the host, of threads at once, on
- * streams and in graphs; a stream that waits holds up no other; words that all change atomically;
- * and no address for kernels. PEs: 2 3 */
+/* Description: GPUs that cannot access each other's memory, and copies between them through host
+ * memory: of all sizes around a piece, by calls of the host, of threads at once, on streams and in
+ * graphs; a waiting stream delays no other; words that all PEs change atomically; and no addresses
+ * for kernels. PEs: 2 3 */
 #include <errno.h>
 #include <pthread.h>
 #include "graph.h"
@@ -25,7 +25,7 @@ static void expect_box(int from, size_t i, const char *what) {
     gpu_expect(box, gpu_data(sizes[i], key_of(from, i)), sizes[i], "%s, %zu bytes", what, sizes[i]);
 }
 
-/* PE me - 1 puts into my box; I get it back from that of PE me + 1. */
+/* PE me - 1 puts into my box; I get the data back from the box of PE me + 1. */
 static void host_calls(void) {
     int before = (me + npes - 1) % npes;
     for (size_t i = 0; i < SIZES; i++) {
@@ -72,7 +72,7 @@ static void threads(void) {
 static size_t size_now;
 static uint64_t *signal_word, *gate;
 
-/* There, a signal behind it, and from there. */
+/* A put, a signal after it, and a get back. */
 static void round_trip(void) {
     ON(putmem_signal_on_stream(box, data, size_now, signal_word, 1, SHMEM_SIGNAL_ADD, next,
                                gpu_stream));
@@ -116,7 +116,7 @@ static void streams_and_graphs(void) {
     }
 }
 
-/* The first stream's put comes behind a wait for what the second one's brings. */
+/* The first stream's put follows a wait for the second stream's put. */
 static void no_stream_waits_for_another(void) {
     weft_cu_stream second = gpu_stream_new();
     size_now = PIECE + 5;
@@ -156,8 +156,8 @@ static void atomics(void) {
     shmem_barrier_all();
 }
 
-/* Slices whose numbers the host knows are like any copy; others would need a kernel that reaches
- * both sides. */
+/* Slices whose numbers the host knows are ordinary copies; others would need a kernel that can
+ * access both sides. */
 static void slices(void) {
     enum { BEGIN = 1000, NELEMS = 300000, ELEM = 4 };
     shmemx_slice_t to = {box, PIECE / 2, {.value = BEGIN}}, from = {data, PIECE / 2, {.value = 7}};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: puts and gets in the order of a stream, by both engines, between device heap, host
  * heap, statics and the program's own memory of either kind, to every PE, of odd sizes at odd
- * offsets, with what lies around them left alone; and what arguments are refused.
- * PEs: 1 2 3 4, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+ * offsets, without changes around them; and refused arguments. PEs: 1 2 3 4, also staged Far:
+ * cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include "on_stream.h"
 #include "own_memory.h"
@@ -12,7 +11,7 @@ enum { LARGEST = 1 << 20, AROUND = 64, ROOM = LARGEST + 4 * AROUND };
 
 static unsigned char statics[2][ROOM];
 
-/* Memory of one kind: what is written there, and what is read. */
+/* Memory of one kind: the destinations and the sources. */
 struct place {
     const char *name;
     unsigned char *to, *from;
@@ -35,7 +34,7 @@ static void make_places(void) {
 
 static const char *const engines[] = {"auto", "SM", "copy engine"};
 
-/* One copy, which all PEs draw alike. */
+/* A copy that all PEs draw equally. */
 struct draw {
     size_t bytes, to, from;
     int distance; /* of the other PE */
@@ -107,7 +106,7 @@ static void copies(void) {
     shmemx_set_engine(SHMEMX_ENGINE_AUTO);
 }
 
-/* Several copies on one stream need nothing in between: the next reads what the last one wrote. */
+/* Copies on one stream need no synchronisation: the next reads what the last one wrote. */
 static void in_order(void) {
     tap_case("a chain of copies on one stream, and on the default stream");
     unsigned char *a = places[0].to, *b = places[0].from, *c = places[1].to;
@@ -127,7 +126,7 @@ static void in_order(void) {
     }
 }
 
-/* What the host has begun is complete where the stream goes on. */
+/* Operations that the host has begun are complete when the stream continues. */
 static void quiet(void) {
     tap_case("quiet on a stream completes puts that the host has begun");
     int me = shmem_my_pe(), npes = shmem_n_pes(), right = (me + 1) % npes;

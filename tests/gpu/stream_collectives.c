@@ -50,7 +50,7 @@ static void make_teams(void) {
     make_list(npes);
 }
 
-/* A call that the members of a team draw alike. */
+/* A call that the members of a team draw equally. */
 struct draw {
     shmem_team_t team;
     int me, n;
@@ -59,7 +59,7 @@ struct draw {
     uint64_t key;
 };
 
-/* The key of what a member has. */
+/* Returns the key of a member's data. */
 static uint64_t of(const struct draw *it, int member) {
     return it->key * 4096 + (uint64_t)member + 1;
 }
@@ -115,7 +115,7 @@ static void fcollect(const struct draw *it) {
     check_around(it, all);
 }
 
-/* The key of what member i has for member k. */
+/* Returns the key of member i's data for member k. */
 static uint64_t between(const struct draw *it, int i, int k) {
     return of(it, i) * 64 + (uint64_t)k;
 }
@@ -146,7 +146,7 @@ static void move(const char *name, void (*call)(const struct draw *), uint64_t k
     shmem_barrier_all();
 }
 
-/* A stream works on while the host has gone on: calls follow each other without a look. */
+/* A stream continues while the host has gone on: calls follow each other without checks. */
 static void back_to_back(void) {
     tap_case("calls in a row, without the host in between");
     enum { ROUNDS = 30, BYTES = 1000 };
@@ -217,7 +217,7 @@ static const struct reduction reductions[] = {ALL(ROW)};
 enum { NREDUCTIONS = sizeof reductions / sizeof *reductions };
 
 /* Numbers of very different sizes, so that another order gives other bits. Products of MEMBERS of
- * them are finite: the bits of a NaN say nothing. */
+ * them are finite, because the bits of a NaN are unspecified. */
 static void fill_numbers(void *to, size_t bytes, enum kind kind, uint64_t key) {
     gpu_fill(to, bytes, key);
     uint64_t *bits = malloc(bytes * 8 + 8);
@@ -305,7 +305,7 @@ static void reduce_all(void) {
 
 /* --- Where the way changes -------------------------------------------------------------------- */
 
-/* The elements of the largest block that goes some way, and one more. */
+/* The elements of the largest block that an algorithm takes, and one more. */
 struct around {
     enum weft_stream_operation operation;
     size_t counts[2];
@@ -337,7 +337,7 @@ static void move_around(const struct around *around, uint64_t key) {
     }
 }
 
-/* Of 16-bit floats by weft_'s calls, with the host's bits: average of these, too. */
+/* For 16-bit floats with weft_'s calls, with the host's bits: average of these, too. */
 static void fold_around(const struct around *around, uint64_t key) {
     static uint16_t numbers[ROOM / 2];
     bool scatter = around->operation == WEFT_STREAM_REDUCE_SCATTER;

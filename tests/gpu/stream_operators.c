@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the operators of weft.h on streams. Every reduction of every type, of all PEs and of
- * every second, in place and at odd sizes and offsets, has the bits that it has by the host's
- * threads; moves of narrow and wide types; capture into a graph; and wrong arguments, which are the
- * error of the member that passes them and leave nothing behind. PEs: 1 2 3 4, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+ * every second, in place and at odd sizes and offsets, has the bits that the host's threads
+ * compute; moves of narrow and wide types; capture into a graph; and invalid arguments, which are
+ * an error of the member that passes them and have no other effect. PEs: 1 2 3 4, also staged Far:
+ * cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include "gpu/graph.h"
 #include "gpu/on_stream.h"
@@ -27,7 +27,7 @@ static void expect_done(int rc, const char *what) {
 /* --- Reductions ------------------------------------------------------------------------------ */
 
 /* Integers from their whole range; floats of very different sizes, so that another order gives
- * other bits, whose products are finite: the bits of a NaN say nothing. */
+ * other bits, with finite products, because the bits of a NaN are unspecified. */
 static void fill(void *to, size_t nelems, weft_dtype dtype, uint64_t key) {
     size_t bytes = nelems * weft_dtype_bytes(dtype);
     bool twice = dtype == WEFT_C64 || dtype == WEFT_C128;
@@ -198,7 +198,7 @@ static void expect_error(int rc, int code, const char *text) {
            weft_last_error(), -code, text);
 }
 
-/* On PE 0 alone: the others hear nothing of it. */
+/* On PE 0 only: the others notice nothing. */
 static void wrong_arguments(void) {
     tap_case("a wrong argument is an error of its member, and the next call works");
     weft_stream on = (weft_stream)gpu_stream;

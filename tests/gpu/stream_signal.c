@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: signals and waits in the order of a stream. A ring of puts with signal that no host
- * has a part in, by words in each kind of symmetric memory, set and added; all six comparisons,
- * which hold the stream until they are met; and sums of many PEs' additions, from streams and from
- * hosts at once. PEs: 1 2 3 4, also staged
- * Far: cyclic:2 seed=7,reorder=16 */
+/* Description: signals and waits in the order of a stream. A ring of puts with signal without any
+ * host, by words in each kind of symmetric memory, set and added; all six comparisons, which hold
+ * the stream until they are satisfied; and sums of many PEs' additions, from streams and from hosts
+ * at once. PEs: 1 2 3 4, also staged Far: cyclic:2 seed=7,reorder=16 */
 #include "on_stream.h"
 #include <time.h>
 
@@ -33,8 +32,8 @@ static uint64_t key_of(int w, int op, int round, int pe) {
     return (uint64_t)(((w * 2 + op) * ROUNDS + round) * 64 + pe + 1);
 }
 
-/* Everything is enqueued before anything is looked at: what came is put on record in stream order,
- * and the left neighbour hears that the box is free again. */
+/* Everything is enqueued before anything is checked: arrivals are recorded in stream order, and the
+ * left neighbour is told that the box is free again. */
 static void enqueue_ring(int w, int op) {
     int me = shmem_my_pe(), npes = shmem_n_pes();
     int right = (me + 1) % npes, left = (me + npes - 1) % npes;
@@ -98,7 +97,7 @@ static bool passed(weft_cu_event event) {
     return error == WEFT_CU_SUCCESS;
 }
 
-/* The word goes from `before`, which does not meet the condition, to `after`, which does. */
+/* The word changes from `before`, which does not satisfy the condition, to `after`, which does. */
 struct condition {
     int cmp;
     const char *name;

@@ -62,7 +62,7 @@ static void *device_memory(size_t bytes) {
 
 /* --- Drawing calls --------------------------------------------------------------------------- */
 
-/* Numbers of a call: the same on all PEs but for `own`. */
+/* A call's random choices: equal on all PEs except `own`. */
 struct draws {
     uint64_t key;
     int next;
@@ -339,7 +339,7 @@ static void free_arrays(void) {
     }
 }
 
-/* One batch before what is timed, and before graphs, makes what first calls make. */
+/* A batch before the timed ones, and before graphs, makes everything that first calls make. */
 static void run_collectives(void) {
     static char text[160];
     static const struct stress_found nothing;
@@ -374,7 +374,7 @@ static void run_collectives(void) {
 static struct {
     struct weft_quad *ring;
     uint32_t *acknowledged, *stop;
-    char *from, *to; /* what the link is filled with */
+    char *from, *to; /* the data that fill the link */
     struct stress_torn *torn;
 } packets;
 static size_t load_bytes = 64 << 20;
@@ -496,7 +496,7 @@ static void make_teams(void) {
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n - 1, NULL, 0, &teams[nteams++]);
 }
 
-/* What is large takes pretended GPUs long. */
+/* Large calls take pretended GPUs long. */
 static void run_few(void) {
     run_asked("mixed:128:4:4K");
     run_asked("mixed_graphs:192:4:4K");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: threads of every PE put, get, add and wait on GPU memory at the same time, each on
- * data of its own and all on common counters: what a call completes is complete, whoever else is
- * under way. PEs: 1 2 3, also staged */
+ * data of its own and all on common counters: a completed call is complete, whatever other threads
+ * do. PEs: 1 2 3, also staged */
 #include "gpu/gpu.h"
 #include <pthread.h>
 #include <shmemx.h>

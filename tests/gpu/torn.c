@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: GPUs that see each other over a link whose atomics are none: atomics and signals of
- * all PEs on one word, of each, by calls of the host and on streams, lose nothing. PEs: 2 3 4 */
+/* Description: GPUs that can access each other over a link without atomics: atomics and signals of
+ * all PEs on one word of each, by calls of the host and on streams, lose nothing. PEs: 2 3 4 */
 #include "on_stream.h"
 
 enum { ROUNDS = 60 };

@@ -14,7 +14,7 @@ enum { TRAP_BYTES = 1 << 20 };
 
 static struct weft_gpu *trap_gpu;
 
-/* The library's GPU, and so much memory of it; NULL where there is none. */
+/* Returns `bytes` of memory of the library's GPU, or NULL. */
 static inline void *trap_memory(void) {
     int fd;
     if (gpu_load() || weft_cuda_load() < 0 || weft_gpu_kernels_open(&trap_gpu, 0) < 0)
@@ -28,7 +28,8 @@ static inline void *trap_memory(void) {
     return weft_window_slot_begin(&window.window, 0);
 }
 
-/* What scene(number) returns, or -1 if it does not; `said` is what comes on the standard output. */
+/* Returns the result of scene(number), or -1 if it does not return; `said` receives its standard
+ * output. */
 static inline int trap_run(int (*scene)(int), int number, char *said, size_t bytes) {
     int ends[2], status = 0;
     if (pipe(ends) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: calls of one team on several streams run one behind the other, in the order in which
- * they are made: also when the first stream has been destroyed meanwhile, with the default stream,
+/* Description: calls of one team on several streams run one after the other, in the order in which
+ * they are made: also if the first stream has been destroyed meanwhile, with the default stream,
  * and around captures. A team that ends waits for its own calls and for nothing else. Channels of a
- * team that a graph has outlive the team. PEs: 2 3 */
+ * team that a graph uses outlive the team. PEs: 2 3 */
 #include "graph.h"
 #include "on_stream.h"
 #include <pthread.h>
@@ -14,7 +14,7 @@ enum { CALLS = 60, NELEMS = 1000, HELD_US = 5000 };
 static int me, npes;
 static weft_cu_stream a, b, letting;
 static uint64_t *word; /* device heap */
-static uint64_t turn;  /* what it is waited to become */
+static uint64_t turn;  /* the value that is waited for */
 static int *source, *dest;
 
 static bool is_done(weft_cu_stream stream) {
@@ -24,8 +24,8 @@ static bool is_done(weft_cu_stream stream) {
     return error == WEFT_CU_SUCCESS;
 }
 
-/* PE 0's part of a barrier on the first stream comes late, and it has none of its own between that
- * and the barrier on the second: nobody may get by either before. */
+/* PE 0's part of a barrier on the first stream is late, and it makes no other call between that and
+ * the barrier on the second: no member may pass either before. */
 static void hold_first(weft_cu_stream first, bool destroyed, const char *name) {
     tap_case(name);
     turn++;
@@ -104,7 +104,7 @@ static void sum_of_team(void) {
     ON(int_sum_reduce_on_stream(team, dest, source, NELEMS, a));
 }
 
-/* Another thread lets go of what waits for the own word: when it is told to, or out of patience. */
+/* Another thread releases the wait for this PE's word: when it is told to, or after a limit. */
 static atomic_bool told;
 static int patience_ms;
 
@@ -165,7 +165,8 @@ static void ends_beside_others(void) {
     let_go_now(thread, b);
 }
 
-/* All members launch it, so it is right again: nothing of the team's has been given away. */
+/* All members launch the graph, so it gives correct results again: nothing of the team has been
+ * freed. */
 static void outlived(void) {
     tap_case("a graph of collectives by one kernel may outlive its team");
     static int expected[NELEMS];

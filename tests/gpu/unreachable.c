@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: GPUs that cannot reach each other's memory, and PEs that each see their own alone,
- * so that nothing can be staged either: no PE is given any, each says why, and what a PE does with
- * its own GPU goes on: streams, and graphs captured before. PEs: 2 */
+/* Description: GPUs that cannot access each other's memory, and PEs that each see only their own,
+ * so that copies cannot be staged either: no PE gets GPU memory, each gets the reason, and a PE can
+ * still use its own GPU, with streams, and graphs captured before. PEs: 2 */
 #include "graph.h"
 #include "on_stream.h"
 
@@ -9,7 +9,7 @@ enum { BYTES = 3000 };
 
 static unsigned char arrived[BYTES], data[BYTES + 8];
 
-/* With a context current, as where a program has its own. */
+/* With a context current, as in a program that has its own. */
 static void put(void) {
     gpu_enter();
     ON(putmem_on_stream(arrived, data, BYTES, shmem_my_pe(), gpu_stream));

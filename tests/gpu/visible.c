@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: PEs that number the GPUs differently, by CUDA_VISIBLE_DEVICES, know each other's all
+/* Description: PEs that number the GPUs differently, by CUDA_VISIBLE_DEVICES, find each other's all
  * the same: puts, atomics and collectives of every pair, on the same GPU and on two. PEs: 2 3 4 */
 #include "on_stream.h"
 

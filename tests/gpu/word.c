@@ -52,13 +52,13 @@ static uint64_t model(enum weft_amo_op op, uint64_t word, uint64_t value, uint64
     }
 }
 
-/* Words of the host are the processors' to change, unless the link has atomics of its own. */
+/* Processors change words of the host, unless the link has atomics of its own. */
 static bool is_allowed(enum weft_amo_op op, const uint64_t *word) {
     return word != host || op == WEFT_AMO_FETCH || op == WEFT_AMO_SET ||
            weft_device.gpu->host_atomics;
 }
 
-/* The word beside a narrow one stays as it is. */
+/* The word beside a narrow one does not change. */
 static void amo_once(enum weft_amo_op op, size_t bytes, uint64_t *word, uint64_t *fetched) {
     uint64_t mask = bytes == 4 ? UINT32_MAX : UINT64_MAX;
     uint64_t before = draw(UINT64_MAX), value = draw(UINT64_MAX), poison = 0;
@@ -159,7 +159,7 @@ static bool is_done(weft_cu_stream stream) {
 static const uint64_t numbers[] = {0, 1, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
 enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
 
-/* A wait that is not satisfied ends when a number that satisfies it comes. */
+/* An unsatisfied wait ends when a number that satisfies it is stored. */
 static void wait_once(uint64_t *word, int cmp, uint64_t now, uint64_t value) {
     write_word(word, now);
     INSIDE(weft_gpu_wait(word, cmp, value, streams[0]));
@@ -189,7 +189,7 @@ static void waits(void) {
             }
 }
 
-/* What was copied before a signal is there behind the wait for it; no host in between. */
+/* Data copied before a signal have arrived after the wait for it, without a host in between. */
 static void chain(void) {
     tap_case("data, signal, wait, data: around the ring and back");
     enum { ROUNDS = 100, BYTES = 4096 };
@@ -230,8 +230,8 @@ static void chain(void) {
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-/* A round: everybody shows its count to all, everybody has come, everybody looks, all have looked.
- * The count is in GPU memory, so that a replay shows another one. */
+/* A round: every member stores its count at all others, all arrive, all check, all have checked.
+ * The count is in GPU memory, so that a replay stores another one. */
 static struct {
     struct weft_array words;
     struct weft_gpu_call call;
@@ -302,7 +302,7 @@ static void team_rounds(bool meets, const char *name) {
     shmem_barrier_all();
 }
 
-/* One that is far behind has not arrived, whatever the low halves of the epochs say. */
+/* A member that is far behind has not arrived, whatever the low halves of the epochs are. */
 static void far_behind(struct weft_gpu_team_words *mine) {
     tap_case("a barrier waits for members that are billions of epochs behind");
     static const uint64_t epochs[] = {INT32_MAX, UINT32_MAX, (uint64_t)1 << 40};

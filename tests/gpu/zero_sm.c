@@ -38,7 +38,7 @@ static void rest(long milliseconds) {
     nanosleep(&time, NULL);
 }
 
-/* Whether the stream drains within so much time. */
+/* Returns whether the stream drains within that time. */
 static bool drains(weft_cu_stream stream, int milliseconds) {
     int error = WEFT_CU_NOT_READY;
     gpu_enter();
@@ -85,7 +85,7 @@ static void prepare(int round) {
         gpu_write(source + (size_t)k * BYTES, gpu_data(BYTES, key_of(round, me, k)), BYTES);
 }
 
-/* Whether what is enqueued is done while all multiprocessors are held. */
+/* Returns whether the enqueued work completes while all multiprocessors are held. */
 static bool while_held(void (*enqueue)(void), int round) {
     prepare(round);
     hold();
@@ -131,7 +131,7 @@ static void to_host_and_back(void) {
     ON(getmem_on_stream(bytes, source, BYTES, right, gpu_stream));
     ON(putmem_on_stream(dest, bytes, BYTES, right, gpu_stream));
 }
-/* The own block lies where it belongs. */
+/* The member's own block is in its place. */
 static void gather_in_place(void) {
     unsigned char *own = source + (size_t)me * BYTES;
     ON(fcollectmem_on_stream(SHMEM_TEAM_WORLD, source, own, BYTES, gpu_stream));
@@ -205,7 +205,7 @@ int main(void) {
     me = shmem_my_pe(), npes = shmem_n_pes(), right = (me + 1) % npes;
     make_all();
     shmemx_set_engine(SHMEMX_ENGINE_COPY);
-    kernel(); /* what is loaded when it is first used has to be loaded before */
+    kernel(); /* anything loaded at its first use must be loaded before */
     tap_case("a kernel has to wait: all multiprocessors are held");
     EXPECT(!while_held(kernel, 0), "it did not");
     copies();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: who connects to the port of an end and does not know its secret is hung up on, costs
- * a bounded number of descriptors, and holds up no message; who answers in a PE's place gets none.
- * Where no descriptors are left a stranger's is taken, and else it is an error. PEs: 1 */
+/* Description: a stranger who connects to the port of an end without knowing its secret is hung up
+ * on, costs a bounded number of descriptors, and delays no message; a stranger who answers in a
+ * PE's place receives no message. If no descriptors are left, a stranger's is closed, and without
+ * strangers that is an error. PEs: 1 */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum { STRANGERS = 300, HELD_MAX = 64 };
 static const struct weft_engine *const engine = &weft_tcp_engine;
 static unsigned delivered, wrong;
 
-/* The end that is called, and one that calls. */
+/* The end that is called, and the end that calls. */
 static struct weft_engine_end *home, *peer;
 static struct weft_engine_link *way; /* from peer to home */
 
@@ -60,7 +61,7 @@ static void look(int turns) {
     }
 }
 
-/* A message from peer to home comes, soon. */
+/* A message from peer to home arrives soon. */
 static bool message_comes(void) {
     struct iovec part = {(void *)(uintptr_t) "message", 6};
     unsigned before = delivered;
@@ -134,7 +135,7 @@ static struct weft_tcp_hello hello_make(char nonce) {
     return hello;
 }
 
-/* What who calls has to show, by that secret. */
+/* Computes the proof that a caller has to send, with this secret. */
 static void proof_make(unsigned char proof[WEFT_SIPHASH_BYTES], const unsigned char *secret,
                        const struct weft_tcp_hello *hello,
                        const struct weft_tcp_challenge *challenge) {
@@ -145,7 +146,7 @@ static void proof_make(unsigned char proof[WEFT_SIPHASH_BYTES], const unsigned c
     weft_siphash(proof, secret, said, sizeof said);
 }
 
-/* A frame with a message that home has to believe. */
+/* Sends a frame with a message that home would have to believe. */
 static void message_say(int fd) {
     unsigned char frame[16] = {6};
     memcpy(frame + 8, "message", 6);
@@ -153,7 +154,7 @@ static void message_say(int fd) {
     look(50);
 }
 
-/* Calls with what is shown by this secret, or with what was shown before, and sends a message. */
+/* Calls with a proof made with this secret, or with a recorded one, and sends a message. */
 static bool call_is_refused(const unsigned char *secret, const unsigned char *recorded,
                             unsigned char proof[WEFT_SIPHASH_BYTES]) {
     struct weft_tcp_hello hello = hello_make('x');
@@ -215,7 +216,7 @@ static void check_garbage(void) {
     ends_abandon();
 }
 
-/* Half of them say half a hello. */
+/* One half of the strangers sends one half of a hello. */
 static void check_silence(void) {
     int fds[STRANGERS];
     struct weft_tcp_hello hello = hello_make('s');
@@ -239,7 +240,7 @@ static void check_silence(void) {
     ends_abandon();
 }
 
-/* Whenever home looks, more strangers have come than it holds. */
+/* At each of home's polls, more strangers have connected than it keeps. */
 static void check_flood(void) {
     enum { AT_ONCE = 20, ROUNDS = 40 };
     int fds[AT_ONCE * ROUNDS];
@@ -274,7 +275,7 @@ static int imposter_listen(struct weft_tcp_address *address) {
     return fd;
 }
 
-/* It hears hellos alone, and after some of them the link is dead. */
+/* The imposter only receives hellos, and after some of them the link is dead. */
 static void check_imposter(void) {
     struct weft_tcp_address address;
     struct iovec part = {(void *)(uintptr_t) "message", 6};
@@ -308,7 +309,7 @@ enum { NUMBERS = 64 };
 
 static int taken[NUMBERS], ntaken;
 
-/* Takes all numbers but so many. */
+/* Occupies all descriptor numbers except `more`. */
 static void descriptors_leave(int more) {
     while (ntaken < NUMBERS && (taken[ntaken] = dup(0)) >= 0)
         ntaken++;

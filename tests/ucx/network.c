@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the engine over UCX opens on a private network alone, unless the user vouches for
- * another one, and leaves environment, signal handlers and libc as they were. Each case is a child
+/* Description: the engine over UCX opens only on a private network, unless the user vouches for
+ * another one, and leaves environment, signal handlers and libc unchanged. Each case is a child
  * with a network of its own. PEs: 1 */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static void take(void *context, const void *message, size_t bytes) {
     (void)context, (void)message, (void)bytes;
 }
 
-/* Brings lo up in a network of this process's own, with that address. */
+/* Brings lo up in a network namespace of this process, with this address. */
 static bool network_make(const char *address) {
     struct ifreq request = {.ifr_name = "lo"};
     struct sockaddr_in in = {.sin_family = AF_INET};
@@ -51,7 +51,8 @@ static int engine_try(const char *network, bool trusted, char *reason) {
     return error;
 }
 
-/* Whether it opens on lo with this address; the reason has these words, if there are any. */
+/* Expects the engine to open, or to refuse, on lo with this address; `words`, if any, must be in
+ * the reason. */
 static bool opens(const char *address, bool trusted, int wanted, const char *words) {
     char reason[WEFT_ENGINE_TEXT_BYTES] = "";
     if (!network_make(address))
@@ -123,7 +124,7 @@ static bool side_effects(void) {
     return true;
 }
 
-/* In a child, which tells by its status. */
+/* Runs a case in a child, which reports by its exit status. */
 static void check(const char *name, bool (*body)(void)) {
     enum { GOOD, BAD, CANNOT };
     int status = 0;

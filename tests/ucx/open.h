@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine over UCX as its tests open it: where it was not built, they are skipped. */
+/* Opens the engine over UCX for its tests, which are skipped if it was not built. */
 #ifndef TESTS_UCX_OPEN_H
 #define TESTS_UCX_OPEN_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include "transport/transport.h"
 
-/* NULL: there is none, and the line that skips the test has been written. */
+/* Returns NULL after writing the line that skips the test. */
 static inline const struct weft_engine *engine_open(void) {
     void *library = dlopen("libweft_ucx.so", RTLD_NOW | RTLD_LOCAL);
     if (!library)

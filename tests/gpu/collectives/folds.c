@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions of all types, as the random test calls them, and folds of its own. */
+/* Reductions of all types, as called by the random test, and folds made here. */
 #include "random/random/fold_routines.c"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of the test of bulk copies: tiles that are put, told of, loaded by whoever has them
- * now, changed and put back; pipelines of two tiles; and sums. */
+/* The kernels of the test of bulk copies: tiles that are put, announced, loaded by the member that
+ * has them now, changed and put back; pipelines of two tiles; and sums. */
 #define WEFT_KERNEL_THREADS
 #include "base/gpu.cuh"
 #include "weft/device.cuh"
 #include "gpu/device_bulk/task.h"
 #include "gpu/found.cuh"
 
-/* Older GPUs have none: the host does not launch them there. */
+/* Older GPUs have no bulk copies: the host does not launch these kernels there. */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 enum { WORDS = BULK_TILE / 8 };
@@ -27,8 +27,9 @@ WEFT_DEVICE void tell_tile(const weft_device_team *t, const bulk_rounds &task, u
     weft_signal(t, sig, round, (t->me + d) % t->n);
 }
 
-/* Tiles for all members, by two tiles of shared memory in turns: one is made while the other is on
- * its way. Each is told of when it has been written: in one round in two all of them in the end. */
+/* Puts tiles to all members, through two tiles of shared memory used alternately: one is filled
+ * while the other is sent. Each is announced when it has been written; in every second round all of
+ * them are announced at the end. */
 WEFT_DEVICE void put_tiles(const weft_device_team *t, const bulk_rounds &task, uint32_t round) {
     WEFT_SHARED(struct weft_quad, quads, WORDS); /* two tiles, aligned to 16 bytes */
     uint64_t *tiles = (uint64_t *)quads;
@@ -86,7 +87,7 @@ WEFT_DEVICE int load_tiles(const weft_device_team *t, const bulk_rounds &task, u
     return 1;
 }
 
-/* With no fence but that of the mbarrier's beginning. */
+/* Uses no fence except that of the mbarrier's initialisation. */
 WEFT_DEVICE int load_first(const weft_device_team *t, const bulk_rounds &task, uint64_t *mbarrier,
                            uint32_t *phase) {
     WEFT_SHARED(struct weft_quad, tile, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host and the kernels of the test of bulk copies say to each other. */
+/* Structures shared by the host and the kernels of the test of bulk copies. */
 #ifndef TESTS_GPU_DEVICE_BULK_TASK_H
 #define TESTS_GPU_DEVICE_BULK_TASK_H
 

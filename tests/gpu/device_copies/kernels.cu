@@ -20,7 +20,7 @@ COPY_BY(w)
 COPY_BY(b)
 #undef COPY_BY
 
-/* Of `count` pieces each scope's first one has the first one, and so on in turns. */
+/* The `count` pieces are distributed over the scopes round robin. */
 extern "C" __global__ void copies_make(const __grid_constant__ weft_device_team t, int kind,
                                        int scope, char *to, const char *from,
                                        const copies_piece *pieces, uint32_t count) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of the test of meetings: rounds of stores, a meeting and looks at what others have
- * stored, by each kind of meeting; and calls by packets, with other data in each. */
+/* The kernels of the test of meetings: rounds of stores, a meeting and reads of the others' stores,
+ * with each kind of meeting; and calls with packets, with different data in each. */
 #define WEFT_KERNEL_THREADS
 #include "base/gpu.cuh"
 #include "weft/device.cuh"
@@ -9,16 +9,16 @@
 
 /* --- Barriers -------------------------------------------------------------------------------- */
 
-/* A thread's place for what a member's thread has given in a round. */
+/* Returns a thread's place for the word that a member's thread has stored in a round. */
 WEFT_DEVICE uint64_t *place_of(const weft_device_team *t, const meetings_rounds &task,
                                uint32_t round, uint32_t block, int member, uint32_t thread) {
     uint32_t row = ((round & 1) * 8 + block) * (uint32_t)t->n + (uint32_t)member;
     return &task.words[row * weft_block_threads() + thread];
 }
 
-/* What a thread of the same warp, or one of each block of the grid, has given at each member.
- * Behind the meeting it is this round's; a look before may be kept by a cache, and not be found
- * again. */
+/* Reads the words that a thread of the same warp, or one of each block of the grid, has stored at
+ * each member. After the meeting they must be this round's: a cache may keep the result of an
+ * earlier read, and must not return it again. */
 WEFT_DEVICE void look(const weft_device_team *t, const meetings_rounds &task, uint32_t round,
                       bool met) {
     uint32_t id = weft_block_thread(), other = id / 32 * 32 + (id + 1) % 32;
@@ -53,7 +53,7 @@ WEFT_DEVICE int meet_mixed(const weft_device_team *t, uint32_t channel, uint32_t
                         : weft_barrier_b(t, channel);
 }
 
-/* With a look between the halves, by one thread for all. */
+/* One thread meets for all, and reads between the halves. */
 WEFT_DEVICE int meet_by_halves_of_one(const weft_device_team *t, const meetings_rounds &task,
                                       uint32_t round) {
     uint32_t channel = weft_block_index();
@@ -66,7 +66,7 @@ WEFT_DEVICE int meet_by_halves_of_one(const weft_device_team *t, const meetings_
     return !weft_block_sync_any(first && !weft_depart_t(t, channel));
 }
 
-/* One in two blocks comes late, for what its first thread has stored does so, too. */
+/* One in two blocks is late, because its first thread's stores are late, too. */
 WEFT_DEVICE bool dawdle(uint32_t round) {
     bool late = weft_block_thread() == 0 && mix(round * 64 + weft_block_index()) % 2 == 0;
     for (int turn = 0; late && turn < 20; turn++)
@@ -103,7 +103,7 @@ WEFT_DEVICE int meet(const weft_device_team *t, const meetings_rounds &task, uin
     }
 }
 
-/* One meeting a round: what is stored two rounds on does not disturb those who look. */
+/* One meeting per round: stores of two rounds later do not disturb readers. */
 extern "C" __global__ void meetings_barriers(const __grid_constant__ weft_device_team t,
                                              const __grid_constant__ meetings_rounds task) {
     uint32_t id = weft_block_thread();
@@ -123,7 +123,8 @@ extern "C" __global__ void meetings_barriers(const __grid_constant__ weft_device
 
 /* --- Syncs, which order nothing -------------------------------------------------------------- */
 
-/* Each counts its rounds by atomics at its own word; nobody is behind, or more than one ahead. */
+/* Each member counts its rounds by atomics on its own word; no member is behind, or more than one
+ * ahead. */
 extern "C" __global__ void meetings_syncs(const __grid_constant__ weft_device_team t,
                                           const __grid_constant__ meetings_rounds task) {
     uint32_t id = weft_block_thread(), block = weft_block_index();
@@ -156,8 +157,9 @@ extern "C" __global__ void meetings_syncs(const __grid_constant__ weft_device_te
 
 /* --- Packets --------------------------------------------------------------------------------- */
 
-/* One while flags come round, all of them behind that; else at random, and mostly few between many,
- * so that whoever does not wait for all threads of its block goes far ahead. */
+/* Returns one unit while flags wrap around, in all calls after that; otherwise a random number,
+ * mostly few between many, so that a member that does not wait for all threads of its block gets
+ * far ahead. */
 WEFT_DEVICE uint32_t units_of(const weft_device_team *t, uint64_t epoch) {
     uint32_t low = (uint32_t)epoch, all = t->slot_bytes / 16;
     return low >= 0xfffffff0u ? 1 : low < 8 ? all : mix(low) % 3 != 0 ? 1 : 1 + mix(~low) % all;
@@ -182,7 +184,7 @@ WEFT_DEVICE void send_all(const weft_device_team *t, const meetings_packets &tas
             }
 }
 
-/* By other threads than those that send the same units. False if the job is over. */
+/* Uses other threads than those that send the same units. Returns false if the job is over. */
 WEFT_DEVICE bool receive_all(const weft_device_team *t, const meetings_packets &task,
                              uint64_t epoch) {
     uint32_t channel = weft_block_index(), units = units_of(t, epoch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host and the kernels of the test of meetings say to each other. */
+/* Structures shared by the host and the kernels of the test of meetings. */
 #ifndef TESTS_GPU_DEVICE_MEETINGS_TASK_H
 #define TESTS_GPU_DEVICE_MEETINGS_TASK_H
 
@@ -18,20 +18,20 @@ enum meeting_kind {
     MEET_KINDS
 };
 
-/* Rounds first + 1 to first + count. In each every thread gives a word to its place at every
- * member, [block][member][thread], and behind the meeting looks at another's. Symmetric. */
+/* Rounds first + 1 to first + count. In each round every thread stores a word to its place at every
+ * member, [block][member][thread], and after the meeting reads another thread's. Symmetric. */
 struct meetings_rounds {
     uint32_t first, count;
-    uint32_t blocks[8]; /* of the members' grids; alike but for these two */
+    uint32_t blocks[8]; /* of the members' grids; equal but for these two */
     int32_t kind;
     uint64_t *words;
     struct device_found *found;
 };
 
-/* Calls by packets; their number goes on from call to call. */
+/* Calls with packets; their numbers continue from call to call. */
 struct meetings_packets {
     uint32_t seed, count;
-    uint32_t bcast; /* 1: the same to all */
+    uint32_t bcast; /* 1: equal for all members */
     struct device_found *found;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of the test of signals: messages of all sizes by each way to send, told of by each
- * kind of signal, waited for by each kind of wait, and looked at; atomics; comparisons. */
+/* The kernels of the test of signals: messages of all sizes with each way to send, each kind of
+ * signal and each kind of wait, and their check; atomics; comparisons. */
 #define WEFT_KERNEL_THREADS
 #include "base/gpu.cuh"
 #include "weft/device.cuh"
@@ -104,7 +104,7 @@ WEFT_DEVICE void put_word_signal(const weft_device_team *t, uint32_t kind, const
                         WEFT_SIGNAL_SET, m);
 }
 
-/* Whole words by themselves; the rest with the others. */
+/* Whole words are put singly, the rest with the others. */
 WEFT_DEVICE void put_words(const weft_device_team *t, const message &message, int m) {
     uint32_t head = -(uint32_t)(uintptr_t)message.dest & 7;
     if (head > message.bytes)
@@ -117,7 +117,7 @@ WEFT_DEVICE void put_words(const weft_device_team *t, const message &message, in
     weft_put_b(t, message.dest + tail, message.source + tail, message.bytes - tail, m);
 }
 
-/* By one thread, which has synced with those that have stored. Atomics order nothing. */
+/* Signals by one thread, which has synced with the storing threads. Atomics order nothing. */
 WEFT_DEVICE void tell(const weft_device_team *t, uint32_t kind, uint64_t *sig, uint32_t *sig32,
                       uint32_t v, uint32_t last, int m) {
     if (kind >= SEND_ATOMIC)
@@ -268,7 +268,7 @@ WEFT_DEVICE int await_alone_32(const weft_device_team *t, uint32_t kind, const u
     }
 }
 
-/* All threads may look at the message then; 0 if the job is over. */
+/* Afterwards all threads may read the message. Returns 0 if the job is over. */
 WEFT_DEVICE int await(const weft_device_team *t, const signals_messages &task, uint32_t v,
                       int source) {
     uint32_t at = weft_block_index() * (uint32_t)t->n + (uint32_t)source;
@@ -305,15 +305,15 @@ WEFT_DEVICE void check(const weft_device_team *t, const signals_messages &task, 
     }
 }
 
-/* What is there before the signal is waited for: a cache may keep it, and must not find it again.
- */
+/* Reads the data before waiting for the signal: a cache may keep them, and must not return them
+ * again. */
 WEFT_DEVICE void peek(const weft_device_team *t, const signals_messages &task, uint32_t v,
                       int source) {
     struct message message = message_of(t, task, v, source, t->me);
     uint64_t sum = 0;
     for (uint32_t i = weft_block_thread(); i < message.bytes; i += weft_block_threads())
         sum += weft_ld_weak((const weft_bytes1 *)&message.dest[i]).value;
-    if (sum == UINT64_MAX) /* never, which no compiler knows */
+    if (sum == UINT64_MAX) /* never true, which no compiler knows */
         found_wrong(task.found, v, (uint64_t)source, 0, sum);
 }
 
@@ -350,8 +350,9 @@ extern "C" __global__ void signals_exchange(const __grid_constant__ weft_device_
 
 /* --- Atomics --------------------------------------------------------------------------------- */
 
-/* Each thread has a word of its own at each member, and does all to it; what the word was before
- * each goes to `before`, [member][thread][SIGNALS_ATOMICS], or 0 where nobody tells. */
+/* Each thread has a word of its own at each member, and applies all operations to it; the old
+ * values are stored in `before`, [member][thread][SIGNALS_ATOMICS], or 0 if an operation returns
+ * nothing. */
 #define SEQUENCE(bits)                                                                        \
     WEFT_DEVICE void sequence##bits(const weft_device_team *t, uint##bits##_t *word,          \
                                     const uint##bits##_t *v, uint##bits##_t *before, int m) { \
@@ -414,7 +415,7 @@ CONTEND(32)
 CONTEND(64)
 #undef CONTEND
 
-/* Words by themselves: each thread gives one to each member, and then gets each member's. */
+/* Single words: each thread puts one to each member, and then gets each member's. */
 extern "C" __global__ void signals_p(const __grid_constant__ weft_device_team t, uint32_t *words32,
                                      uint64_t *words64, uint32_t seed) {
     uint32_t id = (uint32_t)weft_thread_index(),
@@ -443,7 +444,7 @@ extern "C" __global__ void signals_g(const __grid_constant__ weft_device_team t,
 
 /* --- Comparisons ----------------------------------------------------------------------------- */
 
-/* Each thread tests one, and waits for it with a limit; without, where it holds. */
+/* Each thread tests one condition, and waits for it with a limit; without one if it holds. */
 extern "C" __global__ void signals_compares(const __grid_constant__ weft_device_team t,
                                             signals_compare *cases, uint32_t count, uint32_t ns) {
     for (uint32_t i = (uint32_t)weft_thread_index(); i < count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host and the kernels of the test of signals say to each other. */
+/* Structures shared by the host and the kernels of the test of signals. */
 #ifndef TESTS_GPU_DEVICE_SIGNALS_TASK_H
 #define TESTS_GPU_DEVICE_SIGNALS_TASK_H
 
@@ -7,7 +7,7 @@
 
 enum { SIGNALS_ROOM = 1024 }; /* bytes of a message, and 32 */
 
-/* How a message is sent and told of; those from SIGNALS_WORDS_32 on by words of 32 bits. */
+/* How a message is sent and announced; kinds from SIGNALS_WORDS_32 on use words of 32 bits. */
 enum signals_send {
     SEND_PUT_SIGNAL_T,
     SEND_PUT_SIGNAL_W,
@@ -65,14 +65,14 @@ enum signals_wait_32 { WAIT32_UNTIL, WAIT32_TEST, WAIT32_ATOMIC_FETCH, WAIT32_KI
  * [block][member]. */
 struct signals_messages {
     uint32_t seed, first, count;
-    int32_t atomics; /* whether the links have them */
+    int32_t atomics; /* whether the links have atomics */
     char *landing, *source;
     uint64_t *sig, *acks;
     uint32_t *sig32;
     struct device_found *found;
 };
 
-/* A comparison, and what has come of it: bits of tests and waits. */
+/* A comparison, and its results: bits of tests and waits. */
 struct signals_compare {
     uint64_t word, value;
     int32_t cmp;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rounds of bulk copies: a tile comes to shared memory, and goes to all members, as it is and as a
- * summand. */
+/* Rounds of bulk copies: a tile is loaded to shared memory, and stored to all members, as it is and
+ * as a summand. */
 #ifndef TESTS_GPU_DEVICE_STRESS_BULK_CUH
 #define TESTS_GPU_DEVICE_STRESS_BULK_CUH
 
@@ -13,7 +13,7 @@ struct bulk_line {
     alignas(128) char bytes[128];
 };
 
-/* Shared memory of a block: a tile, and the mbarrier by which it comes, again and again. */
+/* Shared memory of a block: a tile, and the mbarrier for loading it, used repeatedly. */
 struct bulk_tile {
     struct bulk_line *lines;
     uint64_t *mbarrier;
@@ -63,7 +63,7 @@ WEFT_DEVICE void send_tile(const struct stress_round *r, const void *tile, int m
         weft_bulk_add_u64(words, tile, r->bytes);
 }
 
-/* What a member's bytes are as a number. */
+/* Returns a member's bytes as a number. */
 WEFT_DEVICE uint64_t number_of(const struct stress_round *r, int member, uint32_t at, int bytes) {
     uint64_t number = 0;
     for (int i = 0; i < bytes; i++)

@@ -28,7 +28,7 @@ WEFT_DEVICE int run(const struct stress_round *r, const struct bulk_tile *tile) 
     }
 }
 
-/* False when the job is over. */
+/* Returns false if the job is over. */
 WEFT_DEVICE bool run_round(const weft_device_team *t, const struct stress_plan *plan,
                            uint64_t number, struct bulk_tile *tile) {
     struct stress_round r = round_of(t, plan, number);

@@ -28,7 +28,7 @@ STRESS_PART void get(const struct stress_round *r, int m) {
         weft_get_b(r->t, dest, source, r->bytes, m);
 }
 
-/* A barrier in one of its forms. */
+/* Meets with a barrier in one of its forms. */
 STRESS_PART int meet(const struct stress_round *r, uint32_t form) {
     uint32_t channel = weft_block_index();
     if (form % 4 == 0) {
@@ -48,7 +48,7 @@ STRESS_PART int run_put(const struct stress_round *r) {
     return met;
 }
 
-/* Nobody fills its source again before all have read it. */
+/* No member fills its source again before all have read it. */
 STRESS_PART int run_get(const struct stress_round *r) {
     for (int d = 0; d < r->t->n; d++)
         get(r, member_at(r, d));
@@ -110,7 +110,7 @@ WEFT_DEVICE int wait_group(const struct stress_round *r, const uint64_t *sig, ui
                  : weft_wait_until_b(r->t, sig, WEFT_CMP_EQ, value);
 }
 
-/* Data and word of each member in turn, behind one's own wait for it alone. */
+/* Waits for each member's word in turn, and checks its data. */
 STRESS_PART int take_signalled(const struct stress_round *r) {
     for (int d = 0; d < r->t->n; d++) {
         int from = member_at(r, d);
@@ -123,8 +123,8 @@ STRESS_PART int take_signalled(const struct stress_round *r) {
     return 1;
 }
 
-/* The first whole word with the signal, and all else before it, by a thread; false: there is none.
- */
+/* Puts the first whole word with the signal, and everything else before it, by a thread. Returns
+ * false if there is no whole word. */
 STRESS_PART bool put_word_signal(const struct stress_round *r, uint64_t *sig, uint64_t value,
                                  int op, int m) {
     char *dest = dest_of(r, r->t->me), *source = source_of(r);
@@ -171,7 +171,7 @@ STRESS_PART void copy(const struct stress_round *r, int m) {
         weft_copy_b(dest, source_of(r), r->bytes);
 }
 
-/* What the group has stored is one thread's to tell. */
+/* One thread announces the stores of the whole group. */
 WEFT_DEVICE void gather_group(const struct stress_round *r) {
     if (r->scope == WARP)
         weft_warp_sync();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A round of the stress test: what is drawn for it, the arrays that it works on, the data of each
- * member, and their check. */
+/* A round of the stress test: its random choices, its arrays, the data of each member, and their
+ * check. */
 #ifndef TESTS_GPU_DEVICE_STRESS_ROUND_CUH
 #define TESTS_GPU_DEVICE_STRESS_ROUND_CUH
 
 #include "base/gpu.cuh"
 #include "gpu/device_stress/task.h"
 
-/* What stays a function of its own, for the compiler's sake. */
+/* Marks functions that must not be inlined, for the compiler's sake. */
 #ifdef __CUDACC__
 #define STRESS_PART static __device__ __noinline__
 #else
@@ -26,7 +26,7 @@ struct stress_round {
     uint64_t number;
     uint32_t key;
     int kind, scope;
-    uint32_t variant;           /* how, where there are several ways */
+    uint32_t variant;           /* chooses among several ways */
     uint32_t group, lane, size; /* this thread's group, its number in it, their number */
     uint32_t span;              /* bytes of a slot that a group has */
     uint32_t bytes, to_shift, from_shift;
@@ -62,7 +62,8 @@ WEFT_DEVICE void take_group(struct stress_round *r) {
     r->span = STRESS_SLOT / (count / r->size) / 16 * 16;
 }
 
-/* Log-uniform; one in four is aligned, and one in four alike on both sides. */
+/* Draws sizes log-uniformly; one in four is aligned, and one in four equally aligned on both sides.
+ */
 WEFT_DEVICE void draw_bytes(struct stress_round *r) {
     uint32_t most = r->span - 2 * GUARD - SHIFTS, octaves = 0;
     while (2u << octaves <= most)
@@ -113,7 +114,7 @@ WEFT_DEVICE uint64_t *words_of(const struct stress_round *r) {
     return r->plan.words + weft_block_index() * (size_t)STRESS_WORDS;
 }
 
-/* Byte i of what a member's group sends, and of what lies around it. */
+/* Returns byte i of a member's group's data, and of the memory around them. */
 WEFT_DEVICE unsigned char byte_of(const struct stress_round *r, int member, uint32_t i) {
     uint32_t key = mix(r->key + 0xc2b2ae35u * (uint32_t)(member + 1)) + r->group * 0x27d4eb2fu;
     return (unsigned char)(mix(key + i / 4) >> i % 4 * 8);
@@ -177,7 +178,8 @@ WEFT_DEVICE void expect(const struct stress_round *r, int from, int32_t index, u
         note_wrong(r, from, index, found, wanted);
 }
 
-/* What has come to this thread's group from a member, and that nothing lies around it. */
+/* Checks the data from a member for this thread's group, and that the memory around them is
+ * unchanged. */
 STRESS_PART void check_from(const struct stress_round *r, int from) {
     const char *dest = dest_of(r, from);
     int32_t bytes = (int32_t)r->bytes;

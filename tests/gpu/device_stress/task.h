@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host and the kernels of the stress test of calls inside kernels say to each other. */
+/* Structures shared by the host and the kernels of the stress test of calls inside kernels. */
 #ifndef TESTS_GPU_DEVICE_STRESS_TASK_H
 #define TESTS_GPU_DEVICE_STRESS_TASK_H
 
@@ -15,7 +15,7 @@ enum {
     STRESS_PACKETS = 4      /* of a thread in an epoch, at most */
 };
 
-/* What a round does. */
+/* The operation of a round. */
 enum stress_kind {
     STRESS_PUT,    /* a put, and a barrier */
     STRESS_GET,    /* a barrier, and a get */
@@ -29,8 +29,8 @@ enum stress_kind {
     STRESS_KINDS
 };
 
-/* Arrays lie in the device heap: dest[block][member], source[block], signals[block][member][group],
- * words[block]. Rounds are drawn by all alike from seed and number. */
+/* The arrays in the device heap: dest[block][member], source[block], signals[block][member][group],
+ * words[block]. All members draw equal rounds from seed and number. */
 struct stress_plan {
     uint64_t first; /* number of the first round */
     uint32_t rounds, seed;
@@ -41,8 +41,7 @@ struct stress_plan {
     struct stress_seen *seen;
 };
 
-/* In GPU memory: rounds of blocks that were checked, by kind; what was wrong, and the first of it.
- */
+/* In GPU memory: the checked rounds of blocks, by kind; the number of errors, and the first one. */
 struct stress_seen {
     uint64_t checked[STRESS_KINDS];
     uint64_t wrong, claimed, given_up;

@@ -8,7 +8,7 @@
 /* --- Words ---------------------------------------------------------------------------------------
  */
 
-/* Each thread has one word at every member, and takes one of each. */
+/* Each thread puts one word to every member, and gets one from each. */
 STRESS_PART int run_words(const struct stress_round *r) {
     uint32_t id = weft_block_rank(), count = weft_block_size(), n = (uint32_t)r->t->n;
     uint32_t mine = (uint32_t)r->t->me * count + id, narrow = r->variant % 2;
@@ -32,7 +32,7 @@ STRESS_PART int run_words(const struct stress_round *r) {
     }
     if (!meet(r, r->variant / 4))
         return 0;
-    for (int d = 0; d < r->t->n; d++) { /* and reads its own word at all of them */
+    for (int d = 0; d < r->t->n; d++) { /* and reads its own word at all members */
         int m = member_at(r, d);
         uint64_t found =
             narrow ? weft_g32(r->t, (uint32_t *)&words[mine], m) : weft_g64(r->t, &words[mine], m);
@@ -147,7 +147,7 @@ WEFT_DEVICE uint64_t packet_of(const struct stress_round *r, int member, uint32_
     return (uint64_t)(low % 4 == 0 ? (uint32_t)r->number : mix(low)) << 32 | (low % 3 ? low : 0);
 }
 
-/* Several epochs behind each other, with nothing between them. */
+/* Several epochs in succession, with nothing between them. */
 STRESS_PART int run_packets(const struct stress_round *r) {
     uint32_t id = weft_block_rank(), count = weft_block_size(), channel = weft_block_index();
     uint32_t each = 1 + r->variant % STRESS_PACKETS, epochs = 1 + r->variant / 8 % 4, given_up = 0;

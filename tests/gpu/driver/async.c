@@ -14,11 +14,11 @@ struct async_copy {
     char *to;
     const char *from;
     uint64_t *mbarrier;
-    char *data; /* what has been read; NULL: nothing */
+    char *data; /* the data read, or NULL */
     unsigned bytes;
 };
 
-/* What a load has found there, when the block had acquired so often. */
+/* The content that a load has found, and the block's number of acquires then. */
 struct async_word {
     const char *at;
     uint64_t value, since;
@@ -43,7 +43,7 @@ static struct shared *shared_of(const struct block *block, const void *at, size_
     return NULL;
 }
 
-/* The same place as the proxy has it. */
+/* Returns the proxy's copy of the place. */
 static char *behind(const struct block *block, const void *at, size_t bytes) {
     const struct shared *shared = shared_of(block, at, bytes);
     return shared->behind + ((const char *)at - shared->memory);
@@ -171,7 +171,7 @@ static void forget(struct block *block, const struct async_copy *copy) {
     }
 }
 
-/* By itself, or as what the thread has stored, which waits for it. */
+/* Writes directly, or as a store of the thread, which waits for it. */
 static void write_now(struct block *block, struct async_copy *copy, bool waits) {
     forget(block, copy);
     if (copy->kind != KERNEL_BULK_PUT)
@@ -193,7 +193,7 @@ static void drop_copy(struct async *async, unsigned i) {
     memmove(&async->copies[i], &async->copies[i + 1], (--async->n - i) * sizeof *async->copies);
 }
 
-/* The i-th gets on; true if it has ended. */
+/* Advances the i-th copy. Returns true if it has ended. */
 static bool advance(struct block *block, unsigned i) {
     struct async_copy *copy = block->async.copies[i];
     block->grid->polls = block->grid->turns = 0;

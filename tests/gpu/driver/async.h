@@ -21,25 +21,25 @@
 struct block;
 enum { ASYNC_FRESH_MAX = 16 };
 
-/* Of a block; zero at the start. */
+/* The copies of a block; zero at the start. */
 struct async {
     struct async_copy **copies; /* under way */
     unsigned n, room;
-    struct async_word *seen;                /* what loads have found; NULL: nothing */
-    const uint64_t *fresh[ASYNC_FRESH_MAX]; /* mbarriers that the proxy does not know yet */
+    struct async_word *seen;                /* contents that loads have found, or NULL */
+    const uint64_t *fresh[ASYNC_FRESH_MAX]; /* mbarriers that the proxy has not seen yet */
     unsigned nfresh;
 };
 
-/* One copy in `of` gets on, at random. */
+/* Advances one random copy in `of`. */
 void async_drain(struct block *block, size_t of);
 
-/* The block has no thread any more: its shared memory is gone. */
+/* Called when the block has no threads any more: its shared memory is gone. */
 void async_end_threads(struct block *block);
 
 /* Frees everything. */
 void async_end(struct block *block);
 
-/* The block has stored there: loads do not find what was there before. */
+/* Called when the block has stored there: loads no longer return the old content. */
 void async_forget(struct async *async, const char *at);
 
 #endif

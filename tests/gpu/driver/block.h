@@ -13,27 +13,27 @@
 
 enum { SHARED_ALIGNMENT = 16, LANES = 32 };
 
-/* With weak memory: one access in so many lets another thread run first, and one in so many, or a
- * turn, lets one store in so many arrive. */
+/* With weak memory: one access in PREEMPT_IN lets another thread run first; one in DRAIN_IN, or a
+ * turn, lets one store in ARRIVE_IN arrive. */
 enum { PREEMPT_IN = 8, DRAIN_IN = 16, ARRIVE_IN = 4 };
 
 struct shared {
-    const void *site; /* where it is declared */
+    const void *site; /* of its declaration */
     char *memory;
     char *behind; /* as the asynchronous proxy has it, with weak memory; or NULL */
     size_t bytes;
     struct shared *next;
 };
 
-/* What lanes give each other. They write for one meeting while some still read the one before. */
+/* Values that lanes exchange. They write for one meeting while some still read the previous one. */
 struct warp {
     unsigned alive, arrived, turn;
     uint64_t given[2][LANES];
-    uint32_t lanes[2]; /* who has come */
+    uint32_t lanes[2]; /* the lanes that have arrived */
 };
 
-/* How far a thread has got to know what others have stored: when it has last acquired, as the
- * block's cache has it, and what the asynchronous proxy has been told of that. */
+/* A thread's knowledge of others' stores: the time of its last acquire, in terms of the block's
+ * cache, and the part that the asynchronous proxy has been told of. */
 struct view {
     uint64_t acquired, proxied;
 };
@@ -53,7 +53,7 @@ struct block {
 };
 
 struct thread {
-    struct kernel_place place; /* first: what kernel_place points to */
+    struct kernel_place place; /* must be first: kernel_place points to it */
     struct fibre fibre;
     struct block *block;
     struct view view;
@@ -98,10 +98,11 @@ void view_join(struct view *view, const struct view *other);
 /* Anything may happen before an access to memory. */
 void thread_before_access(struct thread *thread);
 
-/* Whether the memory is this GPU's own. */
+/* Returns whether the memory belongs to this GPU. */
 bool block_owns(const void *at, int gpu);
 
-/* A line on stderr, for a kernel that does what a GPU would not bear; then a trap. */
+/* Writes a line on stderr for a kernel that does something that a GPU would not tolerate, then
+ * traps. */
 __attribute__((noreturn, format(printf, 1, 2))) void thread_fault(const char *format, ...);
 
 #endif

@@ -68,7 +68,8 @@ uint64_t buffer_load(const struct buffer *buffer, const char *at, unsigned bytes
     return value;
 }
 
-/* The n-th store of those that a release waits for; how many there are if there are not as many. */
+/* Returns the n-th store for which a release waits, or the number of such stores if there are
+ * fewer. */
 static unsigned find(const struct buffer *buffer, int thread, const char *at, unsigned n,
                      unsigned *place) {
     unsigned found = 0;
@@ -88,7 +89,7 @@ void buffer_release(struct buffer *buffer, int thread, const char *at) {
     }
 }
 
-/* Whether a barrier makes it known to more threads. */
+/* Returns whether a barrier makes the store visible to more threads. */
 static bool is_published(int thread, const struct buffer_store *store) {
     if (thread == BUFFER_ALL)
         return true;

@@ -16,12 +16,12 @@
 enum { BUFFER_STORES = 128, BUFFER_ALL = -1, BUFFER_PROXY = -2, BUFFER_LANES = 32 };
 #define BUFFER_WARP(warp) (-3 - (int)(warp))
 
-/* Of 1, 2, 4 or 8 bytes within a word of 8. */
+/* A store of 1, 2, 4 or 8 bytes within a word of 8. */
 struct buffer_store {
     char *at;
     uint64_t value;
     unsigned bytes;
-    int thread;   /* who sees it, or BUFFER_ALL, BUFFER_WARP */
+    int thread;   /* the thread that sees it, or BUFFER_ALL, BUFFER_WARP */
     bool proxied; /* so does the asynchronous proxy */
 };
 
@@ -37,18 +37,19 @@ size_t buffer_draw(uint64_t *random, size_t limit);
 /* If it is full another store arrives first. */
 void buffer_add(struct buffer *buffer, struct buffer_store store);
 
-/* What a thread sees there. */
+/* Returns the content that a thread sees. */
 uint64_t buffer_load(const struct buffer *buffer, const char *at, unsigned bytes, int thread);
 
 /* All that a thread sees arrives; of the word around `at` alone, if that is not NULL. */
 void buffer_release(struct buffer *buffer, int thread, const char *at);
 
-/* A barrier: all threads see what a thread sees, or what all do (BUFFER_ALL); or those of a warp
- * see what each of them does (BUFFER_WARP). These stores arrive in memory of the GPU itself. */
+/* A barrier: all threads see the stores that one thread, or all (BUFFER_ALL), see; or those of a
+ * warp see the stores that each of them sees (BUFFER_WARP). These stores arrive in memory of the
+ * GPU itself. */
 void buffer_publish(struct buffer *buffer, int thread, bool (*is_own)(const void *at, int gpu),
                     int gpu);
 
-/* The asynchronous proxy sees what the thread sees. */
+/* Makes the thread's stores visible to the asynchronous proxy. */
 void buffer_proxy(struct buffer *buffer, int thread);
 
 /* One store in `of` arrives, at random. */

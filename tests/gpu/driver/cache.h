@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What threads of a multiprocessor, of two blocks, have loaded weakly: they may find it again,
- * whatever memory has got meanwhile, until an acquire. A barrier of the block is one for all if it
- * was for one of them.
+/* Data that threads of a multiprocessor, of two blocks, have loaded weakly: until an acquire they
+ * may find the old content again, whatever memory contains meanwhile. A barrier of the block is an
+ * acquire for all of its threads if it is for one of them.
  *
- * What a kernel loads weakly it stores by the functions of base/gpu.cuh, too: the cache does not
- * notice other stores. */
+ * A kernel must store such data by the functions of base/gpu.cuh, because the cache does not notice
+ * other stores. */
 #ifndef TESTS_GPU_DRIVER_CACHE_H
 #define TESTS_GPU_DRIVER_CACHE_H
 
@@ -22,16 +22,16 @@ struct cache {
     } words[CACHE_WORDS];
 };
 
-/* Acquires: the result is from when on the thread may find again what has been loaded. */
+/* Acquires. Returns the time from which the thread may reuse loaded data. */
 uint64_t cache_acquire(struct cache *cache);
 
-/* Whether these bytes have been loaded since then. */
+/* Returns whether these bytes have been loaded since then. */
 bool cache_find(const struct cache *cache, const char *at, unsigned bytes, uint64_t since,
                 uint64_t *value);
 
 void cache_keep(struct cache *cache, const char *at, unsigned bytes, uint64_t value);
 
-/* What the block stores, or loads from memory itself, is not to be found as it was. */
+/* Removes data from the cache that the block stores, or loads from memory itself. */
 void cache_forget(struct cache *cache, const char *at);
 
 #endif

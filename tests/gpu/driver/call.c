@@ -7,7 +7,7 @@
 pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
 _Thread_local bool call_in_host_function;
 
-/* That a call of the table is missing is an error when this library is linked. */
+/* Makes a missing call of the table an error when this library is linked. */
 __attribute__((used)) static void *const all[] = {
 #define REFERENCE(name, exported, arguments) (void *)(uintptr_t)name,
     WEFT_CUDA_CALLS(REFERENCE)

@@ -6,7 +6,7 @@
  *   WEFT_FAKE_GPUS=2           how many GPUs (0: none); CUDA_VISIBLE_DEVICES chooses among them
  *   WEFT_FAKE_MEMORY_MB=4096   memory of each, counted per process
  *   WEFT_FAKE_NO_PEER=0-1,2-3  pairs of GPUs that cannot reach each other's memory
- *   WEFT_FAKE_NO_ATOMICS=0-1   pairs of GPUs whose atomics on each other's memory are none
+ *   WEFT_FAKE_NO_ATOMICS=0-1   pairs of GPUs without atomics on each other's memory
  *   WEFT_FAKE_FENCED_WRITES=1  stream writes without a fence are refused
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
  *   WEFT_FAKE_SEED=0           of these delays, and of the order of a kernel's threads
@@ -41,14 +41,14 @@ WEFT_CUDA_CALLS(DECLARE)
 /* Over all state of the driver. */
 extern pthread_mutex_t driver_lock;
 
-/* What a call needs: nothing, cuInit, a current context that has not failed, or a context and no
- * capture that forbids what would disturb it. */
+/* The requirements of a call: none, cuInit, a current context that has not failed, or a context
+ * without a capture that forbids the call. */
 enum need { NOTHING, INITIALISED, CONTEXT, NO_CAPTURE };
 
-/* Takes the lock; an error if the need is not met. */
+/* Takes the lock. Returns an error if the requirement is not met. */
 int call_begin(enum need need);
 
-/* Gives the lock back; its argument is its result. */
+/* Releases the lock, and returns its argument. */
 int call_end(int error);
 
 #define CALL(need, expression)                       \
@@ -61,7 +61,7 @@ int call_end(int error);
 /* Set in threads that run a function of cuLaunchHostFunc, which may not call CUDA. */
 extern _Thread_local bool call_in_host_function;
 
-/* A number of the environment; `preset` where it is not set. */
+/* Returns a number from the environment, or `preset` if it is not set. */
 long call_setting(const char *name, long preset);
 
 #endif

@@ -9,7 +9,8 @@ static struct capture {
     int mode;
     pthread_t thread;
     bool invalid;
-    struct CUstream_st *lanes[LANES_MAX]; /* the first is where it began; NULL: destroyed */
+    struct CUstream_st
+        *lanes[LANES_MAX]; /* the first is where the capture began; NULL: destroyed */
     struct capture *next;
 } * captures;
 
@@ -162,7 +163,7 @@ void capture_forget(struct CUstream_st *stream) {
     capture_free(capture);
 }
 
-/* Every other lane's last work has to come before where the first lane is now. */
+/* Returns whether the last work of every other lane precedes the present end of the first lane. */
 static bool joined(const struct capture *capture) {
     const struct clock *clock = &capture->lanes[0]->clock;
     for (int lane = 1; lane < capture->graph->nlanes; lane++)

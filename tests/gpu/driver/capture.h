@@ -8,7 +8,7 @@
 
 #include "stream.h"
 
-/* Appends the work, which it takes over, to the graph of the stream's capture. */
+/* Appends the work, which it owns then, to the graph of the stream's capture. */
 int capture_add(struct CUstream_st *stream, struct work *work);
 
 /* An error, with the captures invalidated that forbid it, where a call that would disturb captures
@@ -21,10 +21,10 @@ int capture_refuses(struct CUstream_st *stream);
 /* An identity for events; 0 if the stream is not being captured. */
 uint64_t capture_id(const struct CUstream_st *stream);
 
-/* The stream comes behind what an event recorded in a capture. */
+/* Makes the stream follow the work that an event recorded in a capture. */
 int capture_join(struct CUstream_st *stream, uint64_t id, const struct clock *clock);
 
-/* Ends what an operation has made invalid. */
+/* Ends a capture that an operation has made invalid. */
 int capture_invalidate(struct capture *capture, int error);
 
 /* The stream is being destroyed. */

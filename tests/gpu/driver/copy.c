@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies and fills. As in the real driver, pageable host memory is read before the call returns,
- * and has been written when it returns; all other memory is touched when the stream gets there.
- * Where tests want disorder, halves of a copy come in either order. */
+ * and has been written when it returns; all other memory is accessed when the stream gets there. If
+ * tests ask for disorder, the halves of a copy are made in either order. */
 #include "capture.h"
 #include "host.h"
 #include "space.h"
@@ -16,7 +16,7 @@ struct copy {
     uintptr_t to, from;
     enum place to_place, from_place;
     size_t bytes;
-    void *staged; /* what `from` held at the call, or NULL */
+    void *staged; /* content of `from` at the call, or NULL */
 };
 
 /* --- Running -----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ static int copy_bytes(uintptr_t to, uintptr_t from, size_t bytes, int gpu) {
     return 0;
 }
 
-/* What was registered at the call has to be registered still. */
+/* Returns whether memory that was registered at the call is no longer registered. */
 static bool gone(uintptr_t at, size_t bytes, enum place place) {
     pthread_mutex_lock(&driver_lock);
     bool is = place == PLACE_REGISTERED && !host_holds(at, bytes);

@@ -19,7 +19,7 @@
 #include <cstdlib>
 #include <time.h>
 
-#ifndef __global__ /* a mark, for whoever looks for kernels */
+#ifndef __global__ /* a mark, to find kernels */
 #define __global__
 #endif
 #define __device__
@@ -58,7 +58,7 @@ static inline int __syncthreads_or(int mine) {
     return kernel_block_sync(mine != 0);
 }
 
-/* Of whole warps: their lanes that have not ended. */
+/* The functions of a warp; lanes that have ended take no part. */
 #define warpSize 32
 static inline unsigned kernel_lane() {
     struct kernel_dim at = kernel_place->thread, size = kernel_place->threads;

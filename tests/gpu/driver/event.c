@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events: a ticket of a stream, or a clock of a capture, and when it came to pass. */
+/* Events: a ticket of a stream, or a clock of a capture, and the time when it was reached. */
 #include "capture.h"
 #include "link.h"
 #include "stream.h"

@@ -9,7 +9,7 @@
 #include <ucontext.h>
 #endif
 
-#ifndef __has_feature /* clang's way to say it; gcc before 14 has macros alone */
+#ifndef __has_feature /* clang's form; gcc before 14 has macros only */
 #define __has_feature(name) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
@@ -32,7 +32,7 @@
 enum { STACK_BYTES = (128 << 10) + 5 * 64, STACKS_A_MAPPING = 64 };
 #define CANARY UINT64_C(0x5f1b2e5f1b2e5f1b)
 
-/* Where a side of a switch goes on. */
+/* The place where a side of a switch continues. */
 #ifdef __x86_64__
 typedef void *place;
 #else
@@ -56,7 +56,7 @@ struct fibre_stack {
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fibre_stack *pool;
 
-/* The low end, with a word that nobody but who overruns the stack changes. */
+/* Returns the low end, with a word that only an overrun of the stack changes. */
 static uint64_t *low_end(struct fibre_stack *stack) {
     return (uint64_t *)((char *)(stack + 1) - STACK_BYTES);
 }

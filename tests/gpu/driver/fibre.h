@@ -20,10 +20,10 @@ void fibre_begin(struct fibre *fibre, void (*body)(void *argument), void *argume
 /* Runs it until it leaves. */
 void fibre_enter(struct fibre *fibre);
 
-/* Back to where the running fibre was entered; for good if `ends`. */
+/* Switches back to where the running fibre was entered; finally if `ends`. */
 void fibre_leave(struct fibre *fibre, bool ends);
 
-/* Gives the stack back, of a fibre that has left for good or is not to run any more. */
+/* Frees the stack of a fibre that has left finally or will not run any more. */
 void fibre_drop(struct fibre *fibre);
 
 #endif

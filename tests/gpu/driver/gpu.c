@@ -20,7 +20,7 @@ static _Thread_local int depth;
 /* --- What there is -----------------------------------------------------------------------------
  */
 
-/* As CUDA does: what is wrong or named twice ends the list. */
+/* As in CUDA, an invalid or repeated name ends the list. */
 static void read_visible(const char *list) {
     char *end;
     for (; nvisible < in_machine; list = end + 1) {
@@ -126,7 +126,7 @@ int cuDeviceTotalMem(size_t *bytes, weft_cu_device device) {
          gpu_of(device) < 0 ? CUDA_ERROR_INVALID_DEVICE : (*bytes = gpu_memory_bytes(), 0));
 }
 
-/* As an H200's behind PCI Express: no atomics on host words. */
+/* As for an H200 behind PCI Express: no atomics on host words. */
 static int attribute_of(int attribute) {
     switch (attribute) {
     case WEFT_CU_DEVICE_SMS:

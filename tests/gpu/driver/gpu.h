@@ -22,20 +22,20 @@ bool gpu_initialised(void);
 /* GPU in the machine of an ordinal of this process, or -1. */
 int gpu_of(weft_cu_device device);
 
-/* Whether `gpu` reaches memory of `owner`; itself included. */
+/* Returns whether `gpu` can access memory of `owner`, which may be itself. */
 bool gpu_reaches(int gpu, int owner);
 
 /* Whether atomics of `gpu` on memory of `owner` are a load and a store. */
 bool gpu_tears(int gpu, int owner);
 
-/* Bytes of each GPU's memory, and what this process has of them. */
+/* Return the bytes of each GPU's memory, and the part used by this process. */
 size_t gpu_memory_bytes(void);
 extern size_t gpu_used_bytes[GPUS_MAX];
 
 /* The calling thread's context, or NULL. */
 struct CUctx_st *context_current(void);
 
-/* The primary context of the n-th GPU of the machine; NULL behind the last. */
+/* Returns the primary context of the n-th GPU of the machine, or NULL after the last. */
 struct CUctx_st *context_of(int gpu);
 
 #endif

@@ -5,8 +5,8 @@
 
 static struct link *graphs, *execs;
 
-/* An executable graph: the first lane runs in the stream that it is launched in, the others in
- * streams of its own. Launches of one graph come one behind the other. */
+/* An executable graph: the first lane runs in the stream of the launch, the others in streams of
+ * the graph. Launches of one graph run one after the other. */
 struct CUgraphExec_st {
     struct link link;
     struct CUgraph_st *graph;

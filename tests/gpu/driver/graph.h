@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Graphs: works in the order in which they were captured, each with its lane and what comes before.
- */
+/* Graphs: works in the order of their capture, each with its lane and its predecessors. */
 #ifndef TESTS_GPU_DRIVER_GRAPH_H
 #define TESTS_GPU_DRIVER_GRAPH_H
 
@@ -10,7 +9,7 @@
 struct node {
     struct work *work;
     int lane;
-    struct clock clock; /* of other lanes: how many of their works come before */
+    struct clock clock; /* for the other lanes: how many of their works come before */
 };
 
 struct CUgraph_st {

@@ -27,7 +27,7 @@ static bool take_place(int gpu) {
     return false;
 }
 
-/* What is number i in the order of numbers. */
+/* Returns the coordinates of number i. */
 static struct kernel_dim at_number(unsigned i, struct kernel_dim size) {
     return (struct kernel_dim){i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
@@ -70,7 +70,7 @@ static void end_block(struct block *block) {
     free(block);
 }
 
-/* Those that wait there go on, and know what any of all has got to know. */
+/* Lets the waiting threads continue, with the knowledge of all of them. */
 static void let_run(struct grid *grid, struct thread *threads, unsigned count, int state) {
     struct view all = {0, 0};
     for (unsigned i = 0; i < count; i++)
@@ -129,7 +129,7 @@ static void run_on(struct thread *thread) {
     thread_set(NULL);
 }
 
-/* A block goes on without threads as long as some of its stores are under way. */
+/* A block without threads is not finished as long as some of its stores are under way. */
 static bool is_through(const struct block *block) {
     return block->alive == 0 && block->buffer.n == 0 && block->async.n == 0;
 }

@@ -11,7 +11,7 @@
 
 #include "module.h"
 
-/* Runs them all; false if one has trapped. */
+/* Runs all threads. Returns false if one has trapped. */
 bool grid_run(const struct kernel *kernel, const void *packed, int gpu, struct kernel_dim blocks,
               struct kernel_dim threads);
 

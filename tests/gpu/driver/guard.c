@@ -9,7 +9,7 @@ enum {
     KEYS = 16,
     NO_KEY = -1,
     CLOSED_AFTER_EACH = 32, /* kernels of a GPU, the first ones; */
-    CLOSED_AFTER = 16,      /* then each so many */
+    CLOSED_AFTER = 16,      /* then after that many each */
 };
 
 static struct range {
@@ -20,13 +20,13 @@ static struct range {
 } * ranges;
 static size_t nranges;
 
-/* What is protected for the whole process. */
+/* The protected memory of the whole process. */
 static struct {
     unsigned running, ended; /* kernels */
     bool open;               /* also between kernels, now and then */
 } guarded[GPUS];
 
-/* One for each set of GPUs that there is. */
+/* One for each set of GPUs in use. */
 static struct {
     uint32_t gpus;
     int key;
@@ -106,8 +106,8 @@ void guard_kernel_begin(int gpu) {
     change_all(gpu, 0, opens);
 }
 
-/* Closing and opening takes the kernel through all pages, which is a third of all that tests do:
- * so it is not for each of many kernels. */
+/* Closing and opening makes the kernel visit all pages, a third of the time of all tests: so it is
+ * not done for each of many kernels. */
 void guard_kernel_end(int gpu) {
     unsigned ended = ++guarded[gpu].ended;
     bool closes =

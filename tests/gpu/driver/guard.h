@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maps memory for kernels of these GPUs, a bit each; lets others; takes it away again, leaving the
+/* Maps memory for kernels of these GPUs, one bit each; changes the set; unmaps it, keeping the
  * addresses reserved. */
 bool guard_map(uintptr_t at, size_t bytes, int fd, size_t offset, uint32_t gpus);
 bool guard_change(uintptr_t at, uint32_t gpus);

@@ -25,7 +25,7 @@ bool host_touches(uintptr_t at, size_t bytes) {
     return false;
 }
 
-/* What is pinned are pages. */
+/* The unit of pinning is the page. */
 static int add(uintptr_t at, size_t bytes) {
     uintptr_t first = at / PAGE * PAGE;
     size_t pages = (at + bytes - first + PAGE - 1) / PAGE * PAGE;

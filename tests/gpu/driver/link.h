@@ -11,7 +11,7 @@ struct link {
 /* The object, which is the first of the list now. */
 void *link_add(struct link **list, void *object);
 
-/* The object of this handle; NULL where there is none. */
+/* Returns the object of this handle, or NULL if there is none. */
 void *link_find(struct link *list, const void *handle);
 
 /* The object is in the list. */

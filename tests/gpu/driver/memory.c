@@ -39,7 +39,7 @@ void memory_drop(struct memory *memory) {
     free_unused(memory);
 }
 
-/* Takes fd over, also when it fails. */
+/* Owns fd from now on, also if it fails. */
 static struct memory *memory_new(int fd, int gpu, size_t bytes, bool imported) {
     void *view = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (view == MAP_FAILED) {

@@ -19,7 +19,7 @@ struct memory {
     unsigned char *view; /* of engines */
 };
 
-/* That of a handle, or NULL. */
+/* Returns the memory of a handle, or NULL. */
 struct memory *memory_of(weft_cu_memory handle);
 
 void memory_use(struct memory *memory);

@@ -21,8 +21,8 @@ struct CUmod_st {
     struct CUctx_st *context;
 };
 
-/* A kernel of a module: what launches name. It stays when the module goes, and is good for nothing
- * then. */
+/* A kernel of a module, to which launches refer. It remains when the module is unloaded, and cannot
+ * be used then. */
 struct CUfunc_st {
     struct link link;
     struct kernel *kernel;
@@ -173,7 +173,7 @@ static void drop(struct work *work) {
     launch->kernel->drop(launch->packed);
 }
 
-/* In another context than its own a function is none. */
+/* A function is invalid in any other context than its own. */
 static struct kernel *kernel_of(weft_cu_function handle) {
     struct CUfunc_st *function = link_find(functions, handle);
     bool here =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels: the same sources, compiled for the host (device.h, kernel.h). They register themselves
- * when this library is loaded; the image that a module is loaded from is not looked into. */
+ * when this library is loaded; the image from which a module is loaded is ignored. */
 #ifndef TESTS_GPU_DRIVER_MODULE_H
 #define TESTS_GPU_DRIVER_MODULE_H
 
@@ -12,7 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default) /* kernels may also lie in the program (tests/gpu/runtime) */
+#pragma GCC visibility push(default) /* kernels may also be in the program (tests/gpu/runtime) */
 
 struct kernel {
     const char *name;
@@ -20,7 +20,7 @@ struct kernel {
     bool (*reaches)(const void *packed, int gpu); /* all that its pointers point to */
     void (*run)(const void *packed);
     void (*drop)(void *packed);
-    bool threads; /* all of a launch are to run; else one alone */
+    bool threads; /* all threads of a launch run; otherwise only one */
     struct kernel *next;
 };
 
@@ -38,13 +38,14 @@ struct kernel_place {
 };
 extern __thread const struct kernel_place *kernel_place;
 
-/* Lets other threads of the kernel run: until all of the block are here, of which it returns
- * whether any came with true; or for a while. */
+/* Lets other threads of the kernel run: until all threads of the block are here, and returns
+ * whether any passed true; or for a while. */
 bool kernel_block_sync(bool mine);
 void kernel_yield(void);
 
-/* Waits until all lanes of the warp that have not ended are here; what they have given, by lane,
- * and a bit for each that has come. It stands until the thread's next meeting. */
+/* Waits until all lanes of the warp that have not ended are here. Returns their values, by lane,
+ * and in `lanes` a bit for each lane that has arrived. The values are valid until the thread's next
+ * meeting. */
 const uint64_t *kernel_warp_meet(uint64_t mine, uint32_t *lanes);
 
 /* Set while a thread runs whose stores may be late (buffer.h) and loads early (cache.h): then it
@@ -60,8 +61,8 @@ void kernel_order(const void *word, int order);
 __attribute__((noreturn)) void kernel_misaligned(const void *at, unsigned bytes);
 
 /* Bulk copies, as their instructions are: addresses and sizes are multiples of 16, `shared` lies in
- * the block's own memory, and a commit and a wait are of what this thread has begun: of all groups
- * but the `newest` so many (async.h). */
+ * the block's own memory, and a commit and a wait concern the copies that this thread has begun: a
+ * wait concerns all groups except the `newest` ones (async.h). */
 enum kernel_bulk {
     KERNEL_BULK_PUT,
     KERNEL_BULK_ADD_F32,
@@ -75,23 +76,23 @@ void kernel_bulk_store(enum kernel_bulk kind, void *to, const void *shared, unsi
 void kernel_bulk_commit(void);
 void kernel_bulk_wait(bool read, unsigned newest);
 
-/* fence.proxy.async: between what threads and what bulk copies see, of shared memory alone or of
- * global memory alone. */
+/* fence.proxy.async: between the threads' and the bulk copies' view of memory, for shared memory
+ * only or global memory only. */
 void kernel_fence_async(bool shared);
 
-/* An mbarrier in the block's own memory. One arrives with the bytes that are to be loaded, too; a
- * test is true when the phase of that parity is over. */
+/* An mbarrier in the block's own memory. An arrival also adds the bytes to be loaded; a test
+ * returns true when the phase of that parity is over. */
 void kernel_mbarrier_init(uint64_t *mbarrier, unsigned count);
 void kernel_mbarrier_expect(uint64_t *mbarrier, unsigned bytes);
 bool kernel_mbarrier_test(const uint64_t *mbarrier, unsigned parity);
 
-/* The block's own memory, of what is declared at `site`. */
+/* Returns the block's own memory for the declaration at `site`. */
 void *kernel_shared(void *site, size_t bytes);
 
-/* Whether a kernel on the GPU may touch what is at p. */
+/* Returns whether a kernel on the GPU may access the memory at p. */
 bool kernel_reaches(const void *p, int gpu);
 
-/* Whether atomics of the kernel that runs in this thread on this word are none. */
+/* Returns whether atomics of the kernel in this thread on this word are not atomic. */
 bool kernel_tears(const void *word);
 
 /* clock_gettime, for a kernel. */

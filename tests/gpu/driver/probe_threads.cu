@@ -4,7 +4,8 @@
 #include "base/gpu.cuh"
 #include "probe.h"
 
-/* Each thread writes what its right neighbour in the block has put into the block's own memory. */
+/* Each thread writes the value that its right neighbour in the block has stored in the block's own
+ * memory. */
 extern "C" __global__ void probe_shift(uint32_t *out) {
     WEFT_SHARED(uint32_t, values, 1024);
     uint32_t me = weft_block_thread();
@@ -13,7 +14,7 @@ extern "C" __global__ void probe_shift(uint32_t *out) {
     out[weft_thread_index()] = values[(me + 1) % weft_block_threads()];
 }
 
-/* Every thread waits until as many as `all` have come; how many came first stands in `order`. */
+/* Every thread waits until `all` threads have arrived; `order` receives how many arrived first. */
 extern "C" __global__ void probe_crowd(uint32_t *come, uint32_t all, uint32_t *order) {
     order[weft_thread_index()] = weft_atom_add_sys(come, 1u);
     while (weft_ld_acquire_sys(come) < all)
@@ -34,8 +35,8 @@ extern "C" __global__ void probe_resident(uint32_t *now, uint32_t *most) {
         weft_atom_add_sys(now, (uint32_t)-1);
 }
 
-/* How often a flag finds less than all of its data there. The first block's threads store a word
- * each and, behind a barrier of theirs, one of them the flag; the second block reads. */
+/* Counts how often a flag is seen before all of its data. The first block's threads store a word
+ * each and, after a barrier of theirs, one of them the flag; the second block reads. */
 extern "C" __global__ void probe_message(uint32_t *data, uint32_t *flag, uint32_t released,
                                          uint32_t *missing) {
     uint32_t me = weft_block_thread();
@@ -61,8 +62,9 @@ extern "C" __global__ void probe_message(uint32_t *data, uint32_t *flag, uint32_
     }
 }
 
-/* How often a weak load finds what an earlier one found, though a flag has been seen that was
- * released behind the newer data: by a thread that looks at it itself, or at a barrier behind. */
+/* Counts how often a weak load returns an earlier content although a flag has been seen that was
+ * released after the newer data: by a thread that reads the flag itself, or at a barrier after it.
+ */
 extern "C" __global__ void probe_stale(uint64_t *data, uint32_t *flag, uint32_t acquired,
                                        uint32_t *stale) {
     uint32_t me = weft_block_thread();
@@ -120,7 +122,7 @@ extern "C" __global__ void probe_warp_message(uint32_t *data, uint32_t *flag, ui
 
 /* --- Bulk copies ----------------------------------------------------------------------------- */
 
-/* Threads make a tile, one puts it and tells. */
+/* Threads make a tile, and one of them puts and announces it. */
 WEFT_DEVICE void bulk_send(uint64_t *data, uint32_t *flag, uint32_t round, uint32_t without) {
     WEFT_SHARED(uint64_t, tile, PROBE_TILE);
     uint32_t me = weft_block_thread();
@@ -145,7 +147,7 @@ WEFT_DEVICE void bulk_send(uint64_t *data, uint32_t *flag, uint32_t round, uint3
     weft_block_sync();
 }
 
-/* One thread loads the tile, all look at it. */
+/* One thread loads the tile, and all read it. */
 WEFT_DEVICE void bulk_receive(const uint64_t *data, uint32_t *flag, uint32_t round,
                               uint32_t without, uint64_t *mbarrier, uint32_t *missing) {
     WEFT_SHARED(uint64_t, tile, PROBE_TILE);

@@ -101,7 +101,8 @@ static bool reserved(uintptr_t at, size_t bytes) {
 
 static int map(uintptr_t at, size_t bytes, size_t offset, struct memory *memory) {
     if (!memory || !bytes || at % GRANULE || bytes % GRANULE || offset)
-        return CUDA_ERROR_INVALID_VALUE; /* an offset is for the future, says cuda.h */
+        return CUDA_ERROR_INVALID_VALUE; /* offsets are reserved for the future, according to cuda.h
+                                          */
     if (bytes > memory->bytes)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!reserved(at, bytes) || anything_mapped(at, bytes))
@@ -118,7 +119,7 @@ int cuMemMap(weft_cu_address at, size_t bytes, size_t offset, weft_cu_memory mem
     CALL(NO_CAPTURE, flags ? CUDA_ERROR_INVALID_VALUE : map(at, bytes, offset, memory_of(memory)));
 }
 
-/* Whether no mapping is partly in the range. */
+/* Returns whether no mapping is partly in the range. */
 static bool whole(uintptr_t at, size_t bytes) {
     for (struct mapping *mapping = mappings; mapping; mapping = mapping->next)
         if (overlap(at, bytes, mapping->at, mapping->bytes) &&
@@ -127,7 +128,7 @@ static bool whole(uintptr_t at, size_t bytes) {
     return true;
 }
 
-/* Where nothing is mapped the driver is content, too. */
+/* Accepts unmapped ranges, as the driver does. */
 static int unmap(uintptr_t at, size_t bytes) {
     if (!reserved(at, bytes) || !whole(at, bytes))
         return CUDA_ERROR_INVALID_VALUE;
@@ -219,7 +220,7 @@ static bool touches_reserved(uintptr_t at, size_t bytes) {
     return false;
 }
 
-/* Whether the GPU has access to every byte. */
+/* Returns whether the GPU has access to every byte. */
 static bool accessible(uintptr_t at, size_t bytes, int gpu) {
     while (bytes) {
         struct mapping *mapping = mapping_at(at);

@@ -39,7 +39,7 @@ static struct work *next_work(struct CUstream_st *stream) {
     return stream->first ? stream->first->work : NULL;
 }
 
-/* Whoever waits for the last work of a stream waits for all that it has written. */
+/* A thread that waits for the last work of a stream waits for all of its writes. */
 static int settle_last(struct CUstream_st *stream) {
     if (!stream->unordered || stream->first->next)
         return 0;
@@ -254,7 +254,7 @@ void stream_push_after(struct CUstream_st *stream, struct CUstream_st *other, ui
     stream_push(stream, &after->work);
 }
 
-/* The default stream comes behind all blocking ones, and they behind it. */
+/* The default stream follows all blocking streams, and they follow it. */
 int stream_order(struct CUstream_st *stream) {
     struct CUctx_st *context = stream->context;
     if (!stream->blocking || !context->legacy)
@@ -323,7 +323,7 @@ int cuStreamQuery(weft_cu_stream stream) {
     CALL(NO_CAPTURE, query(stream_of(stream)));
 }
 
-/* Streams may come and go meanwhile: looks for one that is not done until there is none. */
+/* Streams may be created and destroyed meanwhile: searches for a busy one until there is none. */
 int stream_drain_all(struct CUctx_st *context) {
     for (struct CUstream_st *stream = context->streams; stream;) {
         int error = capture_refuses(stream);

@@ -9,8 +9,8 @@
 #include "gpu.h"
 #include "work.h"
 
-/* Streams that can take part in one capture; each is a lane of the graph. A clock says how many
- * works of each lane come before. */
+/* The maximum number of streams in one capture; each is a lane of the graph. A clock has the number
+ * of preceding works of each lane. */
 #define LANES_MAX 16
 struct clock {
     unsigned before[LANES_MAX];
@@ -31,37 +31,37 @@ struct CUstream_st {
     struct clock clock;
     struct unordered *unordered;               /* writes that have not been made yet, or NULL */
     int (*settle)(struct CUstream_st *stream); /* makes them, without driver_lock */
-    struct CUstream_st *next;                  /* of its context */
+    struct CUstream_st *next;                  /* in its context */
 };
 
-/* That of a handle, in any context; the current context's default stream for NULL. NULL where the
- * handle is none. */
+/* Returns the stream of a handle, in any context; the current context's default stream for NULL.
+ * Returns NULL if the handle is invalid. */
 struct CUstream_st *stream_of(weft_cu_stream handle);
 
 struct CUstream_st *stream_new(struct CUctx_st *context, bool blocking);
 void stream_hold(struct CUstream_st *stream);
 void stream_drop(struct CUstream_st *stream);
 
-/* No more will be pushed; what has been is done first. Gives one hold back. */
+/* Ends the stream after its pushed works. Releases one hold. */
 void stream_close(struct CUstream_st *stream);
 void stream_close_all(struct CUctx_st *context);
 
-/* Takes the work over: into the graph if the stream is being captured, else behind what it has to
- * come behind. */
+/* Owns the work from now on: adds it to the graph if the stream is being captured, otherwise after
+ * the works that must precede it. */
 int stream_enqueue(struct CUstream_st *stream, struct work *work);
 
 /* Its two halves for works that are not captured. */
 int stream_order(struct CUstream_st *stream);
 uint64_t stream_push(struct CUstream_st *stream, struct work *work);
 
-/* What is pushed later waits until `other` has done `ticket`. */
+/* Makes later works wait until `other` has done `ticket`. */
 void stream_push_after(struct CUstream_st *stream, struct CUstream_st *other, uint64_t ticket);
 
 /* Waits for a ticket, with driver_lock released meanwhile; the context's failure or 0. */
 int stream_finish(struct CUstream_st *stream, uint64_t ticket);
 int stream_drain_all(struct CUctx_st *context);
 
-/* A moment at random, if the tests want that; true where it wants disorder, too. */
+/* Waits a random time, if the tests want that; returns true if they want disorder, too. */
 bool stream_dither(struct CUstream_st *stream);
 
 #endif

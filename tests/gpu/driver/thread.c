@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What threads of a grid call: barriers, warps, shared memory, and memory that may be weak. */
+/* The functions that threads of a grid call: barriers, warps, shared memory, and memory that may be
+ * weak. */
 #include "block.h"
 #include "call.h"
 #include "grid.h"
@@ -91,7 +92,7 @@ void kernel_yield(void) {
     fibre_leave(&thread->fibre, false);
 }
 
-/* Bytes that nobody wrote, as a GPU's memory begins. */
+/* Returns memory with arbitrary content, like a GPU's initial memory. */
 static char *fresh_memory(size_t bytes, int content) {
     size_t whole = (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
     return memset(aligned_alloc(SHARED_ALIGNMENT, whole), content, whole);

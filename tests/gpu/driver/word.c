@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stream memory operations: waits for words and writes of words, in batches. They may look at and
- * write memory of other processes' GPUs, so that waiting is looking again and again.
- *
- * A write without a fence is made as late as can be: before the stream's next write with one,
- * before it has to wait, and before a kernel or the end of its work; of several, the last one
- * first. */
+/* Stream memory operations: waits for words and writes of words, in batches. They may access memory
+ * of other processes' GPUs, so a wait polls. A write without a fence is made as late as possible:
+ * before the stream's next write with one, before it has to wait, and before a kernel or the end of
+ * its work; of several such writes, the last one first. */
 #include "space.h"
 #include "stream.h"
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One operation of a stream: what kinds there are, the files above know. It is immutable and
- * counted, because a graph runs it again and again. */
+/* One operation of a stream; the files above define the kinds. It is immutable and counted, because
+ * a graph runs it again and again. */
 #ifndef TESTS_GPU_DRIVER_WORK_H
 #define TESTS_GPU_DRIVER_WORK_H
 
@@ -10,9 +10,9 @@ struct work {
     unsigned holds; /* under driver_lock */
     /* In the thread of a stream, without driver_lock. An error fails the context. */
     int (*run)(struct work *work, struct CUstream_st *stream);
-    /* Gives back what the work holds, before it is freed; under driver_lock. NULL: nothing. */
+    /* Releases the work's resources before it is freed; called under driver_lock. May be NULL. */
     void (*drop)(struct work *work);
-    bool passes_writes; /* whether unordered writes of the stream may be seen only behind it */
+    bool passes_writes; /* unordered writes of the stream may become visible only after it */
 };
 
 /* `bytes` of a structure that begins with a struct work, held once. */

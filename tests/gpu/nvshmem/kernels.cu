@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels in NVSHMEM's names, of its test (nvshmem.c). Each counts in *wrong what it finds to be
- * otherwise than it should; all threads of one block run. */
+/* Kernels that use NVSHMEM's names, for its test (nvshmem.c). Each counts errors in *wrong; all
+ * threads of one block run. */
 #define WEFT_KERNEL_THREADS
 #include "weft/nvshmem/nvshmem.h"
 #include "weft/nvshmem/nvshmemx.h"
@@ -50,8 +50,8 @@ extern "C" __global__ void names_words(char *box, uint32_t *wrong) {
     words_of((uint64_t *)box, nvshmem_uint64_p, nvshmem_uint64_g, wrong);
 }
 
-/* Of `bytes` of this PE: to the next one by a put of each kind, and from there by a get. dest has
- * room for six. */
+/* Copies `bytes` of this PE: to the next one with a put of each kind, and from there with a get.
+ * dest has room for six. */
 extern "C" __global__ void names_copies(char *dest, char *source, char *got, size_t bytes,
                                         uint32_t *wrong) {
     int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
@@ -87,8 +87,8 @@ extern "C" __global__ void names_copies(char *dest, char *source, char *got, siz
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
-/* A message round the ring, so many times, by threads, warps and blocks in turn: each PE passes on
- * what it has got, with one more in each word; the first one begins. */
+/* A message goes around the ring `rounds` times, by threads, warps and blocks in turn: each PE
+ * passes on what it has received, with each word increased by one; the first one begins. */
 extern "C" __global__ void names_ring(uint32_t *box, uint32_t *out, size_t nwords, uint64_t *sig,
                                       uint32_t rounds, uint32_t *wrong) {
     int me = nvshmem_my_pe(), n = nvshmem_n_pes(), next = (me + 1) % n;
@@ -126,8 +126,8 @@ extern "C" __global__ void names_ring(uint32_t *box, uint32_t *out, size_t nword
 
 /* --- Atomics ---------------------------------------------------------------------------------- */
 
-/* Each thread takes a place in each PE's list by an atomic, and puts its number there; `sums` has a
- * word for each operation. */
+/* Each thread takes a place in each PE's list by an atomic, and stores its number there; `sums` has
+ * a word for each operation. */
 extern "C" __global__ void names_atomics(uint32_t *taken, uint32_t *list, int64_t *sums,
                                          uint32_t *wrong) {
     int me = nvshmem_my_pe(), n = nvshmem_n_pes();
@@ -172,8 +172,8 @@ extern "C" __global__ void names_atomics(uint32_t *taken, uint32_t *list, int64_
 
 enum { WORDS = 8 };
 
-/* The next PE's words are set one by one, the last first, to their number from -3 on; meanwhile the
- * first thread waits for its own: for any, for some, and for all of those that count. */
+/* The next PE's words are set one by one, the last first, to their numbers from -3 on; meanwhile
+ * the first thread waits for its own: for any, for some, and for all of those that count. */
 extern "C" __global__ void names_waits(int *words, short *shorts, uint64_t *sig, uint32_t *wrong) {
     int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
     uint32_t thread = weft_block_rank();
@@ -227,8 +227,8 @@ extern "C" __global__ void names_waits(int *words, short *shorts, uint64_t *sig,
 
 /* --- Meetings --------------------------------------------------------------------------------- */
 
-/* A word goes to every member before each meeting, and has to be there behind it. One thread meets,
- * or a warp, or the block, in turn; on one PE another one of them. */
+/* A word is stored at every member before each meeting, and must be there after it. One thread
+ * meets, or a warp, or the block, in turn; on each PE a different one. */
 extern "C" __global__ void names_meetings(uint32_t *words, int team, uint32_t rounds,
                                           uint32_t *wrong) {
     int me = nvshmem_team_my_pe(team), n = nvshmem_team_n_pes(team);
@@ -252,7 +252,7 @@ extern "C" __global__ void names_meetings(uint32_t *words, int team, uint32_t ro
     }
 }
 
-/* Of all PEs, by the names that have no team. */
+/* Meets all PEs, with the names that have no team. */
 extern "C" __global__ void names_meet_all(uint32_t *word, uint32_t rounds, uint32_t *wrong) {
     int n = nvshmem_n_pes(), next = (nvshmem_my_pe() + 1) % n;
     uint32_t thread = weft_block_rank();
@@ -273,7 +273,7 @@ extern "C" __global__ void names_meet_all(uint32_t *word, uint32_t rounds, uint3
 
 /* --- Collectives ------------------------------------------------------------------------------ */
 
-/* box: room for two arrays of n * nelems; members bring numbers that tell who they are. */
+/* box: room for two arrays of n * nelems; members contribute numbers that identify them. */
 extern "C" __global__ void names_collectives(int *box, size_t nelems, int team, uint32_t *wrong) {
     int me = nvshmem_team_my_pe(team), n = nvshmem_team_n_pes(team);
     int *source = box, *dest = box + (size_t)n * nelems;
@@ -310,7 +310,7 @@ extern "C" __global__ void names_collectives(int *box, size_t nelems, int team, 
     nvshmemx_barrier_block(team);
 }
 
-/* The sum over members m of 1000 * m + i, which is what their element i is. */
+/* Returns the sum over members m of 1000 * m + i, their element i. */
 WEFT_DEVICE int sum_of_members(int n, size_t i) {
     return 1000 * (n * (n - 1) / 2) + n * (int)i;
 }

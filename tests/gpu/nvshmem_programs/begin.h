@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs for NVSHMEM share that run over either library: begun by a unique id, which PE 0
- * leaves in the file MEET, where RANK and NPES are set, and as the launcher has it elsewhere. */
+/* Code shared by programs for NVSHMEM that run over either library: initialised by a unique id,
+ * which PE 0 stores in the file MEET, if RANK and NPES are set, and otherwise as the launcher
+ * provides it. */
 #ifndef TESTS_GPU_NVSHMEM_PROGRAMS_BEGIN_H
 #define TESTS_GPU_NVSHMEM_PROGRAMS_BEGIN_H
 
@@ -78,7 +79,7 @@ static void run(const void *kernel, int blocks, int threads, void **arguments) {
     nvshmem_barrier_all();
 }
 
-/* What lies in this PE's memory, as one number. */
+/* Returns a checksum of this PE's memory. */
 static unsigned sum_of(const void *device, size_t bytes) {
     unsigned char *found = (unsigned char *)malloc(bytes);
     unsigned sum = 17;

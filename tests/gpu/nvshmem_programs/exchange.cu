@@ -19,7 +19,8 @@ __global__ void exchange(int *row, double *reals, short *shorts, int *found) {
     nvshmemx_barrier_all_block();
 }
 
-/* Each thread puts its number into the list of each PE, at a place that an atomic has given. */
+/* Each thread stores its number in the list of each PE, at a place that it has taken by an atomic.
+ */
 __global__ void fill_lists(unsigned *taken, unsigned *list, unsigned long long *sums) {
     int pe = nvshmem_my_pe(), npes = nvshmem_n_pes();
     unsigned number = 1 + threadIdx.x + blockDim.x * (unsigned)pe;
@@ -55,7 +56,7 @@ __global__ void await(int *words, int *found) {
     nvshmemx_barrier_all_block();
 }
 
-/* All of a team's, one behind the other: results lie behind each other in dest. */
+/* All collectives of a team in succession: results follow each other in dest. */
 __global__ void collectives(nvshmem_team_t team, int *dest, int *source, size_t nelems) {
     int members = nvshmem_team_n_pes(team), member = nvshmem_team_my_pe(team);
     for (size_t i = threadIdx.x; i < nelems * (size_t)members; i += blockDim.x)

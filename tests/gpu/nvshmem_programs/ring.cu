@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages go round a ring: blocks of a grid send each a part, by puts with signals, and the next
- * PE passes on what it has got. */
+/* Messages go around a ring: each block of a grid sends a part, by puts with signals, and the next
+ * PE passes on the data that it has received. */
 #include "begin.h"
 
 enum { BLOCKS = 4, THREADS = 128, ROUNDS = 8, WORDS = 1000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's runtime for programs that are compiled for the host: as much of it as examples/cuda calls,
- * over the pretended driver. The Makefile makes runtime_launch(...) of kernel<<<...>>>(...), and a
- * KERNEL(name) of each __global__ function. All work goes to the default stream. */
+/* CUDA's runtime for programs that are compiled for the host: the part that examples/cuda calls,
+ * over the pretended driver. The Makefile turns kernel<<<...>>>(...) into runtime_launch(...), and
+ * adds a KERNEL(name) for each __global__ function. All work runs on the default stream. */
 #ifndef TESTS_GPU_RUNTIME_H
 #define TESTS_GPU_RUNTIME_H
 

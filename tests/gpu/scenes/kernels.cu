@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels as a program has them, in which PEs wait for one that dies, or which end the job. */
+/* Kernels like a program's, in which PEs wait for one that dies, or which end the job. */
 #define WEFT_KERNEL_THREADS
 #include <weft/device.cuh>
 #include "gpu/scenes/waits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a kernel of the scenes waits for what the victim owes it. */
+/* The ways in which a kernel of the scenes waits for the victim. */
 #ifndef TESTS_GPU_SCENES_WAITS_H
 #define TESTS_GPU_SCENES_WAITS_H
 

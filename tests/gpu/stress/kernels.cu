@@ -25,8 +25,8 @@ WEFT_DEVICE uint32_t word_of(uint32_t key, uint64_t index) {
     return mix(key + 0x9e3779b9u * (uint32_t)index);
 }
 
-/* Now and then bits that a protocol might take for its own: marks, zeros, what looks like an epoch.
- */
+/* Sometimes returns bits that a protocol might mistake for its own: marks, zeros, values like
+ * epochs. */
 WEFT_DEVICE uint64_t raw_of(uint32_t key, uint64_t index) {
     const uint32_t strange[8] = {0xffffffffu, 0x7fffffffu, 0x80000000u, 0u,
                                  1u,          2u,          0xfffffffeu, (uint32_t)index};
@@ -132,7 +132,7 @@ WEFT_DEVICE double averaged(double sum, int n) {
     return sum / (double)n;
 }
 
-/* T is how numbers lie in memory, Folded what they are folded as, and rounded from at the end. */
+/* T is the type in memory, Folded the type of the arithmetic, from which the result is rounded. */
 template <class T, class Folded>
 WEFT_DEVICE uint64_t fold_of(const stress_task &task, uint64_t call, uint64_t index) {
     Folded sum = (Folded)widen(value_of<T>(element_of(task, key_of(task, call, 0), index)));
@@ -185,7 +185,7 @@ WEFT_DEVICE uint64_t reduced(const stress_task &task, uint64_t call, uint64_t in
     }
 }
 
-/* What a call leaves in element i of dest. */
+/* Returns the expected element i of dest. */
 WEFT_DEVICE uint64_t result_of(const stress_task &task, uint64_t call, uint64_t i) {
     uint64_t from = i / task.nelems, at = i % task.nelems, mine = (uint64_t)task.me * task.nelems;
     switch (task.operation) {
@@ -235,7 +235,7 @@ WEFT_DEVICE bool is_nan(const stress_task &task, uint64_t bits) {
     }
 }
 
-/* Of reductions the bits of a NaN are free. */
+/* In reductions the bits of a NaN are unspecified. */
 WEFT_DEVICE bool is_same(const stress_task &task, uint64_t found, uint64_t wanted) {
     bool folds = task.operation == STRESS_ALL_REDUCE || task.operation == STRESS_REDUCE_SCATTER;
     return found == wanted || (folds && is_nan(task, found) && is_nan(task, wanted));
@@ -337,8 +337,8 @@ WEFT_DEVICE int parts_of(weft_quad quad, uint32_t round) {
     return (quad.a == round) + (quad.b == round) + (quad.c == round) + (quad.d == round);
 }
 
-/* `width` lanes, 1 or 8, have a packet together, of which the last lane's word tells that it has
- * come. Each look at a packet counts that finds some of it new and some not. */
+/* `width` lanes, 1 or 8, share a packet; the last lane's word shows that it has arrived. Each read
+ * that finds a packet partly new counts. */
 extern "C" __global__ void stress_receive(const weft_quad *ring, uint32_t *acknowledge,
                                           uint32_t rounds, int width, stress_torn *torn) {
     size_t lane = weft_thread_index(), lanes = weft_thread_count();

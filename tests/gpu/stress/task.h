@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host and the kernels of the stress test say to each other. */
+/* Structures shared by the host and the kernels of the stress test. */
 #ifndef TESTS_GPU_STRESS_TASK_H
 #define TESTS_GPU_STRESS_TASK_H
 
@@ -15,20 +15,20 @@ enum stress_operation {
     STRESS_NONE = -1
 };
 
-enum { STRESS_GUARD_BYTES = 32 }; /* behind what a call writes, which must stay as they are */
+enum { STRESS_GUARD_BYTES = 32 }; /* after the memory that a call writes; they must not change */
 
 /* A call of this member, as weft.h has it. Its data are functions of the seed, the call's number,
  * the member and the index. */
 struct stress_task {
     int32_t operation, dtype, op, root;
     int32_t me, n;
-    int32_t guarded; /* nothing of the call's lies behind dest */
+    int32_t guarded; /* nothing of the call's follows dest */
     uint32_t seed;
     uint64_t nelems, call; /* the number is that of a counter, too */
     char *source, *dest;
 };
 
-/* In GPU memory: what has been seen to be wrong, and the first of it. */
+/* In GPU memory: the number of errors, and the first one. */
 struct stress_found {
     uint64_t wrong, checked; /* elements, and calls */
     uint64_t claimed;
@@ -36,7 +36,7 @@ struct stress_found {
     struct stress_task task;
 };
 
-/* Packets as they came in, and of which not all was new. */
+/* Packets as they arrived, partly new. */
 struct stress_torn {
     uint64_t seen, quads, halves; /* all; 16 bytes, or the packet, in two parts; so are 8 */
 };
