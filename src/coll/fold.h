@@ -45,8 +45,8 @@ struct weft_folding {
     const struct weft_vector_folding *vector; /* of a reduction of weft.h; else NULL */
 };
 
-/* What a reduction of weft.h has besides. 16-bit floats are folded as floats, and rounded once; so
- * a fold of some members is a partial result of 32 bits. An average is divided at the end. */
+/* The rest of a reduction of weft.h. 16-bit floats are folded as 32-bit floats and rounded once, so
+ * the fold of some members is a partial result of 32 bits. An average is divided at the end. */
 struct weft_vector_folding {
     struct weft_reduction reduction;
     int npes;            /* that an average is of */
@@ -56,7 +56,7 @@ struct weft_vector_folding {
     bool entered;  /* all members have entered, and their sources are there */
 };
 
-/* The bytes of an element of a partial result. */
+/* Returns the bytes of an element of a partial result. */
 static inline size_t weft_partial_bytes(const struct weft_fold *fold) {
     return fold->pair ? fold->elem_bytes : sizeof(float);
 }

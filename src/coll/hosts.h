@@ -31,7 +31,7 @@ void weft_hosts_broadcast(const struct weft_group *group, void *dest, const void
 void weft_hosts_fold_along(struct weft_host_push *push, void *dest, const void *source,
                            const struct weft_folding *folding);
 
-/* Whether a reduction goes along the hosts. Partial results need room then. */
+/* Returns whether a reduction goes along the hosts, with partial results that need room. */
 bool weft_hosts_fold_goes_along(const struct weft_levels *levels, const struct weft_fold *fold,
                                 bool scatter);
 

@@ -18,8 +18,8 @@ static void push_pieces(const struct weft_host_push *push, const struct weft_pie
     weft_host_push_send(push, WEFT_PUSH_ACROSS, NULL, NULL, 0, 1, member);
 }
 
-/* Part `first` of the blocks for all, then the next part: whoever pushes a long block to one member
- * waits for that one alone. */
+/* Pushes the first part of every block, then the next part: with whole blocks the sender would wait
+ * for one receiver at a time. */
 static void push_blocks(const struct weft_host_push *push, const struct weft_plan *plan, void *dest,
                         const void *source) {
     const struct weft_group *group = push->group;

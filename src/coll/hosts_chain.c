@@ -14,8 +14,8 @@
  * A member passes pieces on, and passes results back as many pieces later as it takes those to come
  * at the earliest; so it waits for one thing at a time, and none of them waits for it.
  *
- * A reduction that is scattered has a block of the array for each member, and of each block a lane
- * has a share. The last host pushes results to the members whose blocks they are of. */
+ * A reduce-scatter has a block for each member, and each lane has a share of every block. The last
+ * host pushes the results of a block to the member that the block is for. */
 #include <stdlib.h>
 #include <string.h>
 #include "coll/elements.h"
@@ -49,12 +49,13 @@ static size_t piece_nelems(const struct chain_array *array) {
     return PIECE_BYTES / array->partial_bytes;
 }
 
-/* So many pieces go over a link at most: the same on all members. */
+/* Returns the most pieces that one member pushes to another: the same on all members. */
 static uint32_t pieces_most(const struct chain_array *array) {
     return (uint32_t)(array->nblocks * (array->nelems / piece_nelems(array) + 1));
 }
 
-/* Pieces of a block that the lane of the members with this rank has. */
+/* Sets *share to the elements of a block in the lane of members with this rank, and returns the
+ * number of their pieces. */
 static size_t pieces_of_lane(const struct chain_array *array, int rank, int nlanes,
                              struct weft_chunk *share) {
     size_t grain = weft_split_grain(array->elem_bytes), step = piece_nelems(array);
@@ -115,7 +116,7 @@ static void lane_await(const struct chain_lane *lane, enum weft_push why, size_t
                          number, lane->push->group->me);
 }
 
-/* What lies at `from`, to the next host as a partial result, or to the one before as a result. */
+/* Pushes a piece at `from`: to the next host a partial result, to the previous host a result. */
 static void lane_push(const struct chain_lane *lane, enum weft_push why, size_t piece,
                       const void *from) {
     struct weft_chunk chunk = piece_of(lane, piece);
@@ -180,7 +181,7 @@ struct lane_fold {
                    another host that is scattered */
 };
 
-/* On the last host: folds a piece of a block for the member whose block it is. */
+/* Folds a piece on the last host, and stores or pushes it to the member that its block is for. */
 static void scatter_piece(const struct chain_lane *lane, const struct lane_fold *fold, size_t piece,
                           const struct weft_chunk *chunk) {
     const struct weft_host_push *push = lane->push;
@@ -195,7 +196,7 @@ static void scatter_piece(const struct chain_lane *lane, const struct lane_fold 
         weft_host_push_send(push, WEFT_PUSH_BACK, at, to, bytes, (uint32_t)number + 1, member);
 }
 
-/* Folds a piece, and lets it go on. */
+/* Folds a piece with the sources of this host, and passes the partial result on. */
 static void reduce_piece(const struct chain_lane *lane, const struct lane_fold *fold,
                          size_t piece) {
     const struct chain_array *array = lane->array;
@@ -243,7 +244,7 @@ static void lane_reduce(const struct chain_lane *lane, const struct lane_fold *f
     }
 }
 
-/* What is scattered: until this member's block has come from all lanes of the last host. */
+/* Blocks until all lanes of the last host have pushed their share of this member's block. */
 static void await_block(const struct weft_host_push *push, const struct chain_array *array) {
     const struct weft_levels *levels = push->levels;
     int last = levels->nleaders - 1;

@@ -33,8 +33,9 @@ static void fold_and_gather(struct weft_host_push *push, void *dest, const void 
     weft_host_push_end(push);
 }
 
-/* For each element the sources of a host's members have `pulled` bytes at least, and of what is
- * scattered the result has to cross alone. */
+/* Compares the bytes that cross to the next host for an element: a partial result, or the sources
+ * of a host's members. The result of a reduce-scatter crosses as well, so at equal bytes it pulls.
+ */
 bool weft_hosts_fold_goes_along(const struct weft_levels *levels, const struct weft_fold *fold,
                                 bool scatter) {
     size_t pulled = (size_t)levels->least * fold->elem_bytes;

@@ -6,7 +6,7 @@
 #include "coll/elements.h"
 #include "coll/hosts.h"
 
-/* How many blocks the arrays have, and where they lie in a workspace. */
+/* The number of blocks of the arrays, and the arrays' offsets in a workspace. */
 struct vector_layout {
     size_t sources, dests, width; /* width: of a band, in elements of a block */
     size_t dest_at, partial_at, bytes;
@@ -21,14 +21,14 @@ static const struct weft_fold *fold_of(const struct weft_hosts_vector *v) {
     return &weft_folds[v->reduction->op][v->reduction->number];
 }
 
-/* Where the next array in a workspace begins: aligned for every type, and for partial results. */
+/* Returns the offset of the next array in a workspace, aligned for every type. */
 enum { APART = 64 };
 static size_t array_end(size_t bytes) {
     return (bytes + APART - 1) / APART * APART;
 }
 
-/* Partial results of a reduction lie in dest, if that has room for them; a broadcast comes to where
- * the root's source is. */
+/* Partial results get an array of their own only if dest cannot hold them. A broadcast uses one
+ * array for source and dest. */
 static struct vector_layout layout_of(const struct weft_hosts_vector *v) {
     enum { GRAIN = 64, ARRAYS = 3 };
     size_t npes = (size_t)v->team->npes, elem = v->elem_bytes;
@@ -55,16 +55,17 @@ size_t weft_hosts_vector_workspace(const struct weft_hosts_vector *vector) {
 
 /* --- Bands ------------------------------------------------------------------------------------ */
 
-/* Elements of each block, and where they lie now. A source's blocks are source_block apart. */
+/* A band: some elements of each block, in the arrays or in the workspace. The blocks of `source`
+ * are source_block bytes apart. */
 struct vector_band {
     const struct weft_hosts_vector *vector;
     size_t first, nelems, source_block;
     char *dest, *partial;
     const char *source;
-    bool entered; /* all members, whose sources are where they are read */
+    bool entered; /* all members have entered, and their sources may be read */
 };
 
-/* So little that it goes in packets is folded by its receiver. */
+/* Exchanges small blocks in packets; each member folds the blocks that it receives. */
 static void scatter_packets(const struct weft_group *group, const struct vector_band *band,
                             const struct weft_folding *folding) {
     _Alignas(16) char blocks[WEFT_PACKET_BYTES];
@@ -108,7 +109,7 @@ static void move_band(const struct vector_band *band) {
         weft_group_broadcast(&group, band->dest, band->source, bytes, v->plan.sender);
 }
 
-/* Between the band's part of each block of an array and a workspace. */
+/* Copies the band of each block of source to the workspace. */
 static void stage_band(const struct vector_band *band, char *workspace, size_t nblocks) {
     const struct weft_hosts_vector *v = band->vector;
     size_t bytes = band->nelems * v->elem_bytes;
@@ -117,6 +118,7 @@ static void stage_band(const struct vector_band *band, char *workspace, size_t n
                 v->source + (block * v->nelems + band->first) * v->elem_bytes, bytes);
 }
 
+/* Copies the band of each block from the workspace to dest. */
 static void store_band(const struct vector_band *band, size_t nblocks) {
     const struct weft_hosts_vector *v = band->vector;
     size_t bytes = band->nelems * v->elem_bytes;
@@ -125,8 +127,8 @@ static void store_band(const struct vector_band *band, size_t nblocks) {
                 band->dest + block * bytes, bytes);
 }
 
-/* Blocks of dest that lie side by side are all symmetric or pass all through the workspace, and
- * what is only moved is symmetric at both ends or at none. */
+/* If dest has several blocks, it is used in place only together with source: then one band is the
+ * whole vector, whose blocks are contiguous. */
 void weft_hosts_vector_move(const struct weft_hosts_vector *vector) {
     const struct weft_hosts_vector *v = vector;
     struct vector_layout layout = layout_of(v);

@@ -18,14 +18,15 @@ struct weft_hosts_vector {
     size_t nelems, elem_bytes;
     const struct weft_reduction *reduction; /* NULL: blocks are copied */
     bool dest_symmetric, source_symmetric;  /* memory of the host; the same on all members */
-    bool entered;                           /* all members have */
+    bool entered;                           /* all members have entered the call */
     void (*copy)(void *to, const void *from, size_t bytes); /* between an array and the workspace */
 };
 
-/* Bytes of workspace that each member has to have committed. */
+/* Returns the bytes of workspace that each member must have committed before the call. */
 size_t weft_hosts_vector_workspace(const struct weft_hosts_vector *vector);
 
-/* Moves or folds the vector. On return dest is complete, and both arrays are the caller's again. */
+/* Moves or folds the vector. Collective over the team. On return dest is complete, and the caller
+ * may write both arrays. */
 void weft_hosts_vector_move(const struct weft_hosts_vector *vector);
 
 #endif

@@ -65,7 +65,8 @@ int weft_meeting_agree(struct weft_meeting *meeting);
 /* A member's offer; after agree. */
 const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, int member);
 
-/* The largest of the members' numbers at an offset of their offers; after agree. */
+/* Returns the largest of the numbers that lie at this offset of the members' offers. After agree.
+ */
 uint64_t weft_meeting_largest(const struct weft_meeting *meeting, size_t offset);
 
 /* Waits for every member, like a barrier, and says whether all succeeded: `error` if this one did

@@ -129,8 +129,8 @@ static bool is_place(struct weft_place place, enum weft_space space, size_t offs
            (space == WEFT_SPACE_HEAP || space == WEFT_SPACE_STATICS);
 }
 
-/* Whether dest is the same symmetric object on all members, and so source, or each member's block
- * of dest. */
+/* Finds out from the offers whether dest is the same symmetric object on all members, and whether
+ * the sources are one, or are the members' own blocks of dest. */
 static void find_symmetric(const struct vector_call *c, struct weft_hosts_vector *over) {
     const struct weft_plan *plan = &c->vector->plan;
     const struct weft_offer *first =
