@@ -12,7 +12,7 @@ LAUNCH_TESTS := $(filter $(BUILD)/tests/launch/%,$(TESTS))
 $(LAUNCH_TESTS): PROGRAM_LIBS = $(filter-out %/oshrun.o,$(LAUNCH_OBJ)) $(LDLIBS)
 $(LAUNCH_TESTS): $(LAUNCH_OBJ)
 # It brings its own connections and its own writer.
-$(BUILD)/tests/launch/fuzz: private LAUNCH_OBJ := $(filter-out %/boot/tls.o %/launch/uplink.o %/launch/writer.o,$(LAUNCH_OBJ))
+$(BUILD)/tests/launch/fuzz: private LAUNCH_OBJ := $(filter-out %/boot/tls.o %/launch/writer.o,$(LAUNCH_OBJ))
 # Unoptimised programs take a quarter of the time to compile. Those that compute much are optimised a little.
 $(TESTS): private CFLAGS := -O0 -g1
 $(filter $(addprefix $(BUILD)/tests/,coll/% core/% gpu/% ops/% random/%),$(TESTS)): private CFLAGS := -O1 -g1

@@ -24,7 +24,7 @@ enum {
 
 /* What has been said to a host, and heard. */
 struct line {
-    struct weft_spoke spoke;
+    struct weft_host_link link;
     bool said_bye, heard_bye;
     bool over; /* its end has been judged */
 };
@@ -33,7 +33,7 @@ static struct {
     bool runs;
     int nhosts, here;
     struct line line[WEFT_MIDDLE_HOSTS_MAX]; /* by host */
-    struct weft_spoke *parting;
+    struct weft_host_link *parting;
     int nparting;
     struct weft_hub *hub; /* NULL: the job is over */
     struct weft_news *news;
@@ -63,7 +63,7 @@ static int hosts_end(void) {
 static void say(const struct weft_frame *frame, const void *payload, int but) {
     for (int host = hosts_first(); host < hosts_end(); host++)
         if (host != but)
-            weft_spoke_send(&agent.line[host].spoke, frame, payload);
+            weft_host_link_send(&agent.line[host].link, frame, payload);
 }
 
 static void say_news(void *owner, const struct weft_frame *frame, const void *payload) {
@@ -98,7 +98,7 @@ static void say_cause(void) {
 static void say_bye(struct line *line) {
     struct weft_frame frame = {.kind = WEFT_TREE_BYE, .pe = -1};
     if (!line->said_bye)
-        weft_spoke_send(&line->spoke, &frame, NULL);
+        weft_host_link_send(&line->link, &frame, NULL);
     line->said_bye = true;
 }
 
@@ -130,12 +130,13 @@ static bool host_has_left(int host) {
 /* The end of a connection. Who has said good-bye, or has left, may end as it likes. */
 static void line_judge(int host) {
     struct line *line = &agent.line[host];
-    if (line->over || line->spoke.end == WEFT_SPOKE_LIVES)
+    if (line->over || line->link.end == WEFT_HOST_LINK_LIVES)
         return;
     line->over = true;
-    if (line->spoke.end == WEFT_SPOKE_CLOSED && !line->heard_bye && !pe_has_left(pe_first_of(host)))
+    if (line->link.end == WEFT_HOST_LINK_CLOSED && !line->heard_bye &&
+        !pe_has_left(pe_first_of(host)))
         job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
-    if (line->spoke.end != WEFT_SPOKE_CLOSED && !line->heard_bye && !host_has_left(host))
+    if (line->link.end != WEFT_HOST_LINK_CLOSED && !line->heard_bye && !host_has_left(host))
         job_end(WEFT_ABORT_HOST, -1, host);
 }
 
@@ -143,8 +144,8 @@ static void line_judge(int host) {
  * takes the end of its connection for the death of a PE if it has not read the cause before. */
 static void lines_close(void) {
     for (int host = hosts_first(); host < hosts_end(); host++)
-        if (agent.line[host].over && agent.line[host].spoke.frames)
-            weft_spoke_close(&agent.line[host].spoke);
+        if (agent.line[host].over && agent.line[host].link.frames)
+            weft_host_link_close(&agent.line[host].link);
 }
 
 /* An exchange cannot come to its end without a host that has gone in order. */
@@ -201,7 +202,7 @@ static bool cut_judge(const struct weft_tree_cause *cut) {
     if (cut->detail == weft_boot_host(cut->pe))
         return false;
     const struct line *line = &agent.line[cut->detail];
-    uint64_t silent_ns = weft_clock_ns() - line->spoke.heard_ns;
+    uint64_t silent_ns = weft_clock_ns() - line->link.heard_ns;
     if (cut->detail == agent.here ||
         (!line->over && silent_ns < WEFT_TREE_LIVES_MS * WEFT_NS_PER_MS))
         job_end(WEFT_ABORT_CUT, cut->pe, cut->detail);
@@ -261,13 +262,13 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
 }
 
 static void line_turn(int host, short revents) {
-    struct weft_spoke *spoke = &agent.line[host].spoke;
+    struct weft_host_link *link = &agent.line[host].link;
     struct weft_frame frame;
     const void *payload;
-    weft_spoke_turn(spoke, revents);
-    while (weft_spoke_next(spoke, &frame, &payload))
+    weft_host_link_turn(link, revents);
+    while (weft_host_link_next(link, &frame, &payload))
         if (!frame_hear(host, &frame, payload))
-            weft_spoke_refuse(spoke);
+            weft_host_link_refuse(link, "it says what makes no sense");
     line_judge(host);
 }
 
@@ -302,11 +303,11 @@ static void partings_turn(const struct pollfd *polls) {
     struct weft_frame frame;
     const void *payload;
     for (int i = 0; i < agent.nparting; i++) {
-        weft_spoke_turn(&agent.parting[i], polls[i].revents);
-        while (weft_spoke_next(&agent.parting[i], &frame, &payload))
+        weft_host_link_turn(&agent.parting[i], polls[i].revents);
+        while (weft_host_link_next(&agent.parting[i], &frame, &payload))
             continue;
         if (agent.parting[i].end && agent.parting[i].frames)
-            weft_spoke_close(&agent.parting[i]);
+            weft_host_link_close(&agent.parting[i]);
     }
 }
 
@@ -332,9 +333,9 @@ static void agent_turn(struct pollfd *polls) {
         pes[pe] = (struct pollfd){.fd = agent.hub ? weft_hub_socket(agent.hub, pe) : -1,
                                   .events = agent.hub ? weft_hub_events(agent.hub, pe) : 0};
     for (int host = 0; host < agent.nhosts; host++)
-        hosts[host] = weft_spoke_poll(&agent.line[host].spoke);
+        hosts[host] = weft_host_link_poll(&agent.line[host].link);
     for (int i = 0; i < agent.nparting; i++)
-        parting[i] = weft_spoke_poll(&agent.parting[i]);
+        parting[i] = weft_host_link_poll(&agent.parting[i]);
     nfds_t all = (nfds_t)(1 + npes + agent.nhosts + agent.nparting);
     if (poll(polls, all, agent.hub && weft_hub_crowded(agent.hub) ? 1 : LOOK_MS) <= 0)
         for (nfds_t i = 0; i < all; i++)
@@ -360,7 +361,8 @@ static bool all_have_parted(void) {
     for (int host = hosts_first(); host < hosts_end(); host++) {
         struct line *line = &agent.line[host];
         say_bye(line);
-        parted = parted && (line->over || (line->heard_bye && weft_spoke_is_flushed(&line->spoke)));
+        parted =
+            parted && (line->over || (line->heard_bye && weft_host_link_is_flushed(&line->link)));
     }
     return parted;
 }
@@ -402,11 +404,11 @@ static int agent_make(const struct weft_agent_setup *setup) {
     agent.parting = setup->parting;
     agent.nparting = setup->nparting;
     for (int host = 0; host < agent.nhosts; host++)
-        agent.line[host].spoke = setup->spoke[host];
-    free(setup->spoke);
+        agent.line[host].link = setup->link[host];
+    free(setup->link);
     for (int host = 0; host < agent.nhosts; host++)
-        if (agent.line[host].spoke.frames)
-            weft_frames_keep(agent.line[host].spoke.frames);
+        if (agent.line[host].link.frames)
+            weft_frames_keep(agent.line[host].link.frames);
     agent.rounds = (struct weft_rounds){.npes = weft_attachment.npes, .nhosts = agent.nhosts};
     agent.wake = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (agent.wake < 0)
@@ -450,8 +452,8 @@ void weft_agent_forget(void) {
         return;
     agent.runs = false;
     for (int host = 0; host < agent.nhosts; host++)
-        if (agent.line[host].spoke.frames)
-            weft_descriptor_close(weft_frames_socket(agent.line[host].spoke.frames));
+        if (agent.line[host].link.frames)
+            weft_descriptor_close(weft_frames_socket(agent.line[host].link.frames));
     for (int i = 0; i < agent.nparting; i++)
         if (agent.parting[i].frames)
             weft_descriptor_close(weft_frames_socket(agent.parting[i].frames));

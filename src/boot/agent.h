@@ -13,15 +13,15 @@
 #ifndef WEFT_BOOT_AGENT_H
 #define WEFT_BOOT_AGENT_H
 
-#include "boot/spoke.h"
+#include "boot/host_link.h"
 
 struct weft_hub;
 
 /* What an agent begins with, which becomes its own, also on failure. */
 struct weft_agent_setup {
     struct weft_hub *hub;
-    struct weft_spoke *spoke;   /* to each host, by malloc; those that are not open are unused */
-    struct weft_spoke *parting; /* others, by malloc, that end soon; NULL: there are none */
+    struct weft_host_link *link; /* to each host, by malloc; those that are not open are unused */
+    struct weft_host_link *parting; /* others, by malloc, that end soon; NULL: there are none */
     int nparting;
 };
 

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include <weft/version.h>
+#include "base/env.h"
 #include "base/openssl.h"
 #include "boot/door.h"
 #include "boot/tree.h"
@@ -18,7 +19,7 @@
 enum { ROOM_FOR_STRANGERS = 16 };
 
 struct caller {
-    struct weft_spoke spoke;
+    struct weft_host_link link;
     struct weft_arrival_hello hello; /* pid is 0 before it has come */
     bool first;                      /* of its host, once all PEs have come */
     bool ready, bye;                 /* it has said so */
@@ -55,7 +56,7 @@ void weft_callers_close(struct weft_callers *callers) {
     if (!callers)
         return;
     for (int pe = 0; pe < callers->self->npes; pe++)
-        weft_spoke_close(&callers->caller[pe].spoke);
+        weft_host_link_close(&callers->caller[pe].link);
     weft_door_close(callers->door);
     int reserved = weft_invitation_redeem(&callers->self->job_key.invitation);
     if (reserved >= 0)
@@ -77,10 +78,11 @@ static void caller_take(void *owner, struct weft_tls *tls) {
     struct weft_callers *callers = owner;
     int pe = weft_source_number(weft_tls_peer(tls), INT_MAX);
     struct caller *caller = &callers->caller[pe < callers->self->npes ? pe : 0];
-    if (caller->spoke.frames)
+    if (caller->link.frames)
         weft_tls_close(tls);
     else
-        weft_spoke_open(&caller->spoke, tls); /* logged; it will be missed */
+        weft_host_link_open(&caller->link, tls, weft_env.host_timeout,
+                            true); /* else it will be missed */
 }
 
 int weft_callers_listen(struct weft_callers *callers) {
@@ -184,7 +186,7 @@ static int caller_hear(struct weft_callers *callers, int pe, const struct weft_f
 
 static int caller_lost(const struct caller *caller, int pe, char *why) {
     const char *name = caller->hello.pid ? caller->hello.name.name : "another host";
-    if (caller->spoke.end == WEFT_SPOKE_SILENT)
+    if (caller->link.end == WEFT_HOST_LINK_SILENT)
         return why_write(why, "the host of PE %d (%s) does not answer", pe, name);
     if (!caller->hello.pid)
         return why_write(why, "PE %d on %s has ended before all PEs had come", pe, name);
@@ -197,18 +199,18 @@ static int caller_turn(struct weft_callers *callers, int pe, short revents, char
     struct weft_frame frame;
     const void *payload;
     int error = 0;
-    weft_spoke_turn(&caller->spoke, revents);
-    while (error == 0 && !caller->ready && weft_spoke_next(&caller->spoke, &frame, &payload))
+    weft_host_link_turn(&caller->link, revents);
+    while (error == 0 && !caller->ready && weft_host_link_next(&caller->link, &frame, &payload))
         error = caller_hear(callers, pe, &frame, payload, why);
-    return error == 0 && caller->spoke.end && !caller->bye ? caller_lost(caller, pe, why) : error;
+    return error == 0 && caller->link.end && !caller->bye ? caller_lost(caller, pe, why) : error;
 }
 
 int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls) {
     int count = 1, door = callers->door ? weft_door_descriptor(callers->door) : -1;
     polls[0] = (struct pollfd){.fd = door, .events = POLLIN};
     for (int pe = 0; pe < callers->self->npes; pe++)
-        if (callers->caller[pe].spoke.frames)
-            polls[count++] = weft_spoke_poll(&callers->caller[pe].spoke);
+        if (callers->caller[pe].link.frames)
+            polls[count++] = weft_host_link_poll(&callers->caller[pe].link);
     return count;
 }
 
@@ -218,11 +220,11 @@ int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, 
     int at = 1, error = 0;
     short revents[callers->self->npes];
     for (int pe = 0; pe < callers->self->npes; pe++)
-        revents[pe] = callers->caller[pe].spoke.frames ? polls[at++].revents : 0;
+        revents[pe] = callers->caller[pe].link.frames ? polls[at++].revents : 0;
     if (callers->door && polls[0].revents)
         weft_door_turn(callers->door);
     for (int pe = 0; error == 0 && pe < callers->self->npes; pe++)
-        if (callers->caller[pe].spoke.frames)
+        if (callers->caller[pe].link.frames)
             error = caller_turn(callers, pe, revents[pe], why);
     return error ? error : callers->ncame;
 }
@@ -233,7 +235,7 @@ void weft_callers_refuse(struct weft_callers *callers, const char *why) {
     struct weft_frame frame = {
         .kind = WEFT_ARRIVAL_REFUSAL, .bytes = (uint32_t)strlen(why), .pe = -1};
     for (int pe = 0; callers && pe < callers->self->npes; pe++)
-        weft_spoke_send(&callers->caller[pe].spoke, &frame, why);
+        weft_host_link_send(&callers->caller[pe].link, &frame, why);
 }
 
 /* The place of the host of this caller among those that have been seen. */
@@ -276,7 +278,7 @@ static int places_tell(struct weft_callers *callers, const struct weft_places *p
     memcpy(payload + sizeof nhosts + names, places->host_of, numbers);
     struct weft_frame frame = {.kind = WEFT_ARRIVAL_PLACES, .bytes = (uint32_t)bytes, .pe = -1};
     for (int pe = 1; pe < callers->self->npes; pe++)
-        weft_spoke_send(&callers->caller[pe].spoke, &frame, payload);
+        weft_host_link_send(&callers->caller[pe].link, &frame, payload);
     free(payload);
     return 0;
 }
@@ -284,11 +286,11 @@ static int places_tell(struct weft_callers *callers, const struct weft_places *p
 /* By which network the others come is known of the first that has come. */
 static void network_find(const struct weft_callers *callers, struct weft_places *places) {
     int pe = 1;
-    while (pe < callers->self->npes && !callers->caller[pe].spoke.frames)
+    while (pe < callers->self->npes && !callers->caller[pe].link.frames)
         pe++;
     if (pe == callers->self->npes)
         return;
-    weft_network_find(&places->network, weft_frames_socket(callers->caller[pe].spoke.frames),
+    weft_network_find(&places->network, weft_frames_socket(callers->caller[pe].link.frames),
                       weft_invitation_interface());
 }
 
@@ -322,8 +324,8 @@ int weft_callers_pid(const struct weft_callers *callers, int pe) {
     return callers->caller[pe].hello.pid;
 }
 
-struct weft_spoke *weft_callers_spoke(struct weft_callers *callers, int pe) {
-    return &callers->caller[pe].spoke;
+struct weft_host_link *weft_callers_link(struct weft_callers *callers, int pe) {
+    return &callers->caller[pe].link;
 }
 
 /* --- Places ----------------------------------------------------------------------------------- */

@@ -7,17 +7,17 @@
  *                                       <----  PLACES    once all PEs are here: who is where
  *      READY, or BYE                    ---->       its host has met; it has met its host
  *
- * or a REFUSAL in words at any time. Both send BEAT four times a second (boot/spoke.h). The first
- * PE of each host says READY and keeps its connection, for all of its host; the others say BYE when
- * they have been to that one. PE 0 goes on when all hosts are ready, so that it can tell all of
- * whoever dies before. */
+ * or a REFUSAL in words at any time. Both send BEAT four times a second (boot/host_link.h). The
+ * first PE of each host says READY and keeps its connection, for all of its host; the others say
+ * BYE when they have been to that one. PE 0 goes on when all hosts are ready, so that it can tell
+ * all of whoever dies before. */
 #ifndef WEFT_BOOT_CALLERS_H
 #define WEFT_BOOT_CALLERS_H
 
 #include <stdbool.h>
 #include "boot/hosts.h"
 #include "boot/source.h"
-#include "boot/spoke.h"
+#include "boot/host_link.h"
 
 enum weft_arrival_kind { /* of frames; beside enum weft_tree_kind */
                          WEFT_ARRIVAL_HELLO = 128,
@@ -87,7 +87,7 @@ bool weft_callers_are_ready(const struct weft_callers *callers);
 
 /* The process of a PE that has come, and its connection, which is the caller's to move. */
 int weft_callers_pid(const struct weft_callers *callers, int pe);
-struct weft_spoke *weft_callers_spoke(struct weft_callers *callers, int pe);
+struct weft_host_link *weft_callers_link(struct weft_callers *callers, int pe);
 
 void weft_callers_close(struct weft_callers *callers);
 
@@ -96,16 +96,16 @@ void weft_callers_close(struct weft_callers *callers);
 /* Calls PE 0, and waits until all have come. The places, and a connection that is the caller's. 0
  * or -errno, logged. */
 int weft_arrive(const struct weft_identity *self, struct weft_places *places,
-                struct weft_spoke *spoke);
+                struct weft_host_link *link);
 
 /* Whether PE 0 has said meanwhile that there will be no job, or is gone, and in which words:
  * why[WEFT_REFUSAL_BYTES]. */
-bool weft_arrive_refused(struct weft_spoke *spoke, char *why);
+bool weft_arrive_refused(struct weft_host_link *link, char *why);
 
 /* Says READY or BYE. */
-void weft_arrive_say(struct weft_spoke *spoke, enum weft_arrival_kind kind);
+void weft_arrive_say(struct weft_host_link *link, enum weft_arrival_kind kind);
 
 /* Tells PE 0 that there will be no job because of a PE of this host, and why. */
-void weft_arrive_give_up(struct weft_spoke *spoke, const char *why);
+void weft_arrive_give_up(struct weft_host_link *link, const char *why);
 
 #endif

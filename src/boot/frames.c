@@ -125,18 +125,19 @@ uint64_t weft_frames_heard_ns(const struct weft_frames *frames) {
 
 /* A process that has been stopped for long has no room for beats: they stay here, and its kernel
  * answers the probes. */
-bool weft_frames_is_alive(struct weft_frames *frames) {
+bool weft_frames_is_alive(struct weft_frames *frames, bool kernel) {
     struct tcp_info info = {0};
     socklen_t bytes = sizeof info;
     if (getsockopt(weft_frames_socket(frames), IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
         memset(&info, 0, sizeof info);
-    bool grown = frames->heard_ns != frames->alive_ns ||
-                 info.tcpi_bytes_acked > frames->acked_bytes ||
-                 info.tcpi_bytes_received > frames->received_bytes;
+    bool spoke =
+        frames->heard_ns != frames->alive_ns || info.tcpi_bytes_received > frames->received_bytes;
+    bool acknowledged = info.tcpi_bytes_acked > frames->acked_bytes;
+    bool probed = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0 && info.tcpi_probes < 2;
     frames->alive_ns = frames->heard_ns;
     frames->acked_bytes = info.tcpi_bytes_acked;
     frames->received_bytes = info.tcpi_bytes_received;
-    return grown || (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0 && info.tcpi_probes < 2);
+    return spoke || (kernel && (acknowledged || probed));
 }
 
 size_t weft_frames_queued(const struct weft_frames *frames) {

@@ -72,13 +72,12 @@ short weft_frames_events(const struct weft_frames *frames);
  * weft_frames_next hears. */
 uint64_t weft_frames_heard_ns(const struct weft_frames *frames);
 
-/* Returns whether the other host has given a new sign of life since the last call: it has sent new
- * bytes, or its kernel has acknowledged new ones. It relies on beats: a host that is sent nothing
- * has nothing to acknowledge. An acknowledgment that repeats what was known proves nothing: it
- * comes with what a host sends again and again because the acknowledgments from here no longer
- * reach it.
- */
-bool weft_frames_is_alive(struct weft_frames *frames);
+/* Returns whether the other side has given a new sign of life since the last call: new bytes from
+ * it or, with `kernel`, also new acknowledgments by the kernel of its host. The latter rely on
+ * beats: a host that is sent nothing has nothing to acknowledge. An acknowledgment that repeats
+ * what was known proves nothing: it comes with what a host sends again and again because the
+ * acknowledgments from here no longer reach it. */
+bool weft_frames_is_alive(struct weft_frames *frames, bool kernel);
 
 /* Bytes that wait to be sent. */
 size_t weft_frames_queued(const struct weft_frames *frames);

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/descriptor.h"
-#include "boot/spoke.h"
+#include "boot/wire.h"
 
 static int kept[WEFT_MIDDLE_HOSTS_MAX];
 static int nkept;

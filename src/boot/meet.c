@@ -109,10 +109,10 @@ static int listeners_try(const struct weft_identity *self, struct weft_attachmen
     return error;
 }
 
-/* `spoke`: to PE 0 on another host, which may say that there will be no job; NULL: there is none.
+/* `link`: to PE 0 on another host, which may say that there will be no job; NULL: there is none.
  */
 static int root_find(const struct weft_identity *self, struct weft_attachment *attachment,
-                     struct weft_spoke *spoke) {
+                     struct weft_host_link *link) {
     uint64_t begin_ns = weft_clock_ns();
     char why[WEFT_REFUSAL_BYTES];
     bool hinted = false;
@@ -120,7 +120,7 @@ static int root_find(const struct weft_identity *self, struct weft_attachment *a
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
         int error = listeners_try(self, attachment);
         uint64_t waited_ms = (weft_clock_ns() - begin_ns) / WEFT_NS_PER_MS;
-        if (error == -EAGAIN && spoke && weft_arrive_refused(spoke, why)) {
+        if (error == -EAGAIN && link && weft_arrive_refused(link, why)) {
             weft_log("%s", why);
             error = -EPROTO;
         }
@@ -144,16 +144,16 @@ static int root_find(const struct weft_identity *self, struct weft_attachment *a
 /* From another host than PE 0's. */
 static int meet_from_afar(const struct weft_identity *self, struct weft_attachment *attachment) {
     struct weft_places places;
-    struct weft_spoke spoke = {.frames = NULL};
-    int error = weft_arrive(self, &places, &spoke);
+    struct weft_host_link link = {.frames = NULL};
+    int error = weft_arrive(self, &places, &link);
     if (error == 0) {
         attachment->root = weft_places_first(&places, places.here);
         if (attachment->root == self->pe) {
-            error = weft_meet_receive(self, attachment, &places, &spoke);
+            error = weft_meet_receive(self, attachment, &places, &link);
         } else {
-            error = root_find(self, attachment, &spoke);
-            weft_arrive_say(&spoke, WEFT_ARRIVAL_BYE);
-            weft_spoke_close(&spoke);
+            error = root_find(self, attachment, &link);
+            weft_arrive_say(&link, WEFT_ARRIVAL_BYE);
+            weft_host_link_close(&link);
         }
     }
     weft_places_free(&places);

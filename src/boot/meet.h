@@ -17,7 +17,7 @@
 
 struct weft_attachment;
 struct weft_places;
-struct weft_spoke;
+struct weft_host_link;
 
 /* Fills in the attachment's page and hub, where the root has a socket to itself; where there are
  * several hosts its agent is started. Collective over the job. 0 or -errno, logged. */
@@ -26,7 +26,7 @@ int weft_meet(const struct weft_identity *self, struct weft_attachment *attachme
 /* The root's part of it. On another host than PE 0's it knows the places already, and has a
  * connection to PE 0, which is moved; both are NULL for PE 0. */
 int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment,
-                      const struct weft_places *places, struct weft_spoke *spoke);
+                      const struct weft_places *places, struct weft_host_link *link);
 
 /* The peer's message, behind a header of kind WEFT_WIRE_HELLO. Up to `version` it never changes,
  * so that each version can tell every other why they do not fit. */

@@ -35,7 +35,7 @@ struct acceptor {
     struct weft_places places;    /* of another host's root: known from the beginning on; PE 0 finds
                                      out */
     struct weft_callers *callers; /* PE 0's: from other hosts */
-    struct weft_spoke *spoke;     /* to PE 0, from another host */
+    struct weft_host_link *link;  /* to PE 0, from another host */
     int expected;                 /* here, or from wherever by PE 0 */
     int arrived, called, failed;  /* here; from elsewhere */
     struct pollfd *polls;
@@ -73,8 +73,8 @@ __attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *accept
         acceptor->pe[pe].socket = -1;
     }
     weft_callers_refuse(acceptor->callers, why);
-    if (acceptor->spoke)
-        weft_arrive_give_up(acceptor->spoke, why);
+    if (acceptor->link)
+        weft_arrive_give_up(acceptor->link, why);
     return -EPROTO;
 }
 
@@ -207,7 +207,7 @@ static int port_open(struct acceptor *acceptor) {
 
 static int hosts_turn(struct acceptor *acceptor, const struct pollfd *polls) {
     char why[WEFT_REFUSAL_BYTES];
-    if (acceptor->spoke && weft_arrive_refused(acceptor->spoke, why))
+    if (acceptor->link && weft_arrive_refused(acceptor->link, why))
         return give_up(acceptor, NULL, "%s", why);
     if (!acceptor->callers)
         return 0;
@@ -229,10 +229,10 @@ static int acceptor_turn(struct acceptor *acceptor) {
     nfds_t own = connected;
     if (acceptor->callers)
         own += (nfds_t)weft_callers_polls(acceptor->callers, afar);
-    if (acceptor->spoke)
-        acceptor->polls[own++] = weft_spoke_poll(acceptor->spoke);
+    if (acceptor->link)
+        acceptor->polls[own++] = weft_host_link_poll(acceptor->link);
     weft_listener_poll(&acceptor->listener, acceptor->polls, own,
-                       acceptor->callers || acceptor->spoke ? MOMENT_MS : WEFT_MEET_HINT_MS);
+                       acceptor->callers || acceptor->link ? MOMENT_MS : WEFT_MEET_HINT_MS);
     int error = acceptor_check_peers(acceptor);
     error = error ? error : hosts_turn(acceptor, afar);
     if (error)
@@ -244,10 +244,10 @@ static int acceptor_turn(struct acceptor *acceptor) {
 /* --- All are here ---------------------------------------------------------------------------- */
 
 /* The connection to the first PE of another host; NULL: this one, of neither, has none. */
-static struct weft_spoke *spoke_to(const struct acceptor *acceptor, int host) {
+static struct weft_host_link *link_to(const struct acceptor *acceptor, int host) {
     if (!acceptor->callers)
-        return host == 0 ? acceptor->spoke : NULL;
-    return weft_callers_spoke(acceptor->callers, weft_places_first(&acceptor->places, host));
+        return host == 0 ? acceptor->link : NULL;
+    return weft_callers_link(acceptor->callers, weft_places_first(&acceptor->places, host));
 }
 
 /* Each gets the page and, for boot/hangup.h, the connections to other hosts. A PE that has ended
@@ -255,9 +255,9 @@ static struct weft_spoke *spoke_to(const struct acceptor *acceptor, int host) {
 static int peers_welcome(struct acceptor *acceptor, int page) {
     int fds[WEFT_WIRE_FDS_MAX] = {page}, nfds = 1;
     for (int host = 0; host < acceptor->places.nhosts; host++) {
-        const struct weft_spoke *spoke = spoke_to(acceptor, host);
-        if (spoke && spoke->frames)
-            fds[nfds++] = weft_frames_socket(spoke->frames);
+        const struct weft_host_link *link = link_to(acceptor, host);
+        if (link && link->frames)
+            fds[nfds++] = weft_frames_socket(link->frames);
     }
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
     struct weft_wire_body body = {.fds = fds, .nfds = nfds};
@@ -295,23 +295,23 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *
  * soon; of another host's root the one to PE 0. */
 static int setup_make(struct acceptor *acceptor, struct weft_agent_setup *setup) {
     const struct weft_places *places = &acceptor->places;
-    setup->spoke = calloc((size_t)places->nhosts, sizeof *setup->spoke);
+    setup->link = calloc((size_t)places->nhosts, sizeof *setup->link);
     setup->parting = calloc((size_t)acceptor->self->npes, sizeof *setup->parting);
-    if (!setup->spoke || !setup->parting)
+    if (!setup->link || !setup->parting)
         return -ENOMEM;
-    if (acceptor->spoke) {
-        setup->spoke[0] = *acceptor->spoke;
-        *acceptor->spoke = (struct weft_spoke){.frames = NULL};
+    if (acceptor->link) {
+        setup->link[0] = *acceptor->link;
+        *acceptor->link = (struct weft_host_link){.frames = NULL};
     }
     for (int pe = 1; acceptor->callers && pe < acceptor->self->npes; pe++) {
-        struct weft_spoke *spoke = weft_callers_spoke(acceptor->callers, pe);
+        struct weft_host_link *link = weft_callers_link(acceptor->callers, pe);
         if (pe == weft_places_first(places, places->host_of[pe]))
-            setup->spoke[places->host_of[pe]] = *spoke;
-        else if (spoke->frames)
-            setup->parting[setup->nparting++] = *spoke;
+            setup->link[places->host_of[pe]] = *link;
+        else if (link->frames)
+            setup->parting[setup->nparting++] = *link;
         else
             continue;
-        *spoke = (struct weft_spoke){.frames = NULL};
+        *link = (struct weft_host_link){.frames = NULL};
     }
     return 0;
 }
@@ -385,7 +385,7 @@ static int acceptor_open(struct acceptor *acceptor) {
     for (size_t pe = 0; acceptor->pe && pe < npes; pe++)
         acceptor->pe[pe].socket = -1;
     int error = acceptor->pe && acceptor->came && acceptor->polls ? 0 : -ENOMEM;
-    if (error == 0 && !acceptor->spoke && self->job_key.host)
+    if (error == 0 && !acceptor->link && self->job_key.host)
         error = weft_callers_open(&acceptor->callers, self, acceptor->came);
     if (error == 0)
         error =
@@ -403,7 +403,7 @@ static void acceptor_close(struct acceptor *acceptor) {
         if (acceptor->pe[pe].socket >= 0)
             close(acceptor->pe[pe].socket);
     weft_callers_close(acceptor->callers);
-    if (!acceptor->spoke)
+    if (!acceptor->link)
         weft_places_free(&acceptor->places);
     free(acceptor->pe);
     free(acceptor->came);
@@ -424,9 +424,9 @@ static int acceptor_place(struct acceptor *acceptor) {
 }
 
 int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment,
-                      const struct weft_places *places, struct weft_spoke *spoke) {
+                      const struct weft_places *places, struct weft_host_link *link) {
     struct acceptor acceptor = {.self = self,
-                                .spoke = spoke,
+                                .link = link,
                                 .places = {.nhosts = 1},
                                 .expected = self->npes - 1,
                                 .listener.listening = -1};
@@ -440,8 +440,8 @@ int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *
     while (error == 0 && acceptor.arrived + acceptor.called < acceptor.expected)
         error = acceptor_turn(&acceptor);
     error = error ? error : acceptor_place(&acceptor);
-    if (error == 0 && spoke)
-        weft_arrive_say(spoke, WEFT_ARRIVAL_READY);
+    if (error == 0 && link)
+        weft_arrive_say(link, WEFT_ARRIVAL_READY);
     if (error == 0)
         error = acceptor_begin_job(&acceptor, attachment);
     acceptor_close(&acceptor);

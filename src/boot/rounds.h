@@ -5,7 +5,7 @@
 #define WEFT_BOOT_ROUNDS_H
 
 #include <stddef.h>
-#include "boot/spoke.h"
+#include "boot/host_link.h"
 #include "boot/tree.h"
 
 struct weft_rounds {

@@ -22,6 +22,10 @@ enum {
     WEFT_WIRE_PES_MAX = 4096,
     WEFT_WIRE_PAYLOAD_MAX = 32 * 1024, /* far below any send buffer, so that one always fits */
     WEFT_WIRE_FDS_MAX = 253,           /* SCM_MAX_FD of the kernel */
+
+    /* Hosts of a job without oshrun: the other PEs of a host are handed the page and its connections
+     * to other hosts in one message. */
+    WEFT_MIDDLE_HOSTS_MAX = WEFT_WIRE_FDS_MAX,
 };
 
 enum weft_wire_kind {

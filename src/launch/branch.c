@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A child is judged by its silence only while this process itself has come by all the time: after a
- * stop what has come is read first. */
 #include "launch/branch.h"
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +39,6 @@ int weft_branch_open(struct weft_branch *branch, const struct weft_branch_plan *
     int parts = count < plan->fan_out ? count : plan->fan_out;
     branch->child = calloc((size_t)parts + 1, sizeof *branch->child);
     branch->nhosts = plan->nhosts;
-    branch->turn_ns = branch->listening_ns = weft_clock_ns();
     if (!branch->child)
         return -ENOMEM;
     if (plan->own)
@@ -64,8 +61,7 @@ int weft_branch_child_of(const struct weft_branch *branch, int host) {
 
 static void child_lose(struct weft_branch *branch, int child, const char *why) {
     struct weft_branch_child *it = &branch->child[child];
-    weft_frames_close(it->frames);
-    it->frames = NULL;
+    weft_host_link_close(&it->link);
     it->came = true; /* and is not waited for */
     branch->above->lose(branch->owner, child, why);
 }
@@ -89,7 +85,7 @@ static void door_take(void *owner, struct weft_tls *tls) {
         return;
     }
     branch->child[child].came = true;
-    if (weft_frames_open(&branch->child[child].frames, tls) < 0)
+    if (weft_host_link_open(&branch->child[child].link, tls, branch->silence_s, false) < 0)
         child_lose(branch, child, "there is no memory for its connection");
 }
 
@@ -165,7 +161,7 @@ int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
     for (int host = 0; called && host < plan->nhosts; host++)
         called[host] = plan->host[host].called;
     start->port = error ? 0 : weft_door_port(branch->door);
-    branch->silence_ns = (uint64_t)start->silence_ms * WEFT_NS_PER_MS;
+    branch->silence_s = start->silence_ms / 1e3;
     for (int child = 0; child < branch->nchildren && error == 0; child++) {
         addresses_find(&addresses, branch, child, ways);
         start->naddresses = addresses.count;
@@ -220,9 +216,9 @@ void weft_branch_reap(struct weft_branch *branch) {
 
 void weft_branch_send(struct weft_branch *branch, int child, const struct weft_frame *frame,
                       const void *payload) {
-    struct weft_frames *frames = branch->child[child].frames;
-    int error = frames ? weft_frames_send(frames, frame, payload) : 0;
-    if (error == -ENOBUFS || error == -EMSGSIZE || error == -ENOMEM) /* else the next look tells */
+    struct weft_host_link *link = &branch->child[child].link;
+    weft_host_link_send(link, frame, payload);
+    if (link->end == WEFT_HOST_LINK_WRONG)
         child_lose(branch, child, "it takes no more");
 }
 
@@ -237,31 +233,30 @@ void weft_branch_route(struct weft_branch *branch, const struct weft_frame *fram
     }
 }
 
-static bool frame_hear(struct weft_branch *branch, int child, const struct weft_frame *frame,
-                       const void *payload) {
-    return frame->kind == WEFT_TREE_BEAT ||
-           (weft_branch_child_of(branch, frame->host) == child &&
-            branch->above->hear(branch->owner, child, frame, payload));
+static void child_judge(struct weft_branch *branch, int child) {
+    const struct weft_host_link *link = &branch->child[child].link;
+    char why[WHY_BYTES] = "its connection has ended";
+    if (!link->frames || !link->end)
+        return;
+    if (link->end == WEFT_HOST_LINK_SILENT)
+        snprintf(why, sizeof why, "nothing was heard of it for %g s", branch->silence_s);
+    child_lose(branch, child, why);
 }
 
-static void child_hear(struct weft_branch *branch, int child, short revents) {
+static void child_hear(struct weft_branch *branch, int child) {
     struct weft_branch_child *it = &branch->child[child];
     struct weft_frame frame;
     const void *payload;
-    char why[80] = "its connection has ended";
-    int one = 0;
-    if (!it->frames)
-        return;
-    weft_frames_serve(it->frames, revents);
-    while (it->frames && (one = weft_frames_next(it->frames, &frame, &payload)) == 1)
-        if (!frame_hear(branch, child, &frame, payload)) {
-            snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,
-                     frame.bytes);
-            one = -EPROTO;
-            break;
-        }
-    if (it->frames && one < 0)
+    char why[80];
+    while (weft_host_link_next(&it->link, &frame, &payload)) {
+        if (weft_branch_child_of(branch, frame.host) == child &&
+            branch->above->hear(branch->owner, child, &frame, payload))
+            continue;
+        snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,
+                 frame.bytes);
         child_lose(branch, child, why);
+    }
+    child_judge(branch, child);
 }
 
 /* --- The loop -------------------------------------------------------------------------------- */
@@ -277,10 +272,7 @@ void weft_branch_polls(const struct weft_branch *branch, struct pollfd *polls) {
         const struct weft_branch_child *it = &branch->child[child];
         struct pollfd *own = &polls[POLL_CHILDREN + child * POLLS_A_CHILD];
         bool feeding = it->remote.fed < it->remote.bytes;
-        own[POLL_FRAMES] = (struct pollfd){.fd = -1};
-        if (it->frames)
-            own[POLL_FRAMES] = (struct pollfd){.fd = weft_frames_socket(it->frames),
-                                               .events = weft_frames_events(it->frames)};
+        own[POLL_FRAMES] = weft_host_link_poll(&it->link);
         own[POLL_SAYS] = (struct pollfd){.fd = it->remote.says, .events = POLLIN};
         own[POLL_FEED] = (struct pollfd){.fd = feeding ? it->remote.input : -1, .events = POLLOUT};
     }
@@ -301,39 +293,19 @@ void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
         weft_door_turn(branch->door);
     for (int child = 0; child < branch->nchildren; child++) {
         const struct pollfd *own = &children[child * POLLS_A_CHILD];
+        weft_host_link_turn(&branch->child[child].link, own[POLL_FRAMES].revents);
         if (own[POLL_FRAMES].revents || own[POLL_FRAMES].fd < 0)
-            child_hear(branch, child, own[POLL_FRAMES].revents);
+            child_hear(branch, child);
     }
 }
 
-static void beats_send(struct weft_branch *branch, uint64_t now_ns) {
-    struct weft_frame beat = {.kind = WEFT_TREE_BEAT};
-    if (now_ns < branch->beat_ns + WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
-        return;
-    branch->beat_ns = now_ns;
-    for (int child = 0; child < branch->nchildren; child++)
-        weft_branch_send(branch, child, &beat, NULL);
-}
-
 void weft_branch_turn(struct weft_branch *branch) {
-    uint64_t now_ns = weft_clock_ns();
-    beats_send(branch, now_ns);
-    if (now_ns > branch->turn_ns + branch->silence_ns / 2)
-        branch->listening_ns = now_ns; /* this process was stopped, or got no processor */
-    branch->turn_ns = now_ns;
     for (int child = 0; child < branch->nchildren; child++) {
         struct weft_branch_child *it = &branch->child[child];
         if (!it->came)
             weft_remote_hint(&it->remote, (int64_t)(weft_env.start_timeout * 1000));
-        if (!it->frames)
-            continue;
-        uint64_t heard = weft_frames_heard_ns(it->frames);
-        heard = heard > branch->listening_ns ? heard : branch->listening_ns;
-        char why[64];
-        snprintf(why, sizeof why, "nothing was heard of it for %g s",
-                 (double)branch->silence_ns / 1e9);
-        if (now_ns > heard + branch->silence_ns)
-            child_lose(branch, child, why);
+        weft_host_link_turn(&it->link, 0);
+        child_judge(branch, child);
     }
 }
 
@@ -343,9 +315,8 @@ void weft_branch_close(struct weft_branch *branch, int patience_ms, bool hear) {
     weft_branch_shut(branch);
     for (int child = 0; child < branch->nchildren; child++) {
         struct weft_branch_child *it = &branch->child[child];
-        it->came = it->frames != NULL; /* and is there still */
-        weft_frames_close(it->frames);
-        it->frames = NULL;
+        it->came = it->link.frames != NULL; /* and is there still */
+        weft_host_link_close(&it->link);
         weft_remote_leave(&it->remote);
     }
     for (int child = 0; child < branch->nchildren; child++) {

@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include "boot/door.h"
-#include "boot/frames.h"
+#include "boot/host_link.h"
 #include "launch/remote.h"
 #include "launch/start.h"
 
@@ -19,7 +19,7 @@ struct weft_branch_child {
     int first, count; /* its hosts */
     const char *name; /* of the first, for messages */
     struct weft_remote remote;
-    struct weft_frames *frames; /* NULL: it has not come, or has gone */
+    struct weft_host_link link; /* without frames: it has not come, or has gone */
     bool came;
 };
 
@@ -35,10 +35,7 @@ struct weft_branch {
     struct weft_branch_child *child;
     struct weft_door *door; /* NULL: everybody has come */
     unsigned char secret[WEFT_TLS_KEY_BYTES];
-    uint64_t silence_ns;   /* a child that is silent for so long is lost */
-    uint64_t turn_ns;      /* when the loop last came by, */
-    uint64_t listening_ns; /* and since when it has come by all the time */
-    uint64_t beat_ns;      /* the last beat that was sent */
+    double silence_s; /* a child that is silent for so long is lost */
     const struct weft_branch_above *above;
     void *owner;
 };

@@ -37,7 +37,7 @@ static struct weft_daemon job = {.phase = WEFT_TREE_BEFORE_GO};
 static void tell(enum weft_tree_kind kind, int pe, int value, const void *payload, size_t bytes) {
     struct weft_frame frame = {
         .kind = kind, .bytes = (uint32_t)bytes, .pe = pe, .value = value, .host = job.start.host};
-    weft_uplink_send(job.front, &frame, payload);
+    weft_host_link_send(&job.front.link, &frame, payload);
 }
 
 static void tell_hello(void) {
@@ -75,7 +75,7 @@ static void tell_line(struct weft_run *run, bool of_cause, const char *line) {
     char text[WEFT_TREE_LINE_MAX];
     int bytes = snprintf(text, sizeof text, "oshrun: %s", line);
     (void)run;
-    if (weft_uplink_lost(job.front))
+    if (job.front.link.end)
         fprintf(stderr, "%s\n", text);
     else if (!of_cause || !job.heard_cause)
         tell(WEFT_TREE_LINE, -1, of_cause, text, (size_t)bytes);
@@ -103,7 +103,7 @@ static void tell_gathered(void) {
         memcpy(payload + sizeof round, gathered.all, bytes);
         tell(WEFT_TREE_GAVE, -1, 0, payload, sizeof round + bytes);
     } else {
-        weft_uplink_refuse(job.front, "there is no memory for what PEs tell each other");
+        weft_host_link_refuse(&job.front.link, "there is no memory for what PEs tell each other");
     }
     free(payload);
     free(gathered.all);
@@ -144,7 +144,7 @@ static void tell_done(void) {
 static void hear_all(void) {
     struct weft_frame frame;
     const void *payload;
-    while (weft_uplink_next(job.front, &frame, &payload))
+    while (weft_host_link_next(&job.front.link, &frame, &payload))
         weft_daemon_hear(&job, &frame, payload);
 }
 
@@ -154,12 +154,12 @@ static int go_await(void) {
     struct weft_frame frame;
     const void *payload;
     while (job.phase == WEFT_TREE_BEFORE_GO) {
-        weft_uplink_polls(job.front, polls);
-        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(job.front));
-        weft_uplink_turn(job.front, polls);
-        if (weft_uplink_next(job.front, &frame, &payload))
+        weft_uplink_polls(&job.front, polls);
+        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(&job.front));
+        weft_uplink_turn(&job.front, polls);
+        if (weft_host_link_next(&job.front.link, &frame, &payload))
             weft_daemon_hear(&job, &frame, payload);
-        else if (weft_uplink_lost(job.front))
+        else if (job.front.link.end)
             return -EPIPE; /* the front says why, where it can */
     }
     return 0;
@@ -174,7 +174,7 @@ static int hosts_learn(struct weft_host *host, struct weft_hosts_given *given) {
                                        .here = start->host,
                                        .host_of = start->host_of,
                                        .host = host,
-                                       .network = weft_uplink_network(job.front)};
+                                       .network = &job.front.network};
     return weft_hosts_set(given);
 }
 
@@ -217,24 +217,24 @@ static void front_mourn(void) {
     if (job.run.phase >= WEFT_GRACE)
         return;
     fprintf(stderr, "oshrun: host %s has lost the launcher (%s); ending the job there\n",
-            job.start.name[job.start.host], weft_uplink_lost(job.front));
+            job.start.name[job.start.host], job.front.link.why);
     job.run.announced = true;
     weft_end_begin(&job.run, lost);
 }
 
 static void turn(void) {
     int count = WEFT_UPLINK_POLLS + weft_forward_count(job.forward);
-    int patience_ms = weft_uplink_patience_ms(job.front);
+    int patience_ms = weft_uplink_patience_ms(&job.front);
     struct pollfd polls[count];
-    weft_uplink_polls(job.front, polls);
+    weft_uplink_polls(&job.front, polls);
     weft_forward_polls(job.forward, polls + WEFT_UPLINK_POLLS);
     weft_serve_turn(&job.run, polls, count, patience_ms < LOOK_MS ? patience_ms : LOOK_MS);
-    weft_uplink_turn(job.front, polls);
+    weft_uplink_turn(&job.front, polls);
     hear_all();
     weft_forward_serve(job.forward, polls + WEFT_UPLINK_POLLS);
     tell_gathered();
     weft_news_tell(job.news);
-    if (weft_uplink_lost(job.front) && !job.bye && job.phase != WEFT_TREE_AFTER_DONE)
+    if (job.front.link.end && !job.bye && job.phase != WEFT_TREE_AFTER_DONE)
         front_mourn();
 }
 
@@ -253,7 +253,7 @@ static void job_watch(void) {
     while (!job.bye) {
         turn();
         bool over = weft_serve_is_over(&job.run);
-        if (over && weft_uplink_lost(job.front))
+        if (over && job.front.link.end)
             return;
         if (over && job.phase != WEFT_TREE_AFTER_DONE && output_is_through())
             tell_done();
@@ -266,11 +266,11 @@ static void parting_await(void) {
     int64_t until_ms = weft_clock_ms() + LAST_WORDS_MS;
     struct weft_frame frame;
     const void *payload;
-    while (!weft_uplink_lost(job.front) && weft_clock_ms() < until_ms) {
-        weft_uplink_polls(job.front, polls);
-        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(job.front));
-        weft_uplink_turn(job.front, polls);
-        while (weft_uplink_next(job.front, &frame, &payload))
+    while (!job.front.link.end && weft_clock_ms() < until_ms) {
+        weft_uplink_polls(&job.front, polls);
+        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(&job.front));
+        weft_uplink_turn(&job.front, polls);
+        while (weft_host_link_next(&job.front.link, &frame, &payload))
             continue;
     }
 }

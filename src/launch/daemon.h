@@ -14,7 +14,7 @@
 struct weft_daemon {
     struct weft_start start;
     struct weft_run run;
-    struct weft_uplink *front;
+    struct weft_uplink front;
     struct weft_forward *forward;
     struct weft_news *news;
     enum weft_tree_phase phase;

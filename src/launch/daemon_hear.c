@@ -8,7 +8,7 @@
 #include "launch/reap.h"
 
 static void refuse(struct weft_daemon *daemon, const char *why) {
-    weft_uplink_refuse(daemon->front, why);
+    weft_host_link_refuse(&daemon->front.link, why);
 }
 
 static void hear_shared(struct weft_daemon *daemon, const unsigned char *payload, size_t bytes) {

@@ -182,7 +182,7 @@ static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause
     if (cause.detail == from)
         return false;
     const struct weft_front_host *other = &front->host[cause.detail];
-    const struct weft_frames *frames = front->branch.child[other->child].frames;
+    const struct weft_frames *frames = front->branch.child[other->child].link.frames;
     if (frames && other->state != WEFT_HOST_LOST &&
         weft_clock_ns() - weft_frames_heard_ns(frames) < WEFT_TREE_LIVES_MS * WEFT_NS_PER_MS)
         weft_front_end(front, cause, -1);

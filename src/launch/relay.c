@@ -15,7 +15,7 @@ enum { STATUS_SYSTEM = 71, PROCESSES_MS = 1500 };
 enum { POLL_SIGNALS = WEFT_UPLINK_POLLS, POLL_BRANCH };
 
 struct relay {
-    struct weft_uplink *up;
+    struct weft_uplink up;
     struct weft_branch below;
     struct weft_catch caught;
     bool told_to_end;
@@ -28,7 +28,7 @@ static bool hear(void *owner, int child, const struct weft_frame *frame, const v
         frame->kind != WEFT_TREE_LOST ||
         (it->count > 1 && frame->value >= 1 && frame->value <= it->first + it->count - frame->host);
     if (sensible)
-        weft_uplink_send(relay->up, frame, payload);
+        weft_host_link_send(&relay->up.link, frame, payload);
     return sensible;
 }
 
@@ -39,7 +39,7 @@ static void lose(void *owner, int child, const char *why) {
                                .bytes = (uint32_t)strlen(why),
                                .value = it->count,
                                .host = it->first};
-    weft_uplink_send(relay->up, &frame, why);
+    weft_host_link_send(&relay->up.link, &frame, why);
 }
 
 static void signals_serve(struct relay *relay) {
@@ -61,19 +61,19 @@ static bool all_came(const struct weft_branch *branch) {
 
 static void turn(struct relay *relay) {
     int count = POLL_BRANCH + weft_branch_count(&relay->below);
-    int patience_ms = weft_uplink_patience_ms(relay->up);
+    int patience_ms = weft_uplink_patience_ms(&relay->up);
     struct pollfd polls[count];
     struct weft_frame frame;
     const void *payload;
-    weft_uplink_polls(relay->up, polls);
+    weft_uplink_polls(&relay->up, polls);
     polls[POLL_SIGNALS] = (struct pollfd){.fd = relay->caught.signals, .events = POLLIN};
     weft_branch_polls(&relay->below, &polls[POLL_BRANCH]);
     if (poll(polls, (nfds_t)count, patience_ms) < 0)
         memset(polls, 0, sizeof polls); /* interrupted; what there is shows again */
     if (polls[POLL_SIGNALS].revents)
         signals_serve(relay);
-    weft_uplink_turn(relay->up, polls);
-    while (weft_uplink_next(relay->up, &frame, &payload))
+    weft_uplink_turn(&relay->up, polls);
+    while (weft_host_link_next(&relay->up.link, &frame, &payload))
         weft_branch_route(&relay->below, &frame, payload);
     weft_branch_serve(&relay->below, &polls[POLL_BRANCH]);
     weft_branch_turn(&relay->below);
@@ -107,7 +107,7 @@ static int branch_start(struct relay *relay, const struct weft_start *start) {
     error = error ? error : weft_catch_open(&relay->caught);
     if (error == 0)
         error = weft_branch_start(&relay->below, &below, &plan, &relay->caught,
-                                  weft_uplink_address(relay->up));
+                                  relay->up.address[0] ? relay->up.address : NULL);
     free(host);
     return error;
 }
@@ -118,7 +118,7 @@ int weft_relay_main(const struct weft_start *start) {
     relay.below = (struct weft_branch){.above = &above, .owner = &relay};
     int error = weft_uplink_open(&relay.up, start);
     error = error ? error : branch_start(&relay, start);
-    while (error == 0 && !weft_uplink_lost(relay.up) && !relay.told_to_end)
+    while (error == 0 && !relay.up.link.end && !relay.told_to_end)
         turn(&relay);
     weft_branch_close(&relay.below, PROCESSES_MS, true);
     return error ? STATUS_SYSTEM : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PE 0's agent, or rather what it does with the rounds and the news of two other hosts, whose
- * connections are spokes: boot/agent.c itself has one job in its life. */
+ * connections are links: boot/agent.c itself has one job in its life. */
 #include <stdlib.h>
 #include <string.h>
 #include "boot/attachment.h"
@@ -15,7 +15,7 @@ enum { LINES = FUZZ_HOSTS - 1 };
 static struct weft_control *control;
 static struct weft_news *news;
 static struct weft_rounds rounds;
-static struct weft_spoke spokes[LINES];
+static struct weft_host_link links[LINES];
 static int shared; /* rounds */
 static const char *wrong;
 
@@ -36,7 +36,7 @@ static void agent_open(void) {
     if (weft_news_open(&news, control, FUZZ_PES, news_send, NULL))
         abort();
     for (int line = 0; line < LINES; line++)
-        if (weft_spoke_open(&spokes[line], line_open(line)))
+        if (weft_host_link_open(&links[line], line_open(line), 1e9, true))
             abort();
 }
 
@@ -92,11 +92,11 @@ static bool agent_turn(void) {
     for (int line = 0; line < LINES; line++) {
         struct weft_frame frame;
         const void *payload;
-        weft_spoke_turn(&spokes[line], 0);
-        while (weft_spoke_next(&spokes[line], &frame, &payload))
+        weft_host_link_turn(&links[line], 0);
+        while (weft_host_link_next(&links[line], &frame, &payload))
             if (!frame_hear(line + 1, &frame, payload))
-                weft_spoke_refuse(&spokes[line]);
-        lives = lives && !spokes[line].end;
+                weft_host_link_refuse(&links[line], "it says what makes no sense");
+        lives = lives && !links[line].end;
     }
     give();
     weft_news_tell(news);
@@ -110,7 +110,7 @@ static const char *agent_look(void) {
 
 static bool agent_close(void) {
     for (int line = 0; line < LINES; line++)
-        weft_spoke_close(&spokes[line]);
+        weft_host_link_close(&links[line]);
     weft_news_close(news);
     free(rounds.shares);
     return shared > 0;

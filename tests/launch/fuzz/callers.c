@@ -26,7 +26,7 @@ static void callers_open(void) {
     for (int pe = 0; pe < FUZZ_PES; pe++)
         if (pe < HERE)
             came[pe] = true;
-        else if (weft_spoke_open(weft_callers_spoke(callers, pe), line_open(pe - HERE)))
+        else if (weft_host_link_open(weft_callers_link(callers, pe), line_open(pe - HERE), 1e9, true))
             abort();
 }
 
@@ -84,22 +84,22 @@ const struct scene scene_callers = {.nlines = FUZZ_PES - HERE,
 
 /* --- From another host ------------------------------------------------------------------------ */
 
-static struct weft_spoke spoke;
+static struct weft_host_link link;
 
 static void places_open(void) {
     self = (struct weft_identity){.npes = FUZZ_PES, .pe = FUZZ_PES - 1};
     places = (struct weft_places){.nhosts = 0};
     placed = false;
-    if (weft_spoke_open(&spoke, line_open(0)))
+    if (weft_host_link_open(&link, line_open(0), 1e9, true))
         abort();
 }
 
 static bool places_turn(void) {
     struct weft_frame frame;
     const void *payload;
-    weft_spoke_turn(&spoke, 0);
-    if (!weft_spoke_next(&spoke, &frame, &payload))
-        return !spoke.end;
+    weft_host_link_turn(&link, 0);
+    if (!weft_host_link_next(&link, &frame, &payload))
+        return !link.end;
     placed = frame.kind == WEFT_ARRIVAL_PLACES &&
              weft_places_read(&places, &self, payload, frame.bytes) == 0;
     return false;
@@ -108,7 +108,7 @@ static bool places_turn(void) {
 static bool places_close(void) {
     bool whole = placed && weft_places_first(&places, places.here) < FUZZ_PES;
     weft_places_free(&places);
-    weft_spoke_close(&spoke);
+    weft_host_link_close(&link);
     return whole;
 }
 

@@ -20,66 +20,6 @@ static struct weft_control *control;
 static int pe_end[FUZZ_PES], given;
 static const char *wrong;
 
-/* --- In place of launch/uplink.c -------------------------------------------------------------- */
-
-struct weft_uplink {
-    struct weft_frames *frames;
-    const char *lost;
-};
-
-static struct weft_uplink uplink;
-
-int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start) {
-    (void)opened, (void)start;
-    return -1;
-}
-
-void weft_uplink_close(struct weft_uplink *it) {
-    (void)it;
-}
-
-const struct weft_network *weft_uplink_network(const struct weft_uplink *it) {
-    (void)it;
-    return NULL;
-}
-
-const char *weft_uplink_address(const struct weft_uplink *it) {
-    (void)it;
-    return NULL;
-}
-
-void weft_uplink_send(struct weft_uplink *it, const struct weft_frame *frame, const void *payload) {
-    weft_frames_send(it->frames, frame, payload);
-}
-
-void weft_uplink_polls(const struct weft_uplink *it, struct pollfd polls[WEFT_UPLINK_POLLS]) {
-    (void)it, (void)polls;
-}
-
-int weft_uplink_patience_ms(const struct weft_uplink *it) {
-    (void)it;
-    return 0;
-}
-
-void weft_uplink_turn(struct weft_uplink *it, const struct pollfd polls[WEFT_UPLINK_POLLS]) {
-    (void)it, (void)polls;
-}
-
-bool weft_uplink_next(struct weft_uplink *it, struct weft_frame *frame, const void **payload) {
-    int some = it->lost ? 0 : weft_frames_next(it->frames, frame, payload);
-    if (some < 0)
-        it->lost = "gone";
-    return some == 1;
-}
-
-void weft_uplink_refuse(struct weft_uplink *it, const char *why) {
-    it->lost = why;
-}
-
-const char *weft_uplink_lost(const struct weft_uplink *it) {
-    return it->lost;
-}
-
 /* --- Those above ------------------------------------------------------------------------------ */
 
 static void tell_ending(struct weft_run *run) {
@@ -140,14 +80,12 @@ static void daemon_open(void) {
     static const struct weft_forward_above streams = {tell_output, tell_taken, NULL};
     static const struct weft_options options = {.npes = FUZZ_PES};
     control_clear();
-    uplink = (struct weft_uplink){.lost = NULL};
     tested = (struct weft_daemon){
         .start = {.nhosts = FUZZ_HOSTS, .options = options},
-        .front = &uplink,
         .phase = WEFT_TREE_BEFORE_GO,
         .run = {.options = &options, .npes = FUZZ_PES, .control = control, .above = &above}};
     tested.run.pe = calloc(FUZZ_PES, sizeof *tested.run.pe);
-    if (!tested.run.pe || weft_frames_open(&uplink.frames, line_open(0)) ||
+    if (!tested.run.pe || weft_host_link_open(&tested.front.link, line_open(0), 1e9, true) ||
         weft_forward_open(&tested.forward, FUZZ_PES, &streams) ||
         weft_news_open(&tested.news, control, FUZZ_PES, tell_news, NULL))
         abort();
@@ -191,10 +129,10 @@ static void shares_take(void) {
 static bool daemon_turn(void) {
     struct weft_frame frame;
     const void *payload;
-    while (weft_uplink_next(&uplink, &frame, &payload))
+    while (weft_host_link_next(&tested.front.link, &frame, &payload))
         weft_daemon_hear(&tested, &frame, payload);
     shares_take();
-    return !uplink.lost && !tested.bye;
+    return !tested.front.link.end && !tested.bye;
 }
 
 static const char *daemon_look(void) {
@@ -212,9 +150,9 @@ static const char *daemon_look(void) {
 }
 
 static bool daemon_close(void) {
-    bool whole = tested.bye && !uplink.lost && tested.round == ROUNDS;
+    bool whole = tested.bye && !tested.front.link.end && tested.round == ROUNDS;
     weft_hub_close(tested.run.hub);
-    weft_frames_close(uplink.frames);
+    weft_host_link_close(&tested.front.link);
     weft_forward_free(tested.forward);
     weft_news_close(tested.news);
     for (int pe = 0; pe < FUZZ_PES; pe++)

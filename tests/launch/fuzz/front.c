@@ -82,7 +82,7 @@ static void front_open(void) {
     }
     for (int child = 0; child < CHILDREN; child++) {
         front.branch.child[child].came = true;
-        if (weft_frames_open(&front.branch.child[child].frames, line_open(child)))
+        if (weft_host_link_open(&front.branch.child[child].link, line_open(child), 1e9, false))
             abort();
     }
 }
@@ -106,9 +106,7 @@ static bool all_done(void) {
     return done;
 }
 
-/* Beats and silence are the branch's own: it has heard of all just now. */
 static void front_late(void) {
-    front.branch.silence_ns = UINT64_MAX / 2;
     front.phase_ends_ms = 0;
     weft_front_time(&front);
 }
@@ -121,7 +119,7 @@ static bool front_turn(void) {
     weft_branch_serve(&front.branch, polls);
     bool some = false;
     for (int child = 0; child < CHILDREN; child++)
-        some = some || front.branch.child[child].frames;
+        some = some || front.branch.child[child].link.frames;
     return some && !all_done() && front.phase != WEFT_FRONT_OVER;
 }
 
@@ -159,7 +157,7 @@ static const char *front_look(void) {
 static bool front_close(void) {
     bool whole = all_done() && front.cause.kind == WEFT_ABORT_NONE && front.round.round > 0;
     for (int child = 0; child < CHILDREN; child++)
-        weft_frames_close(front.branch.child[child].frames);
+        weft_host_link_close(&front.branch.child[child].link);
     free(front.branch.child);
     free(front.host);
     free(front.news);
