@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent sleeps in poll. What PEs write to the page wakes nobody here, so it looks at it a few
- * times in each beat: that is how late a death comes to the other hosts. */
+/* The agent sleeps in poll. What PEs write to the page wakes nobody here, so where there are other
+ * hosts it looks at it a few times in each beat: that is how late a death comes to them.
+ *
+ * A PE whose socket closes is dead, unless it has left in order or closed the socket alone, and
+ * nobody waits for it. The guards would find a death too, but not before the PE has joined. */
 #include "boot/agent.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -11,14 +14,15 @@
 #include "base/futex.h"
 #include "base/machine.h"
 #include "base/thread.h"
+#include "boot/alive.h"
 #include "boot/attachment.h"
+#include "boot/host_exchange.h"
 #include "boot/hub.h"
 #include "boot/news.h"
-#include "boot/root.h"
-#include "boot/rounds.h"
 
 enum {
     LOOK_MS = 20,
+    LOOK_ALONE_MS = 100, /* where there are no other hosts */
     FINISH_MS = 300,
 };
 
@@ -32,15 +36,14 @@ struct line {
 static struct {
     bool runs;
     int nhosts, here;
-    struct line line[WEFT_MIDDLE_HOSTS_MAX]; /* by host */
+    struct line *line; /* by host */
     struct weft_host_link *parting;
     int nparting;
     struct weft_hub *hub; /* NULL: the job is over */
     struct weft_news *news;
-    struct weft_rounds rounds; /* PE 0's alone */
-    uint32_t round;            /* that this host gives to next */
-    bool told;                 /* the cause of the end */
-    int wake;                  /* an eventfd */
+    struct weft_host_exchanges exchanges; /* PE 0's alone */
+    bool told;                            /* the cause of the end */
+    int wake;                             /* an eventfd */
     _Atomic bool finishing;
     _Atomic uint32_t asked, answered; /* turns that others wait for */
 } agent = {.wake = -1};
@@ -149,10 +152,13 @@ static void lines_close(void) {
 }
 
 /* An exchange cannot come to its end without a host that has gone in order. */
-static void round_judge(void) {
+static void exchanges_judge(void) {
+    weft_host_exchanges_judge(&agent.exchanges, weft_attachment.control);
+    if (agent.hub)
+        weft_hub_judge(agent.hub, weft_attachment.control);
     for (int host = hosts_first(); host < hosts_end(); host++) {
         bool gone = agent.line[host].over || agent.line[host].heard_bye;
-        bool awaited = is_middle() ? weft_rounds_await(&agent.rounds, host)
+        bool awaited = is_middle() ? weft_host_exchanges_await(&agent.exchanges, host)
                                    : agent.hub && weft_hub_is_pending(agent.hub);
         if (gone && awaited)
             job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
@@ -161,34 +167,30 @@ static void round_judge(void) {
 
 /* --- Hearing ---------------------------------------------------------------------------------- */
 
-static bool shared_hear(const unsigned char *payload, size_t bytes) {
-    struct weft_tree_round round;
-    if (bytes < sizeof round)
-        return false;
-    memcpy(&round, payload, sizeof round);
-    if (!agent.hub)
-        return true; /* the job ends */
-    if (round.round + 1 != agent.round)
-        return false;
-    return weft_hub_complete(agent.hub, payload + sizeof round, bytes - sizeof round) == 0;
+static bool shared_hear(const void *payload, size_t bytes) {
+    return !agent.hub || weft_hub_complete(agent.hub, payload, bytes) == 0; /* else the job ends */
+}
+
+/* To a host, or to all. */
+static void share(void *owner, int host, const void *payload, size_t bytes) {
+    struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)bytes, .pe = -1};
+    (void)owner;
+    if (host < 0)
+        say(&frame, payload, -1);
+    else if (host != agent.here)
+        weft_host_link_send(&agent.line[host].link, &frame, payload);
+    if ((host < 0 || host == agent.here) && !shared_hear(payload, bytes))
+        job_end(WEFT_ABORT_ERROR, weft_attachment.pe, WEFT_STATUS_ERROR);
 }
 
 /* To PE 0's agent: a host gives, or this one. */
 static bool gave_hear(int host, const void *payload, size_t bytes) {
-    size_t shared;
-    int given = weft_rounds_give(&agent.rounds, host, payload, bytes, &shared);
-    if (given <= 0)
-        return given == 0;
-    struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)shared, .pe = -1};
-    say(&frame, agent.rounds.shares, -1);
-    bool right = shared_hear(agent.rounds.shares, shared);
-    weft_rounds_next(&agent.rounds);
-    return right;
+    return weft_host_exchanges_give(&agent.exchanges, host, payload, bytes) == 0;
 }
 
 /* PE 0's agent passes on what one host says of its own PEs. */
 static bool news_hear(int host, const struct weft_frame *frame, const void *payload) {
-    if (weft_news_hear(agent.news, frame, payload))
+    if (weft_news_hear(agent.news, is_middle() ? host : -1, frame, payload))
         return false;
     if (is_middle())
         say(frame, payload, host);
@@ -275,24 +277,16 @@ static void line_turn(int host, short revents) {
 /* --- A turn ----------------------------------------------------------------------------------- */
 
 static void gather(void) {
-    struct weft_hub_gathered gathered;
-    if (!agent.hub || !weft_hub_gather(agent.hub, &gathered))
-        return;
-    struct weft_tree_round round = {.round = agent.round++, .bytes = (uint32_t)gathered.bytes};
-    size_t bytes = (size_t)gathered.count * gathered.bytes;
-    unsigned char *payload = gathered.all ? malloc(sizeof round + bytes) : NULL;
-    struct weft_frame frame = {
-        .kind = WEFT_TREE_GAVE, .bytes = (uint32_t)(sizeof round + bytes), .pe = -1};
-    bool right = payload != NULL;
-    if (right) {
-        memcpy(payload, &round, sizeof round);
-        memcpy(payload + sizeof round, gathered.all, bytes);
-        right = !is_middle() || gave_hear(agent.here, payload, frame.bytes);
+    unsigned char *payload;
+    size_t bytes;
+    bool right = true;
+    while (right && agent.hub && weft_hub_gather(agent.hub, &payload, &bytes)) {
+        struct weft_frame frame = {.kind = WEFT_TREE_GAVE, .bytes = (uint32_t)bytes, .pe = -1};
+        right = payload && (!is_middle() || gave_hear(agent.here, payload, bytes));
+        if (right && !is_middle())
+            say(&frame, payload, -1);
+        free(payload);
     }
-    if (right && !is_middle())
-        say(&frame, payload, -1);
-    free(payload);
-    free(gathered.all);
     if (right)
         return;
     weft_log("there is no memory for what PEs tell each other, or they tell different things");
@@ -311,20 +305,52 @@ static void partings_turn(const struct pollfd *polls) {
     }
 }
 
-static void hub_turn(const struct pollfd *polls) {
-    for (int pe = 0; agent.hub && pe < weft_attachment.npes; pe++) {
-        int cut = polls[pe].revents ? weft_root_serve(agent.hub, pe) : -1;
-        if (cut >= 0)
-            cut_say(pe, cut);
-    }
-    if (!agent.hub)
-        return;
-    weft_hub_retry(agent.hub);
-    weft_root_check_lost(agent.hub);
+static void pe_check_lost(int pe) {
+    struct weft_control_pe *it = &weft_attachment.control->pe[pe];
+    bool dead = !pe_has_left(pe) && !weft_alive_is_held(&it->alive);
+    if (dead || weft_hub_awaits(agent.hub, pe))
+        job_end(WEFT_ABORT_DIED, pe, 0);
 }
 
-/* The array for poll: the wake, then PEs, hosts, and those that part. */
-static void agent_turn(struct pollfd *polls) {
+/* Reads all that one PE has sent. */
+static void pe_serve(int pe) {
+    struct weft_hub_report report;
+    enum weft_hub_news news;
+    do
+        news = weft_hub_serve(agent.hub, pe, &report);
+    while (news == WEFT_HUB_GAVE);
+    if (news == WEFT_HUB_CUT)
+        cut_say(pe, report.culprit);
+    if (news == WEFT_HUB_CUT || news == WEFT_HUB_NOTHING || news == WEFT_HUB_LOST)
+        return;
+    if (!weft_control_aborted(weft_attachment.control))
+        weft_log("PE %d sent %s; ending the job", pe,
+                 report.why ? report.why : "what only goes to a launcher");
+    job_end(WEFT_ABORT_ERROR, pe, 0);
+}
+
+static void hub_turn(const struct pollfd *polls) {
+    for (int pe = 0; agent.hub && pe < weft_attachment.npes; pe++) {
+        if (polls[pe].revents)
+            pe_serve(pe);
+        if (weft_boot_is_here(pe) && weft_hub_socket(agent.hub, pe) < 0)
+            pe_check_lost(pe);
+    }
+    if (agent.hub)
+        weft_hub_retry(agent.hub);
+}
+
+static int patience_ms(void) {
+    bool awaited = atomic_load(&agent.asked) != atomic_load(&agent.answered);
+    if (awaited || (agent.hub && weft_hub_crowded(agent.hub)))
+        return 1;
+    bool looks = agent.nhosts > 1 || (agent.hub && weft_hub_is_waiting(agent.hub));
+    return looks ? LOOK_MS : LOOK_ALONE_MS;
+}
+
+/* The array for poll: the wake, then PEs, hosts, and those that part. Returns what was asked before
+ * the turn looked at anything. */
+static uint32_t agent_turn(struct pollfd *polls) {
     int npes = weft_attachment.npes;
     struct pollfd *pes = polls + 1, *hosts = pes + npes, *parting = hosts + agent.nhosts;
     uint64_t count;
@@ -337,21 +363,24 @@ static void agent_turn(struct pollfd *polls) {
     for (int i = 0; i < agent.nparting; i++)
         parting[i] = weft_host_link_poll(&agent.parting[i]);
     nfds_t all = (nfds_t)(1 + npes + agent.nhosts + agent.nparting);
-    if (poll(polls, all, agent.hub && weft_hub_crowded(agent.hub) ? 1 : LOOK_MS) <= 0)
+    if (poll(polls, all, patience_ms()) <= 0)
         for (nfds_t i = 0; i < all; i++)
             polls[i].revents = 0;
     if (polls[0].revents &&
         (!weft_descriptor_is_ours(agent.wake) || read(agent.wake, &count, sizeof count) < 0))
         weft_clock_sleep_ms(1);
+    uint32_t asked = atomic_load(&agent.asked);
     hub_turn(pes);
     for (int host = hosts_first(); host < hosts_end(); host++)
         line_turn(host, hosts[host].revents);
     partings_turn(parting);
     gather();
-    weft_news_tell(agent.news);
-    round_judge();
+    if (agent.nhosts > 1)
+        weft_news_tell(agent.news);
+    exchanges_judge();
     say_cause();
     lines_close();
+    return asked;
 }
 
 /* --- The life of an agent --------------------------------------------------------------------- */
@@ -375,9 +404,8 @@ static void answer(uint32_t asked) {
 static void *agent_main(void *polls) {
     uint64_t until_ns = 0;
     for (;;) {
-        uint32_t asked = atomic_load(&agent.asked);
+        uint32_t asked = agent_turn(polls);
         bool finishing = atomic_load(&agent.finishing);
-        agent_turn(polls);
         if (finishing && !until_ns)
             until_ns = weft_clock_ns() + FINISH_MS * WEFT_NS_PER_MS;
         if (!finishing || all_have_parted() || weft_clock_ns() >= until_ns)
@@ -399,20 +427,23 @@ static void turn_await(void) {
 
 static int agent_make(const struct weft_agent_setup *setup) {
     agent.nhosts = weft_boot_nhosts();
-    agent.here = weft_boot_host(weft_attachment.pe);
+    agent.here = agent.nhosts > 1 ? weft_boot_host(weft_attachment.pe) : 0;
     agent.hub = setup->hub;
+    weft_hub_set_last(agent.hub, weft_attachment.pe);
     agent.parting = setup->parting;
     agent.nparting = setup->nparting;
-    for (int host = 0; host < agent.nhosts; host++)
+    agent.line = calloc((size_t)agent.nhosts, sizeof *agent.line);
+    for (int host = 0; agent.line && host < agent.nhosts; host++)
         agent.line[host].link = setup->link[host];
     free(setup->link);
-    for (int host = 0; host < agent.nhosts; host++)
+    for (int host = 0; agent.line && host < agent.nhosts; host++)
         if (agent.line[host].link.frames)
             weft_frames_keep(agent.line[host].link.frames);
-    agent.rounds = (struct weft_rounds){.npes = weft_attachment.npes, .nhosts = agent.nhosts};
+    agent.exchanges = (struct weft_host_exchanges){
+        .npes = weft_attachment.npes, .nhosts = agent.nhosts, .share = share};
     agent.wake = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (agent.wake < 0)
-        return -errno;
+    if (agent.wake < 0 || !agent.line)
+        return agent.line ? -errno : -ENOMEM;
     return weft_news_open(&agent.news, weft_attachment.control, weft_attachment.npes, say_news,
                           NULL);
 }
@@ -435,12 +466,12 @@ int weft_agent_start(const struct weft_agent_setup *setup) {
 }
 
 void weft_agent_tell(void) {
-    if (agent.runs)
+    if (agent.runs && agent.nhosts > 1)
         turn_await();
 }
 
 void weft_agent_finish(void) {
-    if (!agent.runs)
+    if (!agent.runs || agent.nhosts == 1)
         return;
     atomic_store(&agent.finishing, true);
     turn_await();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job on several hosts that no launcher of ours has started: a thread of the first PE of each
- * host does for its host what a daemon of oshrun does. It serves the hub, tells the other hosts
- * what happens here, and writes to the control page what happens there. PE 0's agent is in the
- * middle, and the others have a connection each to it:
+/* A job that oshrun has not started: a thread of the first PE of each host does for its host what a
+ * launcher of ours does. It serves the hub and, where there are other hosts, tells them what
+ * happens here, and writes to the control page what happens there. PE 0's agent is in the middle,
+ * and the others have a connection each to it:
  *
  *      agent of a host                         agent of PE 0
  *      GAVE, NEWS, STALL, CAUSE  ------------>
@@ -28,12 +28,12 @@ struct weft_agent_setup {
 /* Once per process, when the attachment and its hosts are known. 0 or -errno, logged. */
 int weft_agent_start(const struct weft_agent_setup *setup);
 
-/* Has told the others what the page shows now, when it returns: that this PE has left, say. Nothing
- * in a process without an agent. */
+/* When it returns, other hosts have been told what the page shows now: that this PE has left, say.
+ * Nothing in a process without an agent, or a job of one host. */
 void weft_agent_tell(void);
 
 /* Called where this process ends: others hear what there is to hear before. It takes half a second
- * or so, and nothing in a process without an agent. */
+ * or so, and nothing in a process without an agent, or a job of one host. */
 void weft_agent_finish(void);
 
 /* In a forked child: closes what it must not hold open. */

@@ -10,16 +10,14 @@
 #include "boot/control.h"
 #include "boot/wire.h"
 
-struct weft_hub;
 struct weft_source;
 
 struct weft_attachment {
     bool valid;    /* false before, and again in a forked child */
     bool launched; /* oshrun watches over the job, and writes the abort word if it can */
     int pe, npes;
-    int root;      /* the first PE of this host, which serves the hub where oshrun does not */
+    int root;      /* the first PE of this host, whose agent serves the hub if oshrun does not */
     int hub, life; /* -1 when alone; life: -1 without oshrun */
-    struct weft_hub *served; /* PE 0 of one host, without oshrun: the hub, which it serves itself */
     struct weft_control *control;     /* mapped for good: other threads may look after leaving */
     const struct weft_source *source; /* which has to be closed at the end; NULL: none */
 };

@@ -15,7 +15,6 @@
 #include "boot/attachment.h"
 #include "boot/guard.h"
 #include "boot/hangup.h"
-#include "boot/hub.h"
 #include "boot/meet.h"
 
 struct weft_boot weft_boot;
@@ -38,8 +37,6 @@ static void attachment_forget(void) {
         return;
     forked = true;
     weft_attachment.source = NULL;
-    for (int pe = 0; weft_attachment.served && pe < weft_attachment.npes; pe++)
-        weft_descriptor_close(weft_hub_socket(weft_attachment.served, pe));
     weft_agent_forget();
     weft_hangup_forget();
     weft_descriptor_close(weft_attachment.hub);

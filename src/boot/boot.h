@@ -58,32 +58,6 @@ bool weft_boot_attached(int *pe, int *npes);
  * weft_boot_leave. 0 or -errno, logged. */
 int weft_boot_join(void);
 
-/* An exchange among some PEs: contribution i is that of pes[i]. All members give the same list,
- * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
- * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
- * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
- * or the same -errno on all, with text: -ECONNABORTED, a member has finalized; -ENOTSUP, members
- * are on several hosts and descriptors are wanted. But -EMFILE, no room for the descriptors, is
- * this PE's alone, so members agree after an exchange of descriptors. Any other failure ends the
- * job. */
-struct weft_boot_subset {
-    const int *pes;
-    int count;
-    uint64_t tag;
-    void (*over)(void); /* the job is over: does not return. NULL: at once */
-};
-int weft_boot_exchange_among(const struct weft_boot_subset *subset, struct weft_exchange *exchange);
-
-/* Who carries an exchange without descriptors among PEs on several hosts, as long as somebody does;
- * NULL: nobody. `number` is that of the list and the tag. */
-typedef int weft_boot_courier(const struct weft_boot_subset *subset, uint64_t number,
-                              struct weft_exchange *exchange);
-void weft_boot_set_courier(weft_boot_courier *courier);
-
-/* Says whether all members have come so far: 0, or the error of the first one that has not, with
- * text on all of them; a PE's own error has its text already. */
-int weft_boot_agree_among(const struct weft_boot_subset *subset, int own);
-
 /* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */
 void weft_boot_leave(void);
 

@@ -15,9 +15,9 @@
 #define WEFT_BOOT_CALLERS_H
 
 #include <stdbool.h>
+#include "boot/host_link.h"
 #include "boot/hosts.h"
 #include "boot/source.h"
-#include "boot/host_link.h"
 
 enum weft_arrival_kind { /* of frames; beside enum weft_tree_kind */
                          WEFT_ARRIVAL_HELLO = 128,

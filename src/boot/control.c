@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "boot/alive.h"
+#include "boot/wire.h"
 
 static int memfd_make(size_t bytes) {
     struct rlimit limit;
@@ -139,6 +140,24 @@ int weft_control_read_hosts(struct weft_control *control, int npes) {
     if (error)
         weft_log("the control page is for %d hosts: %s", given.nhosts, strerror(-error));
     return error;
+}
+
+int weft_control_find_gone(const struct weft_control *control, int npes,
+                           const struct weft_wire_members *members,
+                           const struct weft_wire_members *gave) {
+    uint32_t departures = UINT32_MAX;
+    for (int pe = 0; pe < npes; pe++) {
+        uint32_t its = atomic_load(&control->pe[pe].departures);
+        if (weft_wire_members_has(gave, pe) && its < departures)
+            departures = its;
+    }
+    for (int pe = 0; pe < npes; pe++) {
+        const struct weft_control_pe *it = &control->pe[pe];
+        if (weft_wire_members_has(members, pe) && !weft_wire_members_has(gave, pe) &&
+            (atomic_load(&it->departures) > departures || atomic_load(&it->state) == WEFT_PE_LEFT))
+            return pe;
+    }
+    return -1;
 }
 
 /* A PE that is killed between its claim and the word would leave the word unwritten for ever: who

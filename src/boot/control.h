@@ -7,7 +7,7 @@
  *
  * Each host of a job has a page of its own, with entries for all PEs. Those of PEs on other hosts
  * are written by the launcher of this one, from what it hears of them: pid, state, departures, exit
- * status, and waits that last. Their mutexes are nobody's, and they have no listening sockets. */
+ * status, and waits that last. Their mutexes are nobody's. */
 #ifndef WEFT_BOOT_CONTROL_H
 #define WEFT_BOOT_CONTROL_H
 
@@ -18,9 +18,8 @@
 #include <stdint.h>
 #include "boot/hosts.h"
 
-#define WEFT_CONTROL_MAGIC     UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT    7u
-#define WEFT_CONTROL_LISTENERS 8
+#define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
+#define WEFT_CONTROL_LAYOUT 8u
 
 /* The state of a PE, which only the PE itself writes. */
 enum weft_pe_state {
@@ -44,13 +43,6 @@ enum weft_end_kind {
     WEFT_ABORT_FRONT = 10, /* this host has lost the oshrun that started the job; abort_pe: -1 */
     WEFT_ABORT_CUT = 11,   /* PE abort_pe cannot reach host abort_detail, though it lives */
     WEFT_ABORT_KINDS,
-};
-
-/* The listening socket of an exchange among some PEs that is under way, whose root this PE is
- * (boot/subset.c). */
-struct weft_control_listener {
-    _Atomic uint64_t subset; /* which; 0: there is none. Written behind the name */
-    _Atomic uint64_t name;
 };
 
 enum { WEFT_STALL_NO_TEAM = -1, WEFT_STALL_EXCHANGE = -2 };
@@ -87,11 +79,9 @@ struct weft_control_pe {
     _Atomic int32_t pid; /* the PE's own, which need not be a child of the launcher */
     _Atomic uint32_t state;
     _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
-    _Atomic uint32_t openings;   /* of listening sockets; counts up, and may be slept on (futex) */
     _Atomic int32_t exit_status; /* of exit, which finalizes: written before the departure */
     int32_t host;                /* where it runs */
     struct weft_arrivals arrivals;
-    struct weft_control_listener listening[WEFT_CONTROL_LISTENERS];
     struct weft_stall stall[WEFT_STALLS];
 };
 
@@ -132,6 +122,14 @@ int weft_control_map(int fd, int npes, struct weft_control **control);
  * boot/hosts.h. 0 or -errno, logged. */
 void weft_control_write_hosts(struct weft_control *control, const struct weft_hosts_given *given);
 int weft_control_read_hosts(struct weft_control *control, int npes);
+
+/* Returns the first of these members that has not given to their exchange and has finalized or is
+ * on its way, in shmem_finalize, where it waits for all; -1: there is none. Those that wait have
+ * not. */
+struct weft_wire_members;
+int weft_control_find_gone(const struct weft_control *control, int npes,
+                           const struct weft_wire_members *members,
+                           const struct weft_wire_members *gave);
 
 /* The cause of the job's end, read from the page or known better by the launcher. Which host `pe`
  * is on, boot/hosts.h knows. */

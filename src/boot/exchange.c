@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PE's side of an exchange: give once, then take until every PE's contribution is here. If PE 0
- * serves the hub, as it does without oshrun, it serves the others in between. */
+/* The PE's side of exchanges: give once, then take until the contributions of all members are here.
+ * They come by the PE's socket to the hub in an exchange of all. One among some has a pair of
+ * sockets of its own, an end of which goes to the hub with the contribution: so exchanges of
+ * several threads need not be told apart. */
 #include "boot/exchange.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -11,15 +13,48 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/hash.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/end.h"
 #include "boot/guard.h"
-#include "boot/hub.h"
 #include "boot/late.h"
-#include "boot/root.h"
 
-enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AT_ABORT_MS = 20 };
+enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AMONG_MS = 20, LAST_WORDS_MS = 2000 };
+
+/* One exchange, as this PE is in it. */
+struct exchange_part {
+    struct weft_exchange *exchange;
+    const struct weft_boot_subset *subset; /* NULL: all PEs of the job are in it */
+    uint64_t key;
+    struct weft_wire_members members; /* of a subset */
+    int answer;                       /* the socket by which contributions come, */
+    int far_end;                      /* and its other end, on the way to the hub; -1: none */
+    struct weft_late late;
+};
+
+/* Called in every turn of every wait, so that none outlasts the job. A launcher that is stopped
+ * sends nothing, not even the end of the job. */
+static void call_turn(struct exchange_part *part) {
+    weft_late_turn(&part->late);
+    weft_guard_look();
+    if (!weft_control_aborted(weft_attachment.control))
+        return;
+    if (!part->subset)
+        weft_boot_lost();
+    if (part->subset->over)
+        part->subset->over();
+    weft_boot_end_self("");
+}
+
+/* The hub is closed: the job is over, or its server is. */
+static _Noreturn void call_lose(struct exchange_part *part) {
+    for (int waited_ms = 0; part->subset && waited_ms < LAST_WORDS_MS; waited_ms++) {
+        call_turn(part);
+        weft_clock_sleep_ms(1);
+    }
+    weft_boot_lost();
+}
 
 /* A program that closes descriptors which it has not opened may have closed the hub's. */
 static int hub_check(void) {
@@ -31,22 +66,43 @@ static int hub_check(void) {
     return -EBADF;
 }
 
-static int exchange_give(const struct weft_exchange *exchange) {
+/* Too many descriptors may be under way; the kernel counts them against the limit on open ones, and
+ * others will take theirs. */
+static int contribution_send(struct exchange_part *part, const struct weft_wire_header *header,
+                             const struct weft_wire_body *body) {
+    for (;;) {
+        int error = weft_wire_send(weft_attachment.hub, header, body, MSG_DONTWAIT);
+        if (error == -EPIPE)
+            call_lose(part);
+        if (error != -ETOOMANYREFS && error != -EAGAIN)
+            return error;
+        if (error == -ETOOMANYREFS)
+            weft_machine_raise_descriptors();
+        call_turn(part);
+        weft_clock_sleep_ms(1);
+    }
+}
+
+static int contribution_give(struct exchange_part *part) {
+    const struct weft_exchange *exchange = part->exchange;
+    size_t bits = weft_wire_members_bytes(weft_attachment.npes), heads = sizeof part->key + bits;
     struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
                                       .bytes = (uint32_t)exchange->bytes,
                                       .nfds = (uint32_t)exchange->nfds};
     struct weft_wire_body body = {exchange->mine, exchange->bytes, exchange->fds, exchange->nfds};
-    for (;;) {
-        int error = weft_wire_send(weft_attachment.hub, &header, &body, 0);
-        if (error == -EPIPE)
-            weft_boot_lost();
-        if (error != -ETOOMANYREFS)
-            return error;
-        /* Too many descriptors are under way; the kernel counts them against the limit on open
-         * ones. Others will take theirs. */
-        weft_machine_raise_descriptors();
-        weft_clock_sleep_ms(1);
-    }
+    unsigned char payload[sizeof part->key + sizeof part->members.bits + WEFT_BOOT_BLOB_MAX];
+    int fds[1 + WEFT_BOOT_FDS_MAX] = {part->far_end};
+    if (!part->subset)
+        return contribution_send(part, &header, &body);
+    header.kind = WEFT_WIRE_GIVE_AMONG;
+    memcpy(payload, &part->key, sizeof part->key);
+    memcpy(payload + sizeof part->key, part->members.bits, bits);
+    if (exchange->bytes)
+        memcpy(payload + heads, exchange->mine, exchange->bytes);
+    for (int i = 0; i < exchange->nfds; i++)
+        fds[1 + i] = exchange->fds[i];
+    body = (struct weft_wire_body){payload, heads + exchange->bytes, fds, 1 + exchange->nfds};
+    return contribution_send(part, &header, &body);
 }
 
 /* The descriptors that belong to the next `count` contributions, each; -1: those come from here and
@@ -81,8 +137,8 @@ int weft_exchange_take(struct weft_exchange *exchange, int socket) {
         return (int)payload;
     if (!share_fits(exchange, &message, (size_t)payload)) {
         weft_wire_close(&message);
-        exchange->refused = header->kind == WEFT_WIRE_FAIL && header->status < 0;
-        return exchange->refused ? header->status : -EPROTO;
+        exchange->gone = (int)header->first;
+        return header->kind == WEFT_WIRE_FAIL && header->status < 0 ? header->status : -EPROTO;
     }
     if (message.nfds)
         memcpy(exchange->all_fds + at * (size_t)exchange->nfds, message.fd,
@@ -129,82 +185,41 @@ int weft_exchange_begin(struct weft_exchange *exchange, int members) {
     return 0;
 }
 
-/* --- PE 0 as the root of the hub -------------------------------------------------------------- */
+/* --- Taking part ------------------------------------------------------------------------------ */
 
-/* Where no launcher of ours is, and no other host, PE 0 serves the hub while it is in the exchange
- * itself. Descriptors move only in a call that every PE is in, so no thread and no process is
- * needed for it. */
-
-/* Waits until a PE has sent something or can be sent more, or something is there for PE 0 itself,
- * or a moment is over; then serves all. */
-static void root_turn(void) {
-    int npes = weft_attachment.npes;
-    struct weft_hub *hub = weft_attachment.served;
-    struct pollfd polls[npes + 1];
-    for (int pe = 0; pe < npes; pe++)
-        polls[pe] =
-            (struct pollfd){.fd = weft_hub_socket(hub, pe), .events = weft_hub_events(hub, pe)};
-    polls[npes] = (struct pollfd){.fd = weft_attachment.hub, .events = POLLIN};
-    int ready = poll(polls, (nfds_t)npes + 1, weft_hub_crowded(hub) ? 1 : LOOK_AT_ABORT_MS);
-    for (int pe = 0; ready > 0 && pe < npes; pe++)
-        if (polls[pe].revents)
-            weft_root_serve(hub, pe);
-    weft_hub_retry(hub);
-    weft_root_check_lost(hub);
+static int contributions_take(struct exchange_part *part) {
+    struct weft_exchange *exchange = part->exchange;
+    struct pollfd answer = {.fd = part->answer, .events = POLLIN};
+    while (exchange->arrived < exchange->members) {
+        int error = weft_exchange_take(exchange, part->answer);
+        if (error == -EPIPE)
+            call_lose(part);
+        if (error && error != -EAGAIN)
+            return error;
+        if (error && poll(&answer, 1, part->subset ? LOOK_AMONG_MS : LOOK_MS) <= 0)
+            call_turn(part);
+    }
+    return 0;
 }
 
-static bool root_is_delivering(void) {
-    for (int pe = 0; pe < weft_attachment.npes; pe++)
-        if (weft_hub_socket(weft_attachment.served, pe) >= 0 &&
-            weft_hub_events(weft_attachment.served, pe) & POLLOUT)
-            return true;
-    return weft_hub_crowded(weft_attachment.served);
-}
-
-/* Serves until every PE has been sent all of the rounds that are complete. */
-static void root_finish(void) {
-    while (root_is_delivering() && !weft_control_aborted(weft_attachment.control))
-        root_turn();
-}
-
-/* --- All -------------------------------------------------------------------------------------- */
-
-/* Waits until there is something to take or a moment is over; PE 0 serves the others meanwhile. A
- * launcher that is stopped sends nothing, not even the end of the job, so the PE looks for itself.
- */
-static void hub_await(struct weft_late *late) {
-    struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLIN};
-    if (weft_attachment.served)
-        root_turn();
-    else if (poll(&hub, 1, LOOK_MS) > 0)
-        return;
-    weft_late_turn(late);
-    weft_guard_look();
-    if (weft_control_aborted(weft_attachment.control))
-        weft_boot_lost();
+static int call_run(struct exchange_part *part) {
+    int error = hub_check();
+    error = error ? error : contribution_give(part);
+    weft_descriptor_close(part->far_end);
+    error = error ? error : contributions_take(part);
+    weft_late_end(&part->late);
+    if (error)
+        weft_exchange_drop(part->exchange);
+    return error;
 }
 
 static int exchange_all(struct weft_exchange *exchange) {
     const char *root = exchange->over_hosts ? "the first PE of this host" : "PE 0";
-    struct weft_late late = {.count = exchange->members,
-                             .server = weft_attachment.launched ? "oshrun" : root};
-    int error = hub_check();
-    error = error ? error : exchange_give(exchange);
-    while (error == 0 && exchange->arrived < exchange->members) {
-        error = weft_exchange_take(exchange, weft_attachment.hub);
-        if (error == -EPIPE)
-            weft_boot_lost();
-        if (error == -EAGAIN) {
-            hub_await(&late);
-            error = 0;
-        }
-    }
-    if (error == 0 && weft_attachment.served)
-        root_finish();
-    weft_late_end(&late);
-    if (error)
-        weft_exchange_drop(exchange);
-    return error;
+    struct exchange_part part = {
+        .exchange = exchange, .answer = weft_attachment.hub, .far_end = -1};
+    part.late = (struct weft_late){.count = exchange->members,
+                                   .server = weft_attachment.launched ? "oshrun" : root};
+    return call_run(&part);
 }
 
 int weft_boot_exchange(struct weft_exchange *exchange) {
@@ -216,4 +231,135 @@ int weft_boot_exchange(struct weft_exchange *exchange) {
         weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", weft_current_call,
                  exchange->bytes, exchange->nfds, npes, strerror(-error));
     return error;
+}
+
+/* --- Among some ------------------------------------------------------------------------------- */
+
+/* Notes the members. 0 or -EINVAL. */
+static int subset_check(const struct weft_boot_subset *subset, struct weft_wire_members *members) {
+    for (int i = 0; i < subset->count; i++) {
+        int pe = subset->pes[i];
+        if (pe < 0 || pe >= weft_attachment.npes || weft_wire_members_has(members, pe))
+            return weft_fail(-EINVAL, "PE %d is none of %d, or named twice", pe,
+                             weft_attachment.npes);
+        weft_wire_members_add(members, pe);
+    }
+    bool in = weft_wire_members_has(members, weft_attachment.pe);
+    return in ? 0 : weft_fail(-EINVAL, "this PE is no member");
+}
+
+static uint64_t subset_key(const struct weft_boot_subset *subset) {
+    uint64_t sum = weft_hash(WEFT_HASH_BASIS, &subset->tag, sizeof subset->tag);
+    sum = weft_hash(sum, subset->pes, (size_t)subset->count * sizeof *subset->pes);
+    return sum ? sum : 1;
+}
+
+/* Descriptors do not leave their host. */
+static int hosts_check(const struct weft_boot_subset *subset) {
+    for (int i = 0; i < subset->count; i++)
+        if (!weft_boot_is_here(subset->pes[i]))
+            return weft_fail(-ENOTSUP,
+                             "PE %d%s is on another host than PE %d, and shares no memory with it",
+                             subset->pes[i], weft_boot_on(subset->pes[i]).text, weft_attachment.pe);
+    return 0;
+}
+
+static void contribution_copy(struct weft_exchange *exchange, int to, const void *from,
+                              const int *fds) {
+    size_t nfds = (size_t)exchange->nfds;
+    if (exchange->bytes)
+        memcpy(weft_exchange_at(exchange, (size_t)to), from, exchange->bytes);
+    if (nfds)
+        memcpy(exchange->all_fds + (size_t)to * nfds, fds, nfds * sizeof *fds);
+}
+
+/* Contributions come in the order of PEs, and go to that of the list, in place: each cycle of the
+ * permutation in turn. */
+static void contributions_order(const struct exchange_part *part) {
+    struct weft_exchange *exchange = part->exchange;
+    int count = exchange->members, nfds = exchange->nfds, fds[WEFT_BOOT_FDS_MAX];
+    unsigned char bytes[WEFT_BOOT_BLOB_MAX];
+    bool placed[count];
+    memset(placed, 0, sizeof placed);
+    for (int first = 0; first < count; first++) {
+        if (placed[first])
+            continue;
+        int at = first, from;
+        if (exchange->bytes)
+            memcpy(bytes, weft_exchange_at(exchange, (size_t)first), exchange->bytes);
+        for (int i = 0; i < nfds; i++)
+            fds[i] = exchange->all_fds[first * nfds + i];
+        while ((from = weft_wire_members_rank(&part->members, part->subset->pes[at])) != first) {
+            contribution_copy(exchange, at, weft_exchange_at(exchange, (size_t)from),
+                              nfds ? exchange->all_fds + from * nfds : NULL);
+            placed[at] = true;
+            at = from;
+        }
+        contribution_copy(exchange, at, bytes, fds);
+        placed[at] = true;
+    }
+}
+
+/* The other members would wait in vain for a PE that gave up. */
+static void pair_open(struct exchange_part *part, int pair[2]) {
+    bool logged = false;
+    while (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        if (!logged)
+            weft_log("%s: cannot open a pair of sockets for an exchange (socketpair): %s%s; trying "
+                     "again until it works",
+                     weft_current_call, strerror(errno), weft_remedy(-errno).text);
+        logged = true;
+        weft_machine_raise_descriptors();
+        call_turn(part);
+        weft_clock_sleep_ms(LOOK_AMONG_MS);
+    }
+}
+
+static int exchange_some(struct exchange_part *part) {
+    const struct weft_boot_subset *subset = part->subset;
+    int pair[2];
+    pair_open(part, pair);
+    part->answer = pair[0];
+    part->far_end = pair[1];
+    part->key = subset_key(subset);
+    part->late = (struct weft_late){.pes = subset->pes,
+                                    .count = subset->count,
+                                    .which = (uint32_t)part->key,
+                                    .server = weft_attachment.launched ? "oshrun" : "PE 0"};
+    int error = call_run(part);
+    close(pair[0]);
+    if (error == 0)
+        contributions_order(part);
+    return error;
+}
+
+int weft_boot_exchange_among(const struct weft_boot_subset *subset,
+                             struct weft_exchange *exchange) {
+    struct exchange_part part = {.exchange = exchange, .subset = subset};
+    int error = weft_exchange_begin(exchange, subset->count);
+    if (error)
+        return weft_fail(error, "an exchange: %s", strerror(-error));
+    error = subset_check(subset, &part.members);
+    error = error || exchange->nfds == 0 ? error : hosts_check(subset);
+    if (error)
+        return error;
+    error = subset->count == 1 ? weft_exchange_alone(exchange) : exchange_some(&part);
+    if (error == -ECONNABORTED)
+        return weft_fail(error, "PE %d has finalized and comes no more", exchange->gone);
+    if (error)
+        weft_fail(error, "an exchange among %d PEs: %s", subset->count, strerror(-error));
+    return error;
+}
+
+int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
+    int all[subset->count], first = 0;
+    struct weft_exchange exchange = {.mine = &own, .bytes = sizeof own, .all = all};
+    int error = weft_boot_exchange_among(subset, &exchange);
+    while (error == 0 && first < subset->count && all[first] == 0)
+        first++;
+    if (error || first == subset->count)
+        return error;
+    if (own == 0)
+        weft_fail(all[first], "PE %d could not: %s", subset->pes[first], strerror(-all[first]));
+    return all[first];
 }

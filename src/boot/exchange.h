@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct weft_exchange {
     const void *mine; /* this PE's contribution: so many bytes, */
@@ -18,7 +19,7 @@ struct weft_exchange {
     /* Under way: filled in by the exchange itself. */
     int members, arrived;
     bool over_hosts; /* those of PEs on other hosts come without descriptors */
-    bool refused;    /* whoever gathers them has told all that it went wrong there */
+    int gone;        /* the PE that has finalized, where -ECONNABORTED says so */
 };
 
 /* Where contributions go from member `first` on. */
@@ -32,6 +33,26 @@ static inline void *weft_exchange_at(const struct weft_exchange *exchange, size_
  * none, and -1 in its place. Collective over the job. 0 or -errno, logged; does not return when the
  * job is aborted meanwhile. */
 int weft_boot_exchange(struct weft_exchange *exchange);
+
+/* An exchange among some PEs: contribution i is that of pes[i]. All members give the same list,
+ * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
+ * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
+ * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
+ * or the same -errno on all, with text: -ECONNABORTED, a member has finalized; -ENOTSUP, members
+ * are on several hosts and descriptors are wanted. But -EMFILE, no room for the descriptors, is
+ * this PE's alone, so members agree after an exchange of descriptors. Any other failure ends the
+ * job. */
+struct weft_boot_subset {
+    const int *pes;
+    int count;
+    uint64_t tag;
+    void (*over)(void); /* the job is over: does not return. NULL: at once */
+};
+int weft_boot_exchange_among(const struct weft_boot_subset *subset, struct weft_exchange *exchange);
+
+/* Says whether all members have come so far: 0, or the error of the first one that has not, with
+ * text on all of them; a PE's own error has its text already. */
+int weft_boot_agree_among(const struct weft_boot_subset *subset, int own);
 
 /* Begins one among so many members: checks that contributions of these sizes are allowed, and
  * raises the limit on descriptors. 0 or -errno; then there are none to drop. */

@@ -2,7 +2,7 @@
 /* The ring makes one thread enough, however many PEs there are: if several die at once, one of them
  * comes after a PE that lives. A PE that is ended by its guard is a death for the PE before it, so
  * the end goes round the ring without a clock. Once a tick every guard looks at all mutexes,
- * because the PE that should have noticed may be stopped, and at the hub's sockets, because a PE
+ * because the PE that should have noticed may be stopped, and at the hub's socket, because a PE
  * may have overwritten the page with the mutexes. */
 #include "boot/guard.h"
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/deadline.h"
@@ -22,12 +21,8 @@
 #include "boot/attachment.h"
 #include "boot/end.h"
 #include "boot/hangup.h"
-#include "boot/hub.h"
 
 enum { TICK_MS = 100, GRACE_MS = 500, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
-
-static struct pollfd *lines;
-static nfds_t nlines;
 
 /* Every state but these two means that the PE is in: the PE itself may have overwritten it. */
 static bool pe_is_in(int pe) {
@@ -93,27 +88,12 @@ static void line_judge(int pe) {
         death_report(pe);
 }
 
-/* The root has a socket to each PE, the others have one to the root; its agent looks at those of
- * the root's that has one. */
-static void hub_sockets_check(void) {
-    for (nfds_t i = 0; i < nlines; i++)
-        if (!weft_descriptor_is_ours(lines[i].fd))
-            lines[i].fd = -1; /* the program has closed it */
-    if (poll(lines, nlines, 0) <= 0)
-        return;
-    for (nfds_t i = 0; i < nlines; i++)
-        if (lines[i].revents & (POLLHUP | POLLRDHUP))
-            line_judge(nlines == 1 ? weft_attachment.root : (int)i);
-}
-
-static void sockets_open(void) {
-    bool root = weft_attachment.served != NULL;
-    lines = calloc((size_t)weft_attachment.npes, sizeof *lines);
-    nlines = !lines ? 0 : root ? (nfds_t)weft_attachment.npes : 1;
-    for (nfds_t i = 0; i < nlines; i++)
-        lines[i] = (struct pollfd){.fd = root ? weft_hub_socket(weft_attachment.served, (int)i)
-                                              : weft_attachment.hub,
-                                   .events = POLLRDHUP};
+/* The agent of the first PE looks at the sockets of the others. */
+static void hub_socket_check(void) {
+    struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLRDHUP};
+    if (weft_attachment.pe != weft_attachment.root && weft_descriptor_is_ours(hub.fd) &&
+        poll(&hub, 1, 0) > 0 && hub.revents & (POLLHUP | POLLRDHUP))
+        line_judge(weft_attachment.root);
 }
 
 /* The program did not see the end of the job within the grace. */
@@ -133,7 +113,7 @@ static void *guard_main(void *unused) {
         else
             weft_clock_sleep_ms(TICK_MS);
         mutexes_check();
-        hub_sockets_check();
+        hub_socket_check();
         if (weft_control_aborted(weft_attachment.control) && !pe_has_left(weft_attachment.pe))
             guard_end_self();
         weft_alive_end_if_last();
@@ -143,7 +123,6 @@ static void *guard_main(void *unused) {
 
 int weft_guard_start(void) {
     pthread_t thread;
-    sockets_open();
     int error = weft_thread_start(&thread, guard_main, NULL);
     if (error)
         weft_log("cannot start the thread that watches over the job: %s%s", strerror(-error),

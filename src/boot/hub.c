@@ -1,37 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* At most two rounds are under way: while a slow PE still receives round k, a fast one may already
- * give to round k + 1, which cannot be complete before the slow one has given too. So a round lives
- * in the slot of its parity, and a PE is in the round that it gave to last. */
+/* Exchanges of one key and members follow each other: while a slow member still receives one, a
+ * fast one may already give to the next. So a contribution is to the first of them to which its PE
+ * has not given yet. */
 #include "boot/hub.h"
 #include <errno.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/descriptor.h"
-#include "boot/hosts.h"
-#include "boot/wire.h"
+#include "boot/control.h"
+#include "boot/tree.h"
 
-struct hub_round {
-    int given, served;
-    bool gathered; /* all PEs of this host have given, and the owner has taken it up */
-    bool complete; /* all of the job have */
+enum { OPEN_MAX = 256 }; /* exchanges that a PE may be in */
+
+struct hub_member {
+    int reply;      /* the socket for the answer; -1: the PE's own */
+    int position;   /* contributions that it has been sent */
+    bool receiving; /* it has given, and not received all */
+    bool crowded;   /* poll does not tell when there is room for more */
+};
+
+struct hub_exchange {
+    struct hub_exchange *next;
+    uint64_t key; /* 0: of all PEs */
+    struct weft_wire_members members, gave;
+    int nhere, receiving; /* members of this host, and those that have given and not received */
+    bool gathered;        /* all of them have given, and the owner has taken it up */
+    bool complete;        /* all members have given, or it has failed */
+    int status, culprit;  /* the failure that members hear, and whose it is */
     struct weft_wire_shares shares; /* a descriptor is -1 where none has come */
+    struct hub_member member[];     /* by rank */
 };
 
 struct hub_pe {
     bool here;
-    int socket;      /* -1: it is lost, or not here */
-    unsigned rounds; /* to how many it has given */
-    int position;    /* contributions of its round that it has been sent */
-    bool receiving;  /* has given, and not received all */
-    bool crowded;    /* the kernel refused more descriptors under way */
+    int socket;                    /* -1: it is lost, or not here */
+    int nopen;                     /* exchanges that it has given to, and not received */
+    struct hub_exchange *receives; /* the one of all PEs among these */
 };
 
 struct weft_hub {
-    int npes, npes_here;
-    struct hub_round round[2];
+    int npes;
+    int last; /* the PE that receives after all others; -1: none */
+    struct weft_wire_members all;
+    bool crowded; /* some member is */
+    struct hub_exchange *open;
     struct hub_pe *pe;
 };
 
@@ -46,41 +62,70 @@ int weft_hub_open(struct weft_hub **opened, const int sockets[], int npes) {
         return -ENOMEM;
     }
     for (int pe = 0; pe < npes; pe++) {
+        weft_wire_members_add(&hub->all, pe);
         pes[pe].socket = sockets[pe];
         if (sockets[pe] < 0)
             continue;
         setsockopt(sockets[pe], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
         pes[pe].here = true;
-        hub->npes_here++;
     }
-    hub->npes = npes;
-    hub->pe = pes;
+    *hub = (struct weft_hub){.npes = npes, .last = -1, .all = hub->all, .pe = pes};
     *opened = hub;
     return 0;
 }
 
-static void round_end(struct hub_round *round) {
-    struct weft_wire_shares *shares = &round->shares;
-    for (int i = 0; shares->fds && i < shares->members * shares->nfds; i++)
+/* --- Exchanges -------------------------------------------------------------------------------- */
+
+static void exchange_free(struct weft_hub *hub, struct hub_exchange *exchange) {
+    struct weft_wire_shares *shares = &exchange->shares;
+    struct hub_exchange **at = &hub->open;
+    while (*at != exchange)
+        at = &(*at)->next;
+    *at = exchange->next;
+    for (int i = 0; i < shares->members * shares->nfds; i++)
         if (shares->fds[i] >= 0)
             close(shares->fds[i]);
+    for (int rank = 0; rank < shares->members; rank++)
+        if (exchange->member[rank].reply >= 0)
+            close(exchange->member[rank].reply);
     free(shares->all);
     free(shares->fds);
-    *round = (struct hub_round){0};
+    free(exchange);
 }
 
-static int round_begin(struct hub_round *round, int npes, size_t bytes, int nfds) {
-    size_t fds_bytes = (size_t)npes * (size_t)nfds * sizeof(int);
-    unsigned char *all = malloc((size_t)npes * bytes + 1);
+/* A new one for contributions of this size behind the others; NULL: there is no memory. */
+static struct hub_exchange *exchange_begin(struct weft_hub *hub, uint64_t key,
+                                           const struct weft_wire_members *members, size_t bytes,
+                                           int nfds) {
+    size_t count = (size_t)members->count, fds_bytes = count * (size_t)nfds * sizeof(int);
+    struct hub_exchange *exchange = calloc(1, sizeof *exchange + count * sizeof *exchange->member),
+                        **last = &hub->open;
+    unsigned char *all = malloc(count * bytes + 1);
     int *fds = malloc(fds_bytes + 1);
-    if (!all || !fds) {
+    if (!exchange || !all || !fds) {
+        free(exchange);
         free(all);
         free(fds);
-        return -ENOMEM;
+        return NULL;
     }
     memset(fds, 0xff, fds_bytes);
-    round->shares = (struct weft_wire_shares){npes, bytes, nfds, all, fds};
-    return 0;
+    exchange->key = key;
+    exchange->members = *members;
+    exchange->shares = (struct weft_wire_shares){members->count, bytes, nfds, all, fds};
+    for (int rank = 0; rank < members->count; rank++)
+        exchange->member[rank].reply = -1;
+    for (int pe = 0; pe < hub->npes; pe++)
+        exchange->nhere += hub->pe[pe].here && weft_wire_members_has(members, pe);
+    while (*last)
+        last = &(*last)->next;
+    *last = exchange;
+    return exchange;
+}
+
+static bool exchange_is(const struct hub_exchange *exchange, uint64_t key,
+                        const struct weft_wire_members *members) {
+    return exchange->key == key &&
+           memcmp(exchange->members.bits, members->bits, sizeof members->bits) == 0;
 }
 
 void weft_hub_close(struct weft_hub *hub) {
@@ -88,8 +133,8 @@ void weft_hub_close(struct weft_hub *hub) {
         return;
     for (int pe = 0; pe < hub->npes; pe++)
         weft_descriptor_close(hub->pe[pe].socket);
-    round_end(&hub->round[0]);
-    round_end(&hub->round[1]);
+    while (hub->open)
+        exchange_free(hub, hub->open);
     free(hub->pe);
     free(hub);
 }
@@ -98,128 +143,278 @@ int weft_hub_socket(const struct weft_hub *hub, int pe) {
     return hub->pe[pe].socket;
 }
 
-short weft_hub_events(const struct weft_hub *hub, int pe) {
-    const struct hub_pe *it = &hub->pe[pe];
-    bool deliverable = it->receiving && hub->round[(it->rounds - 1) & 1].complete;
-    return deliverable && !it->crowded ? POLLIN | POLLOUT : POLLIN;
+void weft_hub_set_last(struct weft_hub *hub, int pe) {
+    hub->last = pe;
 }
 
-bool weft_hub_crowded(const struct weft_hub *hub) {
-    for (int pe = 0; pe < hub->npes; pe++)
-        if (hub->pe[pe].crowded)
+static bool member_has_to_wait(const struct weft_hub *hub, const struct hub_exchange *exchange,
+                               int pe) {
+    return pe == hub->last && exchange->receiving > 1;
+}
+
+short weft_hub_events(const struct weft_hub *hub, int pe) {
+    const struct hub_exchange *receives = hub->pe[pe].receives;
+    bool deliverable = receives && receives->complete && !receives->member[pe].crowded &&
+                       !member_has_to_wait(hub, receives, pe);
+    return deliverable ? POLLIN | POLLOUT : POLLIN;
+}
+
+bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
+    for (const struct hub_exchange *it = hub->open; it && hub->pe[pe].here; it = it->next)
+        if (it->key == 0 && !weft_wire_members_has(&it->gave, pe) && !hub->pe[pe].receives)
             return true;
     return false;
 }
 
-bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
-    const struct hub_pe *it = &hub->pe[pe];
-    return it->here && !it->receiving && hub->round[it->rounds & 1].given > 0;
+/* --- Delivery --------------------------------------------------------------------------------- */
+
+static int answer_send(struct hub_exchange *exchange, struct hub_member *member, int socket) {
+    struct weft_wire_header header = {
+        .kind = WEFT_WIRE_FAIL, .first = (uint32_t)exchange->culprit, .status = exchange->status};
+    if (exchange->status)
+        return weft_wire_send(socket, &header, NULL, MSG_DONTWAIT);
+    return weft_wire_share(socket, &exchange->shares, &member->position);
 }
 
-/* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
- * find the socket closed. */
-static void share_deliver(struct weft_hub *hub, struct hub_pe *pe) {
-    pe->crowded = false;
-    if (!pe->receiving || pe->socket < 0)
+static void member_served(struct weft_hub *hub, struct hub_exchange *exchange, int pe, int rank) {
+    struct hub_member *member = &exchange->member[rank];
+    if (member->reply >= 0)
+        close(member->reply);
+    else
+        hub->pe[pe].receives = NULL;
+    member->reply = -1;
+    member->receiving = false;
+    hub->pe[pe].nopen--;
+    exchange->receiving--;
+}
+
+/* Sends to one member what it can take now. That the socket of a PE is closed is left to reading; a
+ * socket for an answer has no other use. */
+static void member_deliver(struct weft_hub *hub, struct hub_exchange *exchange, int pe, int rank) {
+    struct hub_member *member = &exchange->member[rank];
+    bool own = member->reply >= 0;
+    member->crowded = false;
+    if (!exchange->complete || !member->receiving || member_has_to_wait(hub, exchange, pe))
         return;
-    struct hub_round *round = &hub->round[(pe->rounds - 1) & 1];
-    if (!round->complete)
-        return;
-    int error = weft_wire_share(pe->socket, &round->shares, &pe->position);
-    pe->crowded = error == -ETOOMANYREFS;
-    if (error)
-        return;
-    pe->receiving = false;
-    if (++round->served == hub->npes_here)
-        round_end(round);
+    int error = answer_send(exchange, member, own ? member->reply : hub->pe[pe].socket);
+    member->crowded = error == -ETOOMANYREFS || (own && error == -EAGAIN);
+    hub->crowded = hub->crowded || member->crowded;
+    if (!member->crowded && (!error || own))
+        member_served(hub, exchange, pe, rank);
 }
 
-static void share_deliver_all(struct weft_hub *hub) {
-    for (int pe = 0; pe < hub->npes; pe++)
-        share_deliver(hub, &hub->pe[pe]);
+/* Serves the last member after all others, and frees the exchange once all are served. */
+static void exchange_settle(struct weft_hub *hub, struct hub_exchange *exchange) {
+    if (hub->last >= 0 && weft_wire_members_has(&exchange->members, hub->last))
+        member_deliver(hub, exchange, hub->last,
+                       weft_wire_members_rank(&exchange->members, hub->last));
+    if (exchange->complete && exchange->receiving == 0)
+        exchange_free(hub, exchange);
 }
 
-/* The one round that all PEs here have given to and that is not complete: while it is not, none of
- * them gives to the next. NULL: there is none. */
-static struct hub_round *round_pending(struct weft_hub *hub) {
-    for (int i = 0; i < 2; i++)
-        if (hub->npes_here < hub->npes && !hub->round[i].complete &&
-            hub->round[i].given == hub->npes_here)
-            return &hub->round[i];
-    return NULL;
+static void exchange_deliver(struct weft_hub *hub, struct hub_exchange *exchange) {
+    for (int pe = 0, rank = 0; pe < hub->npes; pe++)
+        if (weft_wire_members_has(&exchange->members, pe))
+            member_deliver(hub, exchange, pe, rank++);
+    exchange_settle(hub, exchange);
 }
 
-bool weft_hub_is_pending(const struct weft_hub *hub) {
-    return round_pending((struct weft_hub *)hub) != NULL;
-}
-
-bool weft_hub_gather(struct weft_hub *hub, struct weft_hub_gathered *gathered) {
-    struct hub_round *round = round_pending(hub);
-    if (!round || round->gathered)
-        return false;
-    size_t bytes = round->shares.bytes;
-    *gathered = (struct weft_hub_gathered){.bytes = bytes};
-    gathered->all = malloc((size_t)hub->npes_here * bytes + 1);
-    for (int pe = 0; gathered->all && pe < hub->npes; pe++)
-        if (hub->pe[pe].here)
-            memcpy(gathered->all + (size_t)gathered->count++ * bytes,
-                   round->shares.all + (size_t)pe * bytes, bytes);
-    round->gathered = gathered->all != NULL;
-    return true;
-}
-
-int weft_hub_complete(struct weft_hub *hub, const void *all, size_t bytes) {
-    struct hub_round *round = round_pending(hub);
-    if (!round || !round->gathered || bytes != (size_t)hub->npes * round->shares.bytes)
-        return -EPROTO;
-    if (bytes)
-        memcpy(round->shares.all, all, bytes);
-    round->complete = true;
-    share_deliver_all(hub);
-    return 0;
+bool weft_hub_crowded(const struct weft_hub *hub) {
+    return hub->crowded;
 }
 
 void weft_hub_retry(struct weft_hub *hub) {
-    for (int pe = 0; pe < hub->npes; pe++)
-        if (hub->pe[pe].crowded)
-            share_deliver(hub, &hub->pe[pe]);
+    if (!hub->crowded)
+        return;
+    hub->crowded = false;
+    for (struct hub_exchange *it = hub->open, *next; it; it = next) {
+        next = it->next;
+        if (it->complete)
+            exchange_deliver(hub, it);
+    }
 }
 
-/* The reason why a contribution can't be accepted, or NULL. */
-static const char *contribution_objection(const struct weft_hub *hub, const struct hub_pe *pe,
-                                          const struct weft_wire_header *header,
-                                          const struct weft_wire_body *body) {
-    const struct hub_round *round = &hub->round[pe->rounds & 1];
-    if (header->bytes > WEFT_BOOT_BLOB_MAX || header->bytes != body->bytes ||
-        header->nfds > WEFT_BOOT_FDS_MAX || header->nfds != (uint32_t)body->nfds)
+/* --- Over hosts ------------------------------------------------------------------------------- */
+
+static bool exchange_is_gathered(const struct hub_exchange *exchange) {
+    return !exchange->complete && exchange->gave.count == exchange->nhere;
+}
+
+bool weft_hub_is_pending(const struct weft_hub *hub) {
+    const struct hub_exchange *it = hub->open;
+    while (it && !exchange_is_gathered(it))
+        it = it->next;
+    return it != NULL;
+}
+
+bool weft_hub_gather(struct weft_hub *hub, unsigned char **payload, size_t *bytes) {
+    struct hub_exchange *it = hub->open;
+    while (it && (it->gathered || !exchange_is_gathered(it)))
+        it = it->next;
+    if (!it)
+        return false;
+    size_t each = it->shares.bytes;
+    struct weft_tree_given given = {.head = {it->key, (uint32_t)each, it->status},
+                                    .members = it->members};
+    *payload = weft_tree_given_make(&given, hub->npes, it->nhere, bytes);
+    it->gathered = *payload != NULL;
+    unsigned char *to = given.contributions;
+    for (int pe = 0, rank = 0; it->gathered && given.bytes && pe < hub->npes; pe++) {
+        if (weft_wire_members_has(&it->gave, pe)) {
+            memcpy(to, it->shares.all + (size_t)rank * each, each);
+            to += each;
+        }
+        rank += weft_wire_members_has(&it->members, pe);
+    }
+    return true;
+}
+
+int weft_hub_complete(struct weft_hub *hub, const void *payload, size_t bytes) {
+    struct weft_tree_given given;
+    struct hub_exchange *it = hub->open;
+    if (!weft_tree_given_read(&given, payload, bytes, hub->npes))
+        return -EPROTO;
+    while (it &&
+           !(it->gathered && !it->complete && exchange_is(it, given.head.key, &given.members)))
+        it = it->next;
+    if (!it || (it->status && !given.head.status) ||
+        (!given.head.status && (given.head.bytes != it->shares.bytes ||
+                                given.bytes != (size_t)it->members.count * it->shares.bytes)))
+        return -EPROTO;
+    it->status = given.head.status;
+    if (given.bytes)
+        memcpy(it->shares.all, given.contributions, given.bytes);
+    it->complete = true;
+    exchange_deliver(hub, it);
+    return 0;
+}
+
+/* --- Members that come no more ---------------------------------------------------------------- */
+
+static bool exchange_is_waiting(const struct hub_exchange *exchange) {
+    return exchange->key && !exchange->complete;
+}
+
+bool weft_hub_is_waiting(const struct weft_hub *hub) {
+    const struct hub_exchange *it = hub->open;
+    while (it && !exchange_is_waiting(it))
+        it = it->next;
+    return it != NULL;
+}
+
+/* A member of another host that has given departs only after the exchange has been completed here:
+ * the news of it come later. */
+void weft_hub_judge(struct weft_hub *hub, const struct weft_control *control) {
+    for (struct hub_exchange *it = hub->open, *next; it; it = next) {
+        next = it->next;
+        if (exchange_is_waiting(it))
+            it->culprit = weft_control_find_gone(control, hub->npes, &it->members, &it->gave);
+        if (!exchange_is_waiting(it) || it->culprit < 0)
+            continue;
+        it->status = -ECONNABORTED;
+        it->complete = true;
+        exchange_deliver(hub, it);
+    }
+}
+
+/* --- Messages --------------------------------------------------------------------------------- */
+
+/* A contribution as its message has it. */
+struct gift {
+    int pe;
+    uint64_t key;
+    struct weft_wire_members members;
+    const unsigned char *from;
+    size_t bytes;
+    int reply; /* -1: none */
+    const int *fds;
+    int nfds;
+};
+
+/* NULL, or why the message makes no sense. */
+static const char *gift_read(const struct weft_hub *hub, const struct weft_wire_header *header,
+                             const struct weft_wire_body *body, struct gift *gift) {
+    bool all = header->kind == WEFT_WIRE_GIVE;
+    size_t heads = all ? 0 : sizeof gift->key + weft_wire_members_bytes(hub->npes);
+    if (header->bytes > WEFT_BOOT_BLOB_MAX || header->bytes + heads != body->bytes ||
+        header->nfds > WEFT_BOOT_FDS_MAX || header->nfds + !all != (uint32_t)body->nfds)
         return "a contribution of a wrong size";
-    if (pe->receiving)
-        return "two contributions to one exchange";
-    if (round->given && (round->shares.bytes != body->bytes || round->shares.nfds != body->nfds))
-        return "a contribution that differs in size from the other PEs'";
-    return NULL;
+    const unsigned char *key = body->payload;
+    gift->from = key + heads;
+    gift->bytes = header->bytes;
+    gift->reply = all ? -1 : body->fds[0];
+    gift->fds = body->fds + !all;
+    gift->nfds = (int)header->nfds;
+    gift->members = hub->all;
+    if (all)
+        return NULL;
+    memcpy(&gift->key, key, sizeof gift->key);
+    bool right = gift->key &&
+                 weft_wire_members_read(&gift->members, key + sizeof gift->key, hub->npes) &&
+                 weft_wire_members_has(&gift->members, gift->pe);
+    return right ? NULL : "a contribution to an exchange that it is not in";
+}
+
+/* Finds the exchange that a contribution is to, or begins it. NULL, and *why: it has none. */
+static struct hub_exchange *gift_place(struct weft_hub *hub, const struct gift *gift,
+                                       const char **why) {
+    struct hub_exchange *it = hub->open;
+    while (it && (weft_wire_members_has(&it->gave, gift->pe) ||
+                  !exchange_is(it, gift->key, &gift->members)))
+        it = it->next;
+    bool fits = !it || (it->shares.bytes == gift->bytes && it->shares.nfds == gift->nfds);
+    *why = NULL;
+    if (!gift->key && hub->pe[gift->pe].receives)
+        *why = "two contributions to one exchange";
+    else if (!gift->key && !fits)
+        *why = "a contribution that differs in size from the other PEs'";
+    else if (hub->pe[gift->pe].nopen == OPEN_MAX)
+        *why = "contributions to too many exchanges at a time";
+    if (*why)
+        return NULL;
+    it = it ? it : exchange_begin(hub, gift->key, &gift->members, gift->bytes, gift->nfds);
+    if (!it)
+        *why = "more than the launcher has memory for";
+    else if (gift->key && gift->nfds && it->nhere < it->members.count)
+        *why = "descriptors for another host";
+    else if (!fits && !it->complete)
+        it->status = -EPROTO;
+    return *why ? NULL : it;
+}
+
+/* Its descriptors are the exchange's from here on, or closed. */
+static void gift_take(struct weft_hub *hub, struct hub_exchange *exchange, const struct gift *gift,
+                      int rank) {
+    size_t nfds = (size_t)gift->nfds;
+    if (!exchange->status) {
+        memcpy(exchange->shares.all + (size_t)rank * gift->bytes, gift->from, gift->bytes);
+        memcpy(exchange->shares.fds + (size_t)rank * nfds, gift->fds, nfds * sizeof(int));
+    }
+    for (size_t i = 0; exchange->status && i < nfds; i++)
+        close(gift->fds[i]);
+    exchange->member[rank].reply = gift->reply;
+    exchange->member[rank].receiving = true;
+    weft_wire_members_add(&exchange->gave, gift->pe);
+    exchange->receiving++;
+    hub->pe[gift->pe].nopen++;
+    if (!gift->key)
+        hub->pe[gift->pe].receives = exchange;
+    exchange->complete = exchange->complete || exchange->gave.count == exchange->members.count;
+    if (exchange->complete)
+        exchange_deliver(hub, exchange);
 }
 
 static const char *contribution_store(struct weft_hub *hub, int pe,
                                       struct weft_wire_message *message,
                                       const struct weft_wire_body *body) {
-    struct hub_pe *it = &hub->pe[pe];
-    struct hub_round *round = &hub->round[it->rounds & 1];
-    const char *why = contribution_objection(hub, it, &message->header, body);
-    if (!why && !round->given && round_begin(round, hub->npes, body->bytes, body->nfds))
-        why = "more than the launcher has memory for";
-    if (why)
+    struct gift gift = {.pe = pe};
+    const char *why = gift_read(hub, &message->header, body, &gift);
+    int rank = why ? 0 : weft_wire_members_rank(&gift.members, pe);
+    struct hub_exchange *exchange = why ? NULL : gift_place(hub, &gift, &why);
+    if (!exchange)
         return why;
-    size_t nfds = (size_t)body->nfds;
-    memcpy(round->shares.all + (size_t)pe * body->bytes, body->payload, body->bytes);
-    memcpy(round->shares.fds + (size_t)pe * nfds, body->fds, nfds * sizeof(int));
-    message->nfds = 0; /* the round owns them now */
-    it->rounds++;
-    it->position = 0;
-    it->receiving = true;
-    round->complete = ++round->given == hub->npes;
-    if (round->complete)
-        share_deliver_all(hub);
+    gift_take(hub, exchange, &gift, rank);
+    message->nfds = 0;
     return NULL;
 }
 
@@ -230,7 +425,7 @@ static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
     const struct weft_wire_header *header = &message->header;
     report->pid = message->sender;
     report->status = header->status;
-    if (header->kind == WEFT_WIRE_GIVE) {
+    if (header->kind == WEFT_WIRE_GIVE || header->kind == WEFT_WIRE_GIVE_AMONG) {
         report->why = contribution_store(hub, pe, message, body);
         return report->why ? WEFT_HUB_JUNK : WEFT_HUB_GAVE;
     }
@@ -257,13 +452,19 @@ static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
     return WEFT_HUB_JUNK;
 }
 
-static enum weft_hub_news socket_lose(struct hub_pe *pe) {
-    weft_descriptor_close(pe->socket);
-    pe->socket = -1;
+/* Nobody waits for what was still to be sent there. */
+static enum weft_hub_news socket_lose(struct weft_hub *hub, int pe) {
+    struct hub_exchange *receives = hub->pe[pe].receives;
+    weft_descriptor_close(hub->pe[pe].socket);
+    hub->pe[pe].socket = -1;
+    if (receives) {
+        member_served(hub, receives, pe, pe);
+        exchange_settle(hub, receives);
+    }
     return WEFT_HUB_LOST;
 }
 
-static enum weft_hub_news message_failure(struct hub_pe *pe, int code,
+static enum weft_hub_news message_failure(struct weft_hub *hub, int pe, int code,
                                           struct weft_hub_report *report) {
     if (code == -EAGAIN)
         return WEFT_HUB_NOTHING;
@@ -271,7 +472,7 @@ static enum weft_hub_news message_failure(struct hub_pe *pe, int code,
                                   : "a message of no known form";
     if (code == -EPROTO || code == -EMFILE)
         return WEFT_HUB_JUNK;
-    return socket_lose(pe);
+    return socket_lose(hub, pe);
 }
 
 enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report) {
@@ -280,13 +481,17 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     if (it->socket < 0)
         return WEFT_HUB_NOTHING;
     if (!weft_descriptor_is_ours(it->socket))
-        return socket_lose(it);
-    share_deliver(hub, it);
+        return socket_lose(hub, pe);
+    struct hub_exchange *receives = it->receives;
+    if (receives) {
+        member_deliver(hub, receives, pe, pe);
+        exchange_settle(hub, receives);
+    }
     struct weft_wire_message message = {0};
-    unsigned char payload[WEFT_BOOT_BLOB_MAX];
+    unsigned char payload[sizeof(struct weft_wire_members) + sizeof(uint64_t) + WEFT_BOOT_BLOB_MAX];
     ssize_t bytes = weft_wire_receive(it->socket, &message, payload, sizeof payload, MSG_DONTWAIT);
     if (bytes < 0)
-        return message_failure(it, (int)bytes, report);
+        return message_failure(hub, pe, (int)bytes, report);
     struct weft_wire_body body = {payload, (size_t)bytes, message.fd, message.nfds};
     enum weft_hub_news news = message_judge(hub, pe, &message, &body, report);
     weft_wire_close(&message);

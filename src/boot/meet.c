@@ -165,7 +165,6 @@ int weft_meet(const struct weft_identity *self, struct weft_attachment *attachme
     attachment->npes = self->npes;
     attachment->root = 0;
     attachment->hub = -1; /* an attempt before this one may have left its own */
-    attachment->served = NULL;
     if (weft_source_is_elsewhere(self))
         return meet_from_afar(self, attachment);
     if (self->pe == 0)

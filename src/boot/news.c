@@ -96,16 +96,17 @@ void weft_news_tell(struct weft_news *news) {
 /* --- Hearing ---------------------------------------------------------------------------------- */
 
 /* Its entry in this page is ours to write. */
-static bool pe_is_elsewhere(const struct weft_news *news, int pe) {
-    return pe >= 0 && pe < news->npes && !weft_boot_is_here(pe);
+static bool pe_is_of(const struct weft_news *news, int host, int pe) {
+    bool elsewhere = pe >= 0 && pe < news->npes && !weft_boot_is_here(pe);
+    return elsewhere && (host < 0 || weft_boot_host(pe) == host);
 }
 
-static const char *states_hear(struct weft_news *news, const struct weft_tree_news *heard,
+static const char *states_hear(struct weft_news *news, int host, const struct weft_tree_news *heard,
                                size_t bytes) {
     if (bytes % sizeof *heard)
         return "it has news of a wrong size";
     for (size_t i = 0; i < bytes / sizeof *heard; i++) {
-        if (!pe_is_elsewhere(news, heard[i].pe))
+        if (!pe_is_of(news, host, heard[i].pe))
             return "it has news of a PE that is none of another host";
         struct weft_control_pe *entry = &news->control->pe[heard[i].pe];
         atomic_store(&entry->pid, heard[i].pid);
@@ -116,10 +117,10 @@ static const char *states_hear(struct weft_news *news, const struct weft_tree_ne
     return NULL;
 }
 
-static const char *stall_hear(struct weft_news *news, const struct weft_frame *frame,
+static const char *stall_hear(struct weft_news *news, int host, const struct weft_frame *frame,
                               const struct weft_stall_facts *facts) {
     int place = frame->value & 0xff;
-    if (!pe_is_elsewhere(news, frame->pe) || place >= WEFT_STALLS ||
+    if (!pe_is_of(news, host, frame->pe) || place >= WEFT_STALLS || frame->value & ~0x1ff ||
         (frame->bytes && frame->bytes != sizeof *facts))
         return "it tells of a wait of a PE that is none of another host";
     weft_stall_write(&news->control->pe[frame->pe].stall[place], frame->bytes ? facts : NULL,
@@ -127,8 +128,8 @@ static const char *stall_hear(struct weft_news *news, const struct weft_frame *f
     return NULL;
 }
 
-const char *weft_news_hear(struct weft_news *news, const struct weft_frame *frame,
+const char *weft_news_hear(struct weft_news *news, int host, const struct weft_frame *frame,
                            const void *payload) {
-    return frame->kind == WEFT_TREE_NEWS ? states_hear(news, payload, frame->bytes)
-                                         : stall_hear(news, frame, payload);
+    return frame->kind == WEFT_TREE_NEWS ? states_hear(news, host, payload, frame->bytes)
+                                         : stall_hear(news, host, frame, payload);
 }

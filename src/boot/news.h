@@ -23,8 +23,9 @@ void weft_news_close(struct weft_news *news);
 /* Looks, and tells of what has changed: NEWS and STALL. */
 void weft_news_tell(struct weft_news *news);
 
-/* Writes what such a frame says. NULL, or why it makes no sense. */
-const char *weft_news_hear(struct weft_news *news, const struct weft_frame *frame,
+/* Writes what such a frame says of PEs of this host, or with -1 of any that is not here. NULL, or
+ * why it makes no sense. */
+const char *weft_news_hear(struct weft_news *news, int host, const struct weft_frame *frame,
                            const void *payload);
 
 #endif

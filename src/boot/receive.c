@@ -275,7 +275,8 @@ static int peers_welcome(struct acceptor *acceptor, int page) {
 }
 
 /* Our own line to the hub, and the hub on everybody's other end. */
-static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *attachment) {
+static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *attachment,
+                             struct weft_hub **hub) {
     int npes = acceptor->self->npes, own[2], sockets[npes];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
         return -errno;
@@ -286,7 +287,7 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *
         acceptor->pe[pe].socket = -1; /* the hub's now */
     }
     sockets[acceptor->self->pe] = own[0];
-    int error = weft_hub_open(&attachment->served, sockets, npes);
+    int error = weft_hub_open(hub, sockets, npes);
     attachment->hub = own[1];
     return error;
 }
@@ -303,7 +304,7 @@ static int setup_make(struct acceptor *acceptor, struct weft_agent_setup *setup)
         setup->link[0] = *acceptor->link;
         *acceptor->link = (struct weft_host_link){.frames = NULL};
     }
-    for (int pe = 1; acceptor->callers && pe < acceptor->self->npes; pe++) {
+    for (int pe = 1; acceptor->callers && places->nhosts > 1 && pe < acceptor->self->npes; pe++) {
         struct weft_host_link *link = weft_callers_link(acceptor->callers, pe);
         if (pe == weft_places_first(places, places->host_of[pe]))
             setup->link[places->host_of[pe]] = *link;
@@ -314,16 +315,6 @@ static int setup_make(struct acceptor *acceptor, struct weft_agent_setup *setup)
         *link = (struct weft_host_link){.frames = NULL};
     }
     return 0;
-}
-
-/* The agent serves the hub from here on. */
-static int agent_start(struct acceptor *acceptor, struct weft_attachment *attachment) {
-    struct weft_agent_setup setup = {.hub = attachment->served};
-    int error = setup_make(acceptor, &setup);
-    attachment->served = NULL;
-    if (error)
-        weft_log("no memory for connections to %d hosts", acceptor->places.nhosts);
-    return error ? error : weft_agent_start(&setup);
 }
 
 static int page_make(struct acceptor *acceptor, struct weft_attachment *attachment, int *page) {
@@ -344,8 +335,10 @@ static int page_make(struct acceptor *acceptor, struct weft_attachment *attachme
         atomic_store(&attachment->control->pe[pe].pid, pid);
     }
     atomic_store(&attachment->control->pe[acceptor->self->pe].pid, (int32_t)getpid());
-    if (places->nhosts == 1)
+    if (places->nhosts == 1) {
+        weft_hosts_set_one(npes);
         return 0;
+    }
     struct weft_hosts_given given = {.npes = npes,
                                      .nhosts = places->nhosts,
                                      .here = places->here,
@@ -357,17 +350,21 @@ static int page_make(struct acceptor *acceptor, struct weft_attachment *attachme
 }
 
 static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment *attachment) {
+    struct weft_agent_setup setup = {.hub = NULL};
     int page, error = page_make(acceptor, attachment, &page);
     if (error)
         return error;
     error = peers_welcome(acceptor, page);
     close(page);
-    if (error == 0 && (error = acceptor_open_hub(acceptor, attachment)) != 0)
+    if (error == 0 && (error = acceptor_open_hub(acceptor, attachment, &setup.hub)) != 0)
         weft_log("cannot make the hub (socketpair): %s%s", strerror(-error),
                  weft_remedy(error).text);
-    if (error == 0 && acceptor->places.nhosts > 1)
-        error = agent_start(acceptor, attachment);
-    return error;
+    if (error)
+        return error;
+    error = setup_make(acceptor, &setup);
+    if (error)
+        weft_log("no memory for connections to %d hosts", acceptor->places.nhosts);
+    return error ? error : weft_agent_start(&setup); /* which serves the hub from here on */
 }
 
 /* --- The whole ------------------------------------------------------------------------------- */

@@ -98,21 +98,3 @@ int weft_rendezvous_connect(FILE *listing, const unsigned char *key) {
     }
     return -ENOENT;
 }
-
-static void name_write_private(uint64_t name, char *text) {
-    snprintf(text, PREFIX_BYTES, "weft-%016" PRIx64, name);
-}
-
-int weft_rendezvous_listen_private(uint64_t *name) {
-    char text[PREFIX_BYTES];
-    if (getrandom(name, sizeof *name, 0) != sizeof *name)
-        return -EIO;
-    name_write_private(*name, text);
-    return name_listen(text);
-}
-
-int weft_rendezvous_connect_private(uint64_t name) {
-    char text[PREFIX_BYTES];
-    name_write_private(name, text);
-    return name_connect(text);
-}

@@ -21,12 +21,4 @@ int weft_rendezvous_accept(int listening, pid_t *pid);
  * -ENOENT when there is none (any more); or another -errno when this process can make no socket. */
 int weft_rendezvous_connect(FILE *listing, const unsigned char *key);
 
-/* A listening socket whose name is 64 random bits and known to nobody who is not told. fd or
- * -errno. */
-int weft_rendezvous_listen_private(uint64_t *name);
-
-/* Through that listening socket, by a socket that does not block. fd or -errno; -EACCES when it is
- * not there (any more), or another user's. */
-int weft_rendezvous_connect_private(uint64_t name);
-
 #endif

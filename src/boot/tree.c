@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The picture in boot/tree.h as two tables, and the checks of fields that both sides make. */
 #include "boot/tree.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include "boot/control.h"
 
 enum {
@@ -85,4 +88,45 @@ bool weft_tree_done_is_sound(const struct weft_tree_done *done, int npes) {
     bool failed = done->first_status != 0;
     return is_within(done->status, 0, STATUS_MAX) && is_within(done->first_status, 0, STATUS_MAX) &&
            done->first_pid >= 0 && is_within(done->failures, 0, failed ? npes : 0);
+}
+
+/* --- Exchanges -------------------------------------------------------------------------------- */
+
+static void members_all(struct weft_wire_members *members, int npes) {
+    *members = (struct weft_wire_members){.count = 0};
+    for (int pe = 0; pe < npes; pe++)
+        weft_wire_members_add(members, pe);
+}
+
+bool weft_tree_given_read(struct weft_tree_given *given, const void *payload, size_t bytes,
+                          int npes) {
+    size_t words, heads = sizeof given->head;
+    if (bytes < heads)
+        return false;
+    memcpy(&given->head, payload, sizeof given->head);
+    words = given->head.key ? weft_wire_members_bytes(npes) : 0;
+    if (bytes < heads + words)
+        return false;
+    given->contributions = (unsigned char *)payload + heads + words;
+    given->bytes = bytes - heads - words;
+    if (words == 0)
+        members_all(&given->members, npes);
+    else if (!weft_wire_members_read(&given->members, (unsigned char *)payload + heads, npes))
+        return false;
+    bool failed = given->head.status == -EPROTO && words && given->bytes == 0;
+    return given->head.bytes <= WEFT_BOOT_BLOB_MAX && (failed || given->head.status == 0);
+}
+
+unsigned char *weft_tree_given_make(struct weft_tree_given *given, int npes, int count,
+                                    size_t *bytes) {
+    size_t words = given->head.key ? weft_wire_members_bytes(npes) : 0;
+    given->bytes = given->head.status ? 0 : (size_t)count * given->head.bytes;
+    *bytes = sizeof given->head + words + given->bytes;
+    unsigned char *payload = malloc(*bytes);
+    if (!payload)
+        return NULL;
+    memcpy(payload, &given->head, sizeof given->head);
+    memcpy(payload + sizeof given->head, given->members.bits, words);
+    given->contributions = payload + sizeof given->head + words;
+    return payload;
 }

@@ -21,8 +21,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "boot/wire.h"
 
-#define WEFT_TREE_LAYOUT 3u /* of frames and of the start text */
+#define WEFT_TREE_LAYOUT 4u /* of frames and of the start text */
 
 /* The first line that a daemon writes on its standard output: ssh has come through to its host. */
 #define WEFT_TREE_STARTED "oshrun --daemon has started"
@@ -48,9 +49,9 @@ enum {
 enum weft_tree_kind {
     WEFT_TREE_HELLO = 1, /* up: struct weft_tree_hello */
     WEFT_TREE_GO,        /* down: start the PEs */
-    WEFT_TREE_GAVE,      /* up: struct weft_tree_round, then what each PE of this host gives, in the
-                            order of their numbers */
-    WEFT_TREE_SHARED,    /* down: struct weft_tree_round, then what every PE of the job gives */
+    WEFT_TREE_GAVE,      /* up: struct weft_tree_exchange, then what each member on this host gives,
+                            in the order of their numbers */
+    WEFT_TREE_SHARED,    /* down: struct weft_tree_exchange, then what every member gives */
     WEFT_TREE_NEWS,   /* both: one struct weft_tree_news or more; up of own PEs, down of others */
     WEFT_TREE_OUTPUT, /* up: what PE `pe` has written to its descriptor `value`, 1 or 2; without
                          bytes: its end */
@@ -96,11 +97,31 @@ struct weft_tree_hello {
     char version[32];
 };
 
-/* The head of GAVE and SHARED. Rounds of the exchange count from 0. */
-struct weft_tree_round {
-    uint32_t round;
+/* The head of GAVE and SHARED. Behind it are the bits of the members (boot/wire.h), except in an
+ * exchange of all, whose key is 0. Contributions follow only if the status is 0. */
+struct weft_tree_exchange {
+    uint64_t key;
     uint32_t bytes; /* of one contribution, at most WEFT_BOOT_BLOB_MAX */
+    int32_t status; /* 0, or -EPROTO: contributions differ in size */
 };
+
+/* A GAVE or SHARED, taken apart or to be put together. */
+struct weft_tree_given {
+    struct weft_tree_exchange head;
+    struct weft_wire_members members;
+    unsigned char *contributions; /* in the payload, */
+    size_t bytes;                 /* of so many bytes */
+};
+
+/* Takes a payload apart. False if it makes no sense in a job of that size; how many contributions
+ * there are is for the caller to check. */
+bool weft_tree_given_read(struct weft_tree_given *given, const void *payload, size_t bytes,
+                          int npes);
+
+/* Returns a payload, the caller's to free, with room for `count` contributions, or NULL if there is
+ * no memory. *bytes is its size, and given->contributions points into it. */
+unsigned char *weft_tree_given_make(struct weft_tree_given *given, int npes, int count,
+                                    size_t *bytes);
 
 /* The entry of one PE in the control page, as its host sees it. */
 struct weft_tree_news {

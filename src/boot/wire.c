@@ -2,11 +2,40 @@
 /* Messages and descriptors through one Unix SEQPACKET socket: whole or not at all. */
 #include "boot/wire.h"
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+/* --- Members ---------------------------------------------------------------------------------- */
+
+void weft_wire_members_add(struct weft_wire_members *members, int pe) {
+    members->bits[pe / 64] |= UINT64_C(1) << pe % 64;
+    members->count++;
+}
+
+bool weft_wire_members_has(const struct weft_wire_members *members, int pe) {
+    return members->bits[pe / 64] >> pe % 64 & 1;
+}
+
+int weft_wire_members_rank(const struct weft_wire_members *members, int pe) {
+    int rank = 0;
+    for (int word = 0; word < pe / 64; word++)
+        rank += __builtin_popcountll(members->bits[word]);
+    uint64_t before = members->bits[pe / 64] & ((UINT64_C(1) << pe % 64) - 1);
+    return rank + __builtin_popcountll(before);
+}
+
+bool weft_wire_members_read(struct weft_wire_members *members, const void *bits, int npes) {
+    int words = (npes + 63) / 64, spare = words * 64 - npes;
+    *members = (struct weft_wire_members){.count = 0};
+    memcpy(members->bits, bits, (size_t)words * sizeof *members->bits);
+    for (int word = 0; word < words; word++)
+        members->count += __builtin_popcountll(members->bits[word]);
+    return members->count >= 2 && (!spare || members->bits[words - 1] >> (64 - spare) == 0);
+}
+
+/* --- Messages --------------------------------------------------------------------------------- */
 
 /* Room for as many descriptors as the kernel lets through, so that a control part which is cut off
  * can only mean that this process had no free descriptors. */

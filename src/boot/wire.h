@@ -5,6 +5,7 @@
 #ifndef WEFT_BOOT_WIRE_H
 #define WEFT_BOOT_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,8 +24,8 @@ enum {
     WEFT_WIRE_PAYLOAD_MAX = 32 * 1024, /* far below any send buffer, so that one always fits */
     WEFT_WIRE_FDS_MAX = 253,           /* SCM_MAX_FD of the kernel */
 
-    /* Hosts of a job without oshrun: the other PEs of a host are handed the page and its connections
-     * to other hosts in one message. */
+    /* Hosts of a job without oshrun: the other PEs of a host are handed the page and its
+     * connections to other hosts in one message. */
     WEFT_MIDDLE_HOSTS_MAX = WEFT_WIRE_FDS_MAX,
 };
 
@@ -33,13 +34,16 @@ enum weft_wire_kind {
     WEFT_WIRE_GIVE,     /* PE: my contribution to this round */
     WEFT_WIRE_SHARE,    /* launcher: the contributions of PEs first .. first + count - 1 */
     WEFT_WIRE_EXIT,     /* PE: shmem_global_exit(status) */
-    WEFT_WIRE_FAIL,     /* PE: I give up with `status`, and have said why */
+    WEFT_WIRE_FAIL,     /* PE: I give up with `status`, and have said why. As an answer to a
+                           GIVE_AMONG: the exchange has failed; -ECONNABORTED: without PE `first` */
 
     WEFT_WIRE_HELLO,   /* peer to PE 0 where they meet without a launcher of ours: boot/meet.h */
     WEFT_WIRE_WELCOME, /* PE 0: all are here; with the control page and more */
     WEFT_WIRE_REFUSAL, /* PE 0: with the reason */
 
-    WEFT_WIRE_CALL, /* peer to the first PE of a subset: my contribution. `first`: which member */
+    WEFT_WIRE_GIVE_AMONG, /* PE: my contribution to an exchange among some, behind its key, a
+                             uint64_t that is not 0, and the bits of its members; the first
+                             descriptor is a socket for the answer, SHARE or FAIL */
 
     WEFT_WIRE_BLAME, /* PE: PE `first`, I or one that I wait for, exits with `status` */
     WEFT_WIRE_CUT,   /* PE: I cannot reach host `first`; again as long as that lasts */
@@ -52,6 +56,25 @@ struct weft_wire_header {
     uint32_t first, count;
     int32_t status;
 };
+
+/* Some PEs of a job, a bit for each. A contribution's place among theirs is the rank of its PE. */
+struct weft_wire_members {
+    int count;
+    uint64_t bits[WEFT_WIRE_PES_MAX / 64];
+};
+
+void weft_wire_members_add(struct weft_wire_members *members, int pe);
+bool weft_wire_members_has(const struct weft_wire_members *members, int pe);
+int weft_wire_members_rank(const struct weft_wire_members *members, int pe);
+
+/* Makes members of the bits that have come from elsewhere. False if fewer than two are set, or one
+ * of a PE that is not there. */
+bool weft_wire_members_read(struct weft_wire_members *members, const void *bits, int npes);
+
+/* The bytes of the bits of members, as messages have them. */
+static inline size_t weft_wire_members_bytes(int npes) {
+    return (size_t)(npes + 63) / 64 * sizeof(uint64_t);
+}
 
 /* What may follow a header: a payload, and descriptors beside it. */
 struct weft_wire_body {

@@ -10,7 +10,6 @@
 #include "base/futex.h"
 #include "base/size.h"
 #include "boot/boot.h"
-#include "far/meet.h"
 #include "far/protocol.h"
 
 /* The unread part of a message. */
@@ -360,8 +359,6 @@ static bool message_apply(struct reader *reader, const struct weft_far_header *h
         return get_apply(reader, header);
     case WEFT_FAR_AMO:
         return amo_apply(reader, header);
-    case WEFT_FAR_MEET:
-        return weft_far_meet_keep(reader->from, header->place.offset, reader->at, reader->left);
     }
     return weft_message_refuse(reader->from, "it is of kind %u, which does not exist",
                                header->kind);

@@ -12,7 +12,6 @@
 #include "job/job.h"
 #include "job/window.h"
 #include "far/apply.h"
-#include "far/meet.h"
 #include "far/progress.h"
 
 /* A job of this many PEs uses host proxies by default if each host has a processor to spare for the
@@ -79,23 +78,19 @@ int weft_far_start(const void *all, const int *files) {
         result = weft_probes_start(weft_endpoint_probe);
     if (result == 0)
         result = weft_far_progress_start();
-    if (result == 0) {
+    if (result == 0)
         weft_wait_look = weft_far_look;
-        weft_boot_set_courier(weft_far_meet);
-    }
     return result;
 }
 
 void weft_far_abandon(void) {
     if (!open)
         return;
-    weft_boot_set_courier(NULL);
     weft_far_progress_stop();
     weft_probes_close();
     weft_wait_look = (void (*)(void))NULL;
     weft_messages_close();
     weft_far_serve(false);
-    weft_far_meet_forget();
     open = false;
 }
 

@@ -15,7 +15,6 @@ enum weft_far_kind {
     WEFT_FAR_PUT_BLOCKS, /* struct weft_far_blocks, then the blocks back to back */
     WEFT_FAR_GET,        /* struct weft_far_blocks; the answer is the blocks back to back */
     WEFT_FAR_AMO,        /* struct weft_far_amo_operands; the answer, if wanted, is the old value */
-    WEFT_FAR_MEET,       /* data for the exchange whose number is place.offset */
 };
 
 /* WEFT_FAR_SPACE is the heap of job/space.h. WEFT_FAR_SCRATCH comes last: public calls may not name

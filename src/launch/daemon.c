@@ -92,21 +92,16 @@ static void tell_taken(void *owner, size_t count) {
 }
 
 static void tell_gathered(void) {
-    struct weft_hub_gathered gathered;
-    if (!job.run.hub || !weft_hub_gather(job.run.hub, &gathered))
-        return;
-    struct weft_tree_round round = {.round = job.round, .bytes = (uint32_t)gathered.bytes};
-    size_t bytes = (size_t)gathered.count * gathered.bytes;
-    unsigned char *payload = gathered.all ? malloc(sizeof round + bytes) : NULL;
-    if (payload) {
-        memcpy(payload, &round, sizeof round);
-        memcpy(payload + sizeof round, gathered.all, bytes);
-        tell(WEFT_TREE_GAVE, -1, 0, payload, sizeof round + bytes);
-    } else {
-        weft_host_link_refuse(&job.front.link, "there is no memory for what PEs tell each other");
+    unsigned char *payload;
+    size_t bytes;
+    while (job.run.hub && !job.front.link.end && weft_hub_gather(job.run.hub, &payload, &bytes)) {
+        if (payload)
+            tell(WEFT_TREE_GAVE, -1, 0, payload, bytes);
+        else
+            weft_host_link_refuse(&job.front.link,
+                                  "there is no memory for what PEs tell each other");
+        free(payload);
     }
-    free(payload);
-    free(gathered.all);
 }
 
 static void tell_news(void *owner, const struct weft_frame *frame, const void *payload) {

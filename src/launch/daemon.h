@@ -18,7 +18,6 @@ struct weft_daemon {
     struct weft_forward *forward;
     struct weft_news *news;
     enum weft_tree_phase phase;
-    uint32_t round;   /* that comes next */
     bool heard_cause; /* the end has been told by the front */
     int64_t over_ms;  /* since when all PEs here are over; 0: they are not */
     bool bye;

@@ -11,25 +11,16 @@ static void refuse(struct weft_daemon *daemon, const char *why) {
     weft_host_link_refuse(&daemon->front.link, why);
 }
 
-static void hear_shared(struct weft_daemon *daemon, const unsigned char *payload, size_t bytes) {
-    struct weft_tree_round round;
-    if (bytes < sizeof round) {
-        refuse(daemon, "it has shared what is no round");
-        return;
-    }
-    memcpy(&round, payload, sizeof round);
-    if (!daemon->run.hub)
-        return; /* the job ends */
-    if (round.round != daemon->round ||
-        weft_hub_complete(daemon->run.hub, payload + sizeof round, bytes - sizeof round) != 0)
-        refuse(daemon, "it has shared a round that nobody waits for");
-    daemon->round++;
+static void hear_shared(struct weft_daemon *daemon, const void *payload, size_t bytes) {
+    struct weft_hub *hub = daemon->run.hub; /* NULL: the job ends */
+    if (hub && weft_hub_complete(hub, payload, bytes) != 0)
+        refuse(daemon, "it has shared an exchange that nobody waits for");
 }
 
 /* Some PE that is waited for may have joined. */
 static void hear_news(struct weft_daemon *daemon, const struct weft_frame *frame,
                       const void *payload) {
-    const char *objection = weft_news_hear(daemon->news, frame, payload);
+    const char *objection = weft_news_hear(daemon->news, -1, frame, payload);
     if (objection)
         refuse(daemon, objection);
     else

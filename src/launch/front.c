@@ -203,8 +203,9 @@ static int hosts_make(struct weft_front *front) {
     struct weft_host *names = calloc((size_t)list->count, sizeof *names);
     front->host = calloc((size_t)list->count, sizeof *front->host);
     front->name = calloc((size_t)list->count, sizeof *front->name);
-    front->news = calloc((size_t)front->npes, sizeof *front->news);
-    if (!names || !front->host || !front->name || !front->news)
+    if (!names || !front->host || !front->name ||
+        weft_control_create(front->npes, front->nhosts, &front->control, NULL) != 0 ||
+        weft_news_open(&front->news, front->control, front->npes, NULL, NULL) != 0)
         return -ENOMEM;
     for (int i = 0; i < list->count; i++) {
         struct weft_front_host *host = &front->host[i];
@@ -230,6 +231,10 @@ static int front_open(struct weft_front *front, const struct weft_options *optio
                                  .npes = options->npes,
                                  .nhosts = options->hosts.count,
                                  .host_of = options->hosts.of,
+                                 .exchanges = {.npes = options->npes,
+                                               .nhosts = options->hosts.count,
+                                               .share = weft_front_share,
+                                               .owner = front},
                                  .cause_host = -1,
                                  .first_host = -1};
     front->phase_ends_ms = weft_clock_ms() + (int64_t)(weft_env.start_timeout * 1000);

@@ -9,7 +9,8 @@
 #define WEFT_LAUNCH_FRONT_H
 
 #include <stdarg.h>
-#include "boot/control.h"
+#include "boot/host_exchange.h"
+#include "boot/news.h"
 #include "launch/branch.h"
 #include "launch/writer.h"
 
@@ -23,7 +24,6 @@ struct weft_front_host {
         WEFT_HOST_DONE,     /* its PEs are over */
         WEFT_HOST_LOST,     /* it was silent, or its connection has ended */
     } state;
-    bool gave;       /* to this round */
     int32_t untaken; /* bytes of its output that wait for the writer */
     struct weft_tree_done done;
 };
@@ -49,10 +49,10 @@ struct weft_front {
     int64_t phase_ends_ms; /* STARTING, ENDING */
     int64_t time_is_up_ms; /* --timeout; 0: none */
 
-    struct weft_tree_round round; /* of the exchange that is under way: */
-    unsigned char *shares;        /* what came of it */
-    int given;                    /* by how many hosts; 0: nothing has come */
-    struct weft_tree_news *news;  /* the last of each PE */
+    struct weft_control
+        *control;           /* what hosts tell of their PEs, in a page of this process alone */
+    struct weft_news *news; /* which writes it there */
+    struct weft_host_exchanges exchanges;
 
     bool input_over;
     int32_t input_untaken;
@@ -77,8 +77,9 @@ void weft_front_time(struct weft_front *front);
 /* front_start.c. 0 or -errno, said. */
 int weft_front_start(struct weft_front *front, const struct weft_branch_plan *plan);
 
-/* front_hear.c: of the branch. */
+/* front_hear.c: of the branch; and sends out an exchange to which all have given. */
 extern const struct weft_branch_above weft_front_above;
+void weft_front_share(void *front, int host, const void *payload, size_t bytes);
 
 /* Sends one frame to a host, or to all but one (-1: to all). A host that takes none is lost by its
  * silence. */

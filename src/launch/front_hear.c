@@ -65,95 +65,47 @@ static bool hello_hear(struct weft_front *front, int host, const struct weft_fra
 }
 
 /* A PE that others wait for is over in a host that is done: the daemon there cannot have known. */
-static void round_judge(struct weft_front *front) {
-    for (int host = 0; host < front->nhosts && front->given > 0; host++) {
+static void exchanges_judge(struct weft_front *front) {
+    weft_host_exchanges_judge(&front->exchanges, front->control);
+    for (int host = 0; host < front->nhosts; host++) {
         const struct weft_front_host *it = &front->host[host];
-        if (it->state != WEFT_HOST_DONE || it->gave)
+        if (it->state != WEFT_HOST_DONE || !weft_host_exchanges_await(&front->exchanges, host))
             continue;
-        const struct weft_tree_news *news = &front->news[it->first_pe];
+        const struct weft_control_pe *pe = &front->control->pe[it->first_pe];
         weft_front_end(front,
                        (struct weft_cause){.kind = WEFT_ABORT_EXITED,
                                            .pe = it->first_pe,
-                                           .pid = news->pid,
+                                           .pid = atomic_load(&pe->pid),
                                            .detail = it->done.first_status,
-                                           .state = (enum weft_pe_state)news->state},
+                                           .state = (enum weft_pe_state)atomic_load(&pe->state)},
                        -1);
         return;
     }
 }
 
-static void round_share(struct weft_front *front) {
-    size_t head = sizeof front->round, bytes = (size_t)front->npes * front->round.bytes;
-    memcpy(front->shares, &front->round, head);
-    struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)(head + bytes)};
-    weft_front_send_all(front, -1, frame, front->shares);
-    free(front->shares);
-    front->shares = NULL;
-    front->given = 0;
-    front->round.round++;
-    for (int host = 0; host < front->nhosts; host++)
-        front->host[host].gave = false;
-}
-
-/* The head of a round that a host may give to now. */
-static bool round_is_due(struct weft_front *front, int host, const struct weft_tree_round *round,
-                         size_t bytes) {
-    return round->round == front->round.round && !front->host[host].gave &&
-           round->bytes <= WEFT_BOOT_BLOB_MAX &&
-           bytes == sizeof *round + (size_t)front->host[host].npes * round->bytes;
+void weft_front_share(void *owner, int host, const void *payload, size_t bytes) {
+    struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)bytes};
+    if (host < 0)
+        weft_front_send_all(owner, -1, frame, payload);
+    else
+        weft_front_send(owner, host, frame, payload);
 }
 
 static bool gave_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                       const void *payload) {
-    struct weft_tree_round round;
-    if (frame->bytes < sizeof round)
-        return false;
-    memcpy(&round, payload, sizeof round);
-    if (!round_is_due(front, host, &round, frame->bytes))
-        return false;
-    if (front->given == 0) {
-        front->round = round;
-        front->shares = malloc(sizeof round + (size_t)front->npes * round.bytes);
-    }
-    if (!front->shares || round.bytes != front->round.bytes)
-        return false;
-    const unsigned char *from = (const unsigned char *)payload + sizeof round;
-    for (int pe = 0; pe < front->npes; pe++)
-        if (front->host_of[pe] == host) {
-            memcpy(front->shares + sizeof round + (size_t)pe * round.bytes, from, round.bytes);
-            from += round.bytes;
-        }
-    front->host[host].gave = true;
-    if (++front->given == front->nhosts)
-        round_share(front);
-    else
-        round_judge(front);
-    return true;
+    int error = weft_host_exchanges_give(&front->exchanges, host, payload, frame->bytes);
+    if (error == 0)
+        exchanges_judge(front);
+    return error == 0;
 }
 
+/* News and waits that last: other hosts show them to PEs that wait for these. */
 static bool news_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                       const void *payload) {
-    struct weft_tree_news news;
-    if (frame->bytes % sizeof news)
-        return false;
-    for (size_t at = 0; at < frame->bytes; at += sizeof news) {
-        memcpy(&news, (const unsigned char *)payload + at, sizeof news);
-        if (!pe_is_of(front, host, news.pe))
-            return false;
-        front->news[news.pe] = news;
-    }
-    weft_front_send_all(front, host, *frame, payload);
-    return true;
-}
-
-/* Other hosts show it to PEs that wait for this one. */
-static bool stall_hear(struct weft_front *front, int host, const struct weft_frame *frame,
-                       const void *payload) {
-    bool place = (frame->value & ~0x1ff) == 0 && (frame->value & 0xff) < WEFT_STALLS;
-    if (!pe_is_of(front, host, frame->pe) || !place ||
-        (frame->bytes && frame->bytes != sizeof(struct weft_stall_facts)))
+    if (weft_news_hear(front->news, host, frame, payload))
         return false;
     weft_front_send_all(front, host, *frame, payload);
+    weft_host_exchanges_judge(&front->exchanges, front->control);
     return true;
 }
 
@@ -285,7 +237,7 @@ static bool done_hear(struct weft_front *front, int host, const struct weft_fram
     if (it->done.first_status && front->first_host < 0)
         front->first_host = host;
     weft_front_send(front, host, (struct weft_frame){.kind = WEFT_TREE_BYE}, NULL);
-    round_judge(front);
+    exchanges_judge(front);
     return true;
 }
 
@@ -310,9 +262,8 @@ static bool frame_hear(struct weft_front *front, int host, const struct weft_fra
     case WEFT_TREE_GAVE:
         return gave_hear(front, host, frame, payload);
     case WEFT_TREE_NEWS:
-        return news_hear(front, host, frame, payload);
     case WEFT_TREE_STALL:
-        return stall_hear(front, host, frame, payload);
+        return news_hear(front, host, frame, payload);
     case WEFT_TREE_OUTPUT:
         return output_hear(front, host, frame, payload);
     case WEFT_TREE_TAKEN:

@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include "base/machine.h"
 #include "boot/tree.h"
-#include "boot/wire.h"
 
 enum { NAME_BYTES = WEFT_TREE_NAME_BYTES };
 

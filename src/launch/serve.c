@@ -129,6 +129,8 @@ static int patience_shorter(int own_ms, int others_ms) {
 void weft_serve_turn(struct weft_run *run, struct pollfd *others, int nothers, int patience_ms) {
     int at = POLL_PES + (run->hub ? run->npes : 0),
         limit_ms = patience_shorter(weft_end_patience(run), weft_reap_patience(run));
+    if (run->hub && weft_hub_is_waiting(run->hub))
+        limit_ms = patience_shorter(limit_ms, WEFT_HUB_LOOK_MS);
     struct pollfd polls[at + nothers];
     polls_fill(run, polls);
     if (nothers)
@@ -138,8 +140,10 @@ void weft_serve_turn(struct weft_run *run, struct pollfd *others, int nothers, i
         polls_serve(run, polls);
     for (int i = 0; i < nothers; i++)
         others[i].revents = some ? polls[at + i].revents : 0;
-    if (run->hub)
+    if (run->hub) {
         weft_hub_retry(run->hub);
+        weft_hub_judge(run->hub, run->control);
+    }
     weft_reap_judge_lost(run);
     weft_end_advance(run);
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weft/version.h>
-#include "boot/wire.h"
 #include "launch/known.h"
 
 enum { NAME_MAX_BYTES = 16, HEAD_MAX = 48, KEY_DIGITS = 2 * WEFT_TLS_KEY_BYTES };

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
-#include "boot/tree.h"
 #include "launch/failure.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include "boot/attachment.h"
 #include "boot/boot.h"
 #include "boot/hub.h"
+#include "boot/tree.h"
 #include "entries.h"
 #include "tap.h"
 
@@ -89,29 +90,54 @@ static void take(int pe, int round) {
     weft_exchange_drop(&exchange);
 }
 
-static void complete(int round) {
-    unsigned char *all = all_of(round);
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == 0, "round %d", round);
+/* The code of completing it with `bytes` of contributions of this round. */
+static int complete_bytes(int round, size_t bytes) {
+    struct weft_tree_given given = {.head.bytes = BYTES};
+    size_t size;
+    unsigned char *all = all_of(round), *payload = weft_tree_given_make(&given, NPES, NPES, &size);
+    memcpy(given.contributions, all, NPES * BYTES);
+    int code = weft_hub_complete(hub, payload, size - NPES * BYTES + bytes);
     free(all);
+    free(payload);
+    return code;
+}
+
+static void complete(int round) {
+    EXPECT(complete_bytes(round, NPES * BYTES) == 0, "round %d", round);
+}
+
+/* How many contributions have been gathered, -1: none are; the first bytes of the first three. */
+static int gather(unsigned char firsts[3]) {
+    struct weft_tree_given given;
+    unsigned char *payload;
+    size_t bytes;
+    if (!weft_hub_gather(hub, &payload, &bytes))
+        return -1;
+    EXPECT(weft_tree_given_read(&given, payload, bytes, NPES) && given.head.bytes == BYTES &&
+               given.head.key == 0,
+           "%zu bytes", bytes);
+    for (size_t i = 0; i < 3 && i < given.bytes / BYTES; i++)
+        firsts[i] = given.contributions[i * BYTES];
+    free(payload);
+    return (int)(given.bytes / BYTES);
 }
 
 static void rounds(void) {
     int before = entries_of("/proc/self/fd");
-    struct weft_hub_gathered gathered;
+    unsigned char firsts[3];
     open_hub();
     for (int round = 0; round < 4; round++) {
         give(2, round);
         give(5, round);
-        EXPECT(!weft_hub_gather(hub, &gathered), "PE 0 has not given");
+        EXPECT(gather(firsts) < 0, "PE 0 has not given");
         EXPECT(weft_hub_awaits(hub, 0) && !weft_hub_awaits(hub, 1), "PE 0 is awaited, PE 1 is not");
         give(0, round);
-        EXPECT(weft_hub_gather(hub, &gathered) && gathered.count == 3 && gathered.bytes == BYTES,
-               "%d of %zu", gathered.count, gathered.bytes);
-        EXPECT(gathered.all[0] == byte_of(0, round) && gathered.all[BYTES] == byte_of(2, round) &&
-                   gathered.all[2 * BYTES] == byte_of(5, round),
+        int count = gather(firsts);
+        EXPECT(count == 3, "%d", count);
+        EXPECT(firsts[0] == byte_of(0, round) && firsts[1] == byte_of(2, round) &&
+                   firsts[2] == byte_of(5, round),
                "in the order of PEs");
-        free(gathered.all);
-        EXPECT(!weft_hub_gather(hub, &gathered), "it is taken up once");
+        EXPECT(gather(firsts) < 0, "it is taken up once");
         complete(round);
         take(5, round);
         take(2, round);
@@ -123,43 +149,38 @@ static void rounds(void) {
 }
 
 static void one_is_slow(void) {
-    struct weft_hub_gathered gathered;
+    unsigned char firsts[3];
     open_hub();
     for (int pe = 0; pe < NPES; pe++)
         if (host_of[pe] == 0)
             give(pe, 0);
-    EXPECT(weft_hub_gather(hub, &gathered), "round 0");
-    free(gathered.all);
+    EXPECT(gather(firsts) == 3, "round 0");
     complete(0);
     take(2, 0);
     give(2, 1);
     take(5, 0);
     give(5, 1);
-    EXPECT(!weft_hub_gather(hub, &gathered), "PE 0 is in round 0");
+    EXPECT(gather(firsts) < 0, "PE 0 is in round 0");
     take(0, 0);
     give(0, 1);
-    EXPECT(weft_hub_gather(hub, &gathered), "round 1");
-    free(gathered.all);
+    EXPECT(gather(firsts) == 3, "round 1");
     close_hub();
 }
 
 static void refusals(void) {
-    struct weft_hub_gathered gathered;
-    unsigned char *all = all_of(0);
+    unsigned char firsts[3];
     open_hub();
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "no round is under way");
+    EXPECT(complete_bytes(0, NPES * BYTES) == -EPROTO, "no round is under way");
     give(0, 0);
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "PEs are missing");
+    EXPECT(complete_bytes(0, NPES * BYTES) == -EPROTO, "PEs are missing");
     give(2, 0);
     give(5, 0);
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "it was not taken up");
-    EXPECT(weft_hub_gather(hub, &gathered), "round 0");
-    free(gathered.all);
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES - 1) == -EPROTO, "a byte is missing");
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == 0, "now it fits");
-    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "a second time");
+    EXPECT(complete_bytes(0, NPES * BYTES) == -EPROTO, "it was not taken up");
+    EXPECT(gather(firsts) == 3, "round 0");
+    EXPECT(complete_bytes(0, NPES * BYTES - 1) == -EPROTO, "a byte is missing");
+    EXPECT(complete_bytes(0, NPES * BYTES) == 0, "now it fits");
+    EXPECT(complete_bytes(0, NPES * BYTES) == -EPROTO, "a second time");
     close_hub();
-    free(all);
 }
 
 /* A launcher of ours sends descriptors with contributions from here alone. */

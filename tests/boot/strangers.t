@@ -114,10 +114,10 @@ def starved_start():
 
 @case("a host without descriptors says so once, does not burn, and goes on when it has some: teams")
 def starved_team():
-    process = start("-n", 2, PE, "join", "exchange", "0@pid", "0@starve:1500", "1@sleep_ms:700", "among:0", "leave")
+    process = start("-n", 2, PE, "join", "exchange", "0@pid", "0@starve:1500", "0@sleep_ms:700", "among:0", "leave")
     check_rest(int(process.stdout.readline().split()[1]))
     result = Result(process).expect(0, seconds_max=5)
-    assert result.err.count("cannot let another PE in (accept4): Too many open files; ulimit -n is ") == 1, result.err
+    assert result.err.count("cannot open a pair of sockets for an exchange (socketpair): Too many open files; ulimit -n is ") == 1, result.err
 
 
 main()

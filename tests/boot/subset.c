@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: exchanges among some of the PEs, drawn at random: in turn, in several threads at
- * once with overlapping members, more of them than a PE can lead at a time, beside exchanges of
- * all; what does not fit together is an error on all members, and no descriptor is left over.
- * PEs: 1 2 3 4 8 */
+ * once with overlapping members, beside exchanges of all; what does not fit together is an error on
+ * all members, and no descriptor is left over. PEs: 1 2 3 4 8 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -148,7 +147,7 @@ static void in_threads(void *(*body)(void *)) {
     }
 }
 
-/* All at once with the same first PE, which has fewer places for listening sockets. */
+/* All at once, and they differ in their tags alone. */
 static void *lead_from_last(void *tag) {
     struct round round = {.tag = (uintptr_t)tag, .count = weft_boot.npes, .bytes = 8, .nfds = 1};
     intptr_t wrong = 0;
@@ -184,12 +183,15 @@ static void misfits(void) {
     EXPECT(rc == (weft_boot.npes > 1 ? -EPROTO : 0), "rc is %d", rc);
 }
 
+/* PE 0 may serve the hub, which has descriptors of others for a moment: nobody gives any now. */
 static int count_descriptors(void) {
     int count = 0;
+    exchange_of_all();
     DIR *directory = opendir("/proc/self/fd");
     while (directory && readdir(directory))
         count++;
     closedir(directory);
+    exchange_of_all();
     return count;
 }
 
@@ -203,14 +205,13 @@ int main(void) {
     EXPECT(wrong == 0, "%d wrong", wrong);
     tap_case("in threads, with overlapping members, and beside exchanges of all");
     in_threads(run_thread);
-    tap_case("more at once than a PE has places for");
+    tap_case("many at once among the same PEs");
     in_threads(lead_from_last);
     tap_case("what does not fit is an error on all members");
     misfits();
     tap_case("no descriptor is left over");
     int after = count_descriptors();
     EXPECT(before == after, "%d before, %d after", before, after);
-    exchange_of_all();
     weft_boot_leave();
     return tap_finish();
 }

@@ -151,9 +151,9 @@ static void expect_gone(int status) {
     close(front.input);
 }
 
-static void share(uint32_t round, uint32_t bytes, size_t payload) {
+static void share(uint32_t bytes, size_t payload) {
     unsigned char all[64] = {0};
-    struct weft_tree_round head = {round, bytes};
+    struct weft_tree_exchange head = {.bytes = bytes};
     memcpy(all, &head, sizeof head);
     say(WEFT_TREE_SHARED, -1, 0, all, sizeof head + payload);
 }
@@ -166,9 +166,9 @@ static void in_order(void) {
     say(WEFT_TREE_GO, -1, 0, NULL, 0);
     for (uint32_t round = 0; round < 2; round++) {
         EXPECT(hear(&payload) == WEFT_TREE_GAVE, "round %u", round);
-        const struct weft_tree_round *gave = payload;
-        EXPECT(gave->round == round && gave->bytes == bytes, "%u of %u", gave->round, gave->bytes);
-        share(round, bytes, 2 * bytes);
+        const struct weft_tree_exchange *gave = payload;
+        EXPECT(gave->key == 0 && gave->bytes == bytes, "%u of them", gave->bytes);
+        share(bytes, 2 * bytes);
     }
     EXPECT(hear(&payload) == WEFT_TREE_DONE, "no DONE");
     EXPECT(((const struct weft_tree_done *)payload)->status == 0, "status");

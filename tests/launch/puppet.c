@@ -19,7 +19,6 @@
 static struct weft_start start;
 static struct weft_frames *frames;
 static int first_pe, npes_here;
-static uint32_t rounds;
 
 static void fail(const char *what) {
     fprintf(stderr, "puppet %d: %s\n", start.host, what);
@@ -86,10 +85,10 @@ static void hello(const char *version) {
 
 /* Gives the text, with the PE's number behind it, for each PE here. */
 static void give(const char *text) {
-    size_t bytes = strlen(text) + 1, head = sizeof(struct weft_tree_round);
+    size_t bytes = strlen(text) + 1, head = sizeof(struct weft_tree_exchange);
     unsigned char *all = malloc(head + (size_t)npes_here * bytes), *at = all + head;
-    struct weft_tree_round round = {.round = rounds++, .bytes = (uint32_t)bytes};
-    memcpy(all, &round, head);
+    struct weft_tree_exchange exchange = {.bytes = (uint32_t)bytes};
+    memcpy(all, &exchange, head);
     for (int pe = 0; pe < start.options.npes; pe++)
         if (start.host_of[pe] == start.host) {
             memcpy(at, text, bytes - 1);
@@ -106,7 +105,7 @@ static void share(void) {
     char text[1024];
     if (!await(WEFT_TREE_SHARED, &frame, &payload))
         fail("nothing was shared");
-    int head = sizeof(struct weft_tree_round);
+    int head = sizeof(struct weft_tree_exchange);
     snprintf(text, sizeof text, "%.*s\n", (int)frame.bytes - head, (const char *)payload + head);
     out(1, text);
 }
@@ -207,7 +206,7 @@ static void rave(const char *seed) {
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             words[i] = rand() % 3 ? (uint32_t)(rand() % 4) : (uint32_t)rand() * 3u;
         static const size_t likely[] = {0,
-                                        sizeof(struct weft_tree_round),
+                                        sizeof(struct weft_tree_exchange),
                                         sizeof(struct weft_tree_news),
                                         sizeof(struct weft_tree_cause),
                                         sizeof(struct weft_tree_done),

@@ -13,7 +13,6 @@
 #include "far/apply.h"
 #include "far/bundle.h"
 #include "far/coalesce.h"
-#include "far/meet.h"
 #include "far/protocol.h"
 
 enum {
@@ -286,7 +285,6 @@ const char *input_run(const unsigned char *input, size_t bytes) {
         step_run(&reader);
         look_at_channels();
     }
-    weft_far_meet_forget();
     weft_channels_free();
     return wrong;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PE 0's agent, or rather what it does with the rounds and the news of two other hosts, whose
+/* PE 0's agent, or rather what it does with the exchanges and the news of two other hosts, whose
  * connections are links: boot/agent.c itself has one job in its life. */
 #include <stdlib.h>
 #include <string.h>
 #include "boot/attachment.h"
+#include "boot/host_exchange.h"
+#include "boot/host_link.h"
 #include "boot/news.h"
-#include "boot/rounds.h"
 #include "boot/stall.h"
 #include "input.h"
 #include "line.h"
@@ -14,14 +15,28 @@ enum { LINES = FUZZ_HOSTS - 1 };
 
 static struct weft_control *control;
 static struct weft_news *news;
-static struct weft_rounds rounds;
+static struct weft_host_exchanges exchanges;
 static struct weft_host_link links[LINES];
-static int shared; /* rounds */
+static int shared; /* exchanges */
 static const char *wrong;
 
 static void news_send(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner, (void)frame, (void)payload;
     wrong = "there are news of PEs that have done nothing";
+}
+
+/* All hosts with members have given. */
+static void exchange_share(void *owner, int host, const void *payload, size_t bytes) {
+    struct weft_tree_given given;
+    (void)owner;
+    if (!weft_tree_given_read(&given, payload, bytes, FUZZ_PES) || host < -1 || host >= FUZZ_HOSTS)
+        wrong = "an exchange is shared that makes no sense";
+    else if (!given.head.status && given.bytes != (size_t)given.members.count * given.head.bytes)
+        wrong = "an exchange has another size than what was given to it";
+    unsigned char *copy = malloc(bytes);
+    memcpy(copy, payload, bytes); /* as it goes to others */
+    free(copy);
+    shared++;
 }
 
 static void agent_open(void) {
@@ -30,7 +45,8 @@ static void agent_open(void) {
     for (int pe = 0; pe < FUZZ_PES; pe++)
         memset(&control->pe[pe].pid, 0,
                sizeof control->pe[pe] - offsetof(struct weft_control_pe, pid));
-    rounds = (struct weft_rounds){.npes = FUZZ_PES, .nhosts = FUZZ_HOSTS};
+    exchanges = (struct weft_host_exchanges){
+        .npes = FUZZ_PES, .nhosts = FUZZ_HOSTS, .share = exchange_share};
     shared = 0;
     wrong = NULL;
     if (weft_news_open(&news, control, FUZZ_PES, news_send, NULL))
@@ -40,39 +56,29 @@ static void agent_open(void) {
             abort();
 }
 
-/* All hosts have given. */
-static void round_share(size_t bytes) {
-    struct weft_tree_round head;
-    memcpy(&head, rounds.shares, sizeof head);
-    if (bytes != sizeof head + (size_t)FUZZ_PES * head.bytes)
-        wrong = "a round has another size than what was given to it";
-    for (int host = 0; host < FUZZ_HOSTS; host++)
-        if (!rounds.gave[host])
-            wrong = "a round is shared to which a host has not given";
-    unsigned char *copy = malloc(bytes);
-    memcpy(copy, rounds.shares, bytes); /* as it goes to others */
-    free(copy);
-    weft_rounds_next(&rounds);
-    shared++;
+/* This host gives to every exchange that another one has begun. */
+static void give(const void *payload, size_t bytes) {
+    struct weft_tree_given given;
+    int count = 0;
+    if (!weft_host_exchanges_await(&exchanges, 0))
+        return;
+    if (!weft_tree_given_read(&given, payload, bytes, FUZZ_PES))
+        abort();
+    for (int pe = 0; pe < FUZZ_PES; pe++)
+        count += weft_boot_is_here(pe) && weft_wire_members_has(&given.members, pe);
+    given.head.status = 0;
+    unsigned char *own = weft_tree_given_make(&given, FUZZ_PES, count, &bytes);
+    memset(given.contributions, 1, given.bytes);
+    if (weft_host_exchanges_give(&exchanges, 0, own, bytes) != 0)
+        wrong = "what this host gives to an exchange of others is refused";
+    free(own);
 }
 
 static bool host_gives(int host, const void *payload, size_t bytes) {
-    size_t all;
-    int given = weft_rounds_give(&rounds, host, payload, bytes, &all);
-    if (given == 1)
-        round_share(all);
-    return given >= 0;
-}
-
-/* This host gives to every round that others have begun. */
-static void give(void) {
-    static unsigned char payload[sizeof(struct weft_tree_round) + FUZZ_PES * WEFT_BOOT_BLOB_MAX];
-    if (!weft_rounds_await(&rounds, 0))
-        return;
-    memcpy(payload, &rounds.round, sizeof rounds.round);
-    size_t bytes = sizeof rounds.round + (size_t)weft_boot_npes_here() * rounds.round.bytes;
-    if (!host_gives(0, payload, bytes))
-        wrong = "what this host gives to a round of others is refused";
+    if (weft_host_exchanges_give(&exchanges, host, payload, bytes) != 0)
+        return false;
+    give(payload, bytes);
+    return true;
 }
 
 static bool frame_hear(int host, const struct weft_frame *frame, const void *payload) {
@@ -81,7 +87,7 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
         return host_gives(host, payload, frame->bytes);
     case WEFT_TREE_NEWS:
     case WEFT_TREE_STALL:
-        return weft_news_hear(news, frame, payload) == NULL;
+        return weft_news_hear(news, host, frame, payload) == NULL;
     default:
         return false;
     }
@@ -98,7 +104,7 @@ static bool agent_turn(void) {
                 weft_host_link_refuse(&links[line], "it says what makes no sense");
         lives = lives && !links[line].end;
     }
-    give();
+    weft_host_exchanges_judge(&exchanges, control);
     weft_news_tell(news);
     return lives;
 }
@@ -112,7 +118,7 @@ static bool agent_close(void) {
     for (int line = 0; line < LINES; line++)
         weft_host_link_close(&links[line]);
     weft_news_close(news);
-    free(rounds.shares);
+    weft_host_exchanges_close(&exchanges);
     return shared > 0;
 }
 

@@ -26,7 +26,8 @@ static void callers_open(void) {
     for (int pe = 0; pe < FUZZ_PES; pe++)
         if (pe < HERE)
             came[pe] = true;
-        else if (weft_host_link_open(weft_callers_link(callers, pe), line_open(pe - HERE), 1e9, true))
+        else if (weft_host_link_open(weft_callers_link(callers, pe), line_open(pe - HERE), 1e9,
+                                     true))
             abort();
 }
 

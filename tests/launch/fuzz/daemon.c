@@ -13,11 +13,12 @@
 #include "input.h"
 #include "line.h"
 
-enum { ROUNDS = 2 };
+enum { EXCHANGES = 2 };
 
 static struct weft_daemon tested;
 static struct weft_control *control;
-static int pe_end[FUZZ_PES], given;
+static int pe_end[FUZZ_PES], given, reply[2];
+static bool answered; /* all of it, when the PEs are over */
 static const char *wrong;
 
 /* --- Those above ------------------------------------------------------------------------------ */
@@ -90,33 +91,46 @@ static void daemon_open(void) {
         weft_news_open(&tested.news, control, FUZZ_PES, tell_news, NULL))
         abort();
     pes_open(&tested.run);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reply) < 0)
+        abort();
     given = 0;
+    answered = false;
     wrong = NULL;
 }
 
-static void round_give(void) {
-    struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE, .bytes = sizeof given};
-    struct weft_wire_body body = {.payload = &given, .bytes = sizeof given};
+/* To an exchange of all, and then to one among PEs of which two are here. */
+static void exchange_give(void) {
+    static const uint64_t among[] = {7, 1 | 1 << 2 | 1 << 5};
+    struct weft_wire_header header = {.kind = given ? WEFT_WIRE_GIVE_AMONG : WEFT_WIRE_GIVE,
+                                      .bytes = sizeof given};
+    unsigned char payload[sizeof among + sizeof given], *gathered;
+    size_t heads = given ? sizeof among : 0, bytes;
+    struct weft_wire_body body = {
+        .payload = payload, .bytes = heads + sizeof given, .fds = reply, .nfds = given ? 1 : 0};
     struct weft_hub_report report;
-    struct weft_hub_gathered gathered = {.all = NULL};
+    memcpy(payload, among, heads);
+    memcpy(payload + heads, &given, sizeof given);
     given++;
     for (int pe = 0; pe < FUZZ_PES; pe++)
         if (pe_end[pe] >= 0) {
             weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT);
             weft_hub_serve(tested.run.hub, pe, &report);
         }
-    if (!weft_hub_gather(tested.run.hub, &gathered))
+    if (!weft_hub_gather(tested.run.hub, &gathered, &bytes))
         wrong = "what the PEs of this host give is not gathered";
-    free(gathered.all);
+    else
+        free(gathered);
 }
 
 static void daemon_late(void) {
     if (tested.phase != WEFT_TREE_AT_WORK)
         return;
-    if (given == ROUNDS || !tested.run.hub)
+    struct weft_hub *hub = tested.run.hub;
+    answered = hub && given == EXCHANGES && !weft_hub_is_pending(hub);
+    if (given == EXCHANGES || !hub)
         tested.phase = WEFT_TREE_AFTER_DONE;
-    else if (!weft_hub_is_pending(tested.run.hub))
-        round_give();
+    else if (tested.run.hub && !weft_hub_is_pending(hub))
+        exchange_give();
 }
 
 static void shares_take(void) {
@@ -150,7 +164,7 @@ static const char *daemon_look(void) {
 }
 
 static bool daemon_close(void) {
-    bool whole = tested.bye && !tested.front.link.end && tested.round == ROUNDS;
+    bool whole = tested.bye && !tested.front.link.end && answered;
     weft_hub_close(tested.run.hub);
     weft_host_link_close(&tested.front.link);
     weft_forward_free(tested.forward);
@@ -158,6 +172,8 @@ static bool daemon_close(void) {
     for (int pe = 0; pe < FUZZ_PES; pe++)
         if (pe_end[pe] >= 0)
             close(pe_end[pe]);
+    close(reply[0]);
+    close(reply[1]);
     free(tested.run.pe);
     return whole;
 }

@@ -4,6 +4,7 @@
 #include "launch/front.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <weft/version.h>
 #include "input.h"
 #include "line.h"
@@ -11,6 +12,7 @@
 enum { CHILDREN = 2 };
 
 static struct weft_front front;
+static int shared; /* exchanges */
 static const char *names[FUZZ_HOSTS] = {"a", "b", "c"};
 
 /* --- In place of launch/writer.c -------------------------------------------------------------- */
@@ -51,6 +53,11 @@ int weft_writer_finish(struct weft_writer *writer, int patience_ms) {
     return 0;
 }
 
+static void share(void *owner, int host, const void *payload, size_t bytes) {
+    shared++;
+    weft_front_share(owner, host, payload, bytes);
+}
+
 /* --- The scene -------------------------------------------------------------------------------- */
 
 static void front_open(void) {
@@ -58,21 +65,25 @@ static void front_open(void) {
     static struct weft_branch_host host[FUZZ_HOSTS];
     struct weft_branch_plan plan = {
         .host = host, .nhosts = FUZZ_HOSTS, .count = FUZZ_HOSTS, .fan_out = CHILDREN};
-    front = (struct weft_front){.options = &options,
-                                .npes = FUZZ_PES,
-                                .nhosts = FUZZ_HOSTS,
-                                .host_of = fuzz_host_of,
-                                .host = calloc(FUZZ_HOSTS, sizeof *front.host),
-                                .name = names,
-                                .branch = {.above = &weft_front_above, .owner = &front},
-                                .news = calloc(FUZZ_PES, sizeof *front.news),
-                                .input_untaken = 1000,
-                                .cause_host = -1,
-                                .first_host = -1};
+    front = (struct weft_front){
+        .options = &options,
+        .npes = FUZZ_PES,
+        .nhosts = FUZZ_HOSTS,
+        .host_of = fuzz_host_of,
+        .host = calloc(FUZZ_HOSTS, sizeof *front.host),
+        .name = names,
+        .branch = {.above = &weft_front_above, .owner = &front},
+        .exchanges = {.npes = FUZZ_PES, .nhosts = FUZZ_HOSTS, .share = share, .owner = &front},
+        .input_untaken = 1000,
+        .cause_host = -1,
+        .first_host = -1};
     for (int i = 0; i < FUZZ_HOSTS; i++)
         host[i].name = host[i].called = names[i];
-    if (weft_branch_open(&front.branch, &plan) || !front.host || !front.news)
+    if (weft_branch_open(&front.branch, &plan) || !front.host ||
+        weft_control_create(FUZZ_PES, FUZZ_HOSTS, &front.control, NULL) ||
+        weft_news_open(&front.news, front.control, FUZZ_PES, NULL, NULL))
         abort();
+    shared = 0;
     for (int i = 0; i < FUZZ_HOSTS; i++)
         front.host[i] = (struct weft_front_host){.name = names[i],
                                                  .child = weft_branch_child_of(&front.branch, i)};
@@ -124,15 +135,11 @@ static bool front_turn(void) {
 }
 
 static const char *front_look(void) {
-    int given = 0;
     for (int i = 0; i < FUZZ_HOSTS; i++) {
         const struct weft_front_host *host = &front.host[i];
-        given += host->gave;
         if (host->untaken < 0 || host->untaken > WEFT_TREE_OUTPUT_MAX + WEFT_TREE_PIECE_MAX)
             return "a host may have written more than it is let, or less than nothing";
     }
-    if (given != front.given || given == FUZZ_HOSTS || (given > 0) != (front.shares != NULL))
-        return "the count of who has given to a round is wrong";
     if (front.input_untaken < 0)
         return "more input was taken than there was";
     if ((front.phase == WEFT_FRONT_ENDING) != (front.cause.kind != WEFT_ABORT_NONE) &&
@@ -155,17 +162,19 @@ static const char *front_look(void) {
 }
 
 static bool front_close(void) {
-    bool whole = all_done() && front.cause.kind == WEFT_ABORT_NONE && front.round.round > 0;
+    bool whole = all_done() && front.cause.kind == WEFT_ABORT_NONE && shared > 0;
     for (int child = 0; child < CHILDREN; child++)
         weft_host_link_close(&front.branch.child[child].link);
     free(front.branch.child);
     free(front.host);
-    free(front.news);
-    free(front.shares);
+    weft_news_close(front.news);
+    munmap(front.control, weft_control_bytes(FUZZ_PES, FUZZ_HOSTS));
+    weft_host_exchanges_close(&front.exchanges);
     return whole;
 }
 
 const struct scene scene_front = {.nlines = CHILDREN,
+                                  .above = true,
                                   .hosts = {{0, 2}, {2, 1}},
                                   .open = front_open,
                                   .complete = hello_complete,

@@ -32,11 +32,14 @@ static int line_drop(const char *line) {
 }
 
 void input_open(void) {
-    static struct weft_host host[FUZZ_HOSTS] = {{"a"}, {"b"}, {"c"}};
     weft_log_set_handler(line_drop);
+}
+
+static void hosts_set(int here) {
+    static struct weft_host host[FUZZ_HOSTS] = {{"a"}, {"b"}, {"c"}};
     if (weft_hosts_set(&(struct weft_hosts_given){.npes = FUZZ_PES,
                                                   .nhosts = FUZZ_HOSTS,
-                                                  .here = 0,
+                                                  .here = here,
                                                   .host_of = fuzz_host_of,
                                                   .host = host}))
         abort();
@@ -116,6 +119,7 @@ const char *input_run(const uint8_t *input, size_t bytes) {
     bool goes_on = true;
     nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
     stderr = nowhere;
+    hosts_set(scene->above ? -1 : 0);
     scene->open();
     while (goes_on && !wrong && reader.left > 0) {
         step_run(scene, &reader);

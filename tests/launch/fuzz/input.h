@@ -29,6 +29,7 @@ enum step { STEP_FRAME, STEP_RAW, STEP_END, STEP_LATE, STEPS };
 
 struct scene {
     int nlines;
+    bool above; /* none of the hosts is this one */
     struct {
         int first, count; /* of the hosts for which it speaks */
     } hosts[4];

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: an exchange among some PEs by messages, as those on several hosts have it: what each
- * member gives arrives at all, in rounds that follow each other at once, of any size, also while
- * members come late; random lists in several threads do not meet each other; gifts that do not fit
- * together, and a member that has finalized, are an error on all, and the next exchange is whole.
- * PEs: 1 2 3 4
- * Far: each seed=7,reorder=16
- * Far: cyclic:2 refuse=10,delay_us=50 */
+/* Description: an exchange among some PEs, also of several hosts: what each member gives arrives at
+ * all, in rounds that follow each other at once, of any size, also while members come late; random
+ * lists in several threads do not meet each other; contributions that do not fit together, and a
+ * member that has finalized, are an error on all, and the next exchange is whole.
+ * PEs: 1 2 3 4 */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 #include "boot/boot.h"
-#include "far/meet.h"
-#include "draw.h"
+#include "far/draw.h"
 
 enum { ROUNDS = 40, THREADS = 4, LISTS = 60, PES_MAX = 16 };
 
@@ -21,11 +18,11 @@ static int me, npes;
 /* How much is wrong. */
 static int meet(const int *pes, int count, uint64_t number, int round, size_t bytes) {
     unsigned char *mine = malloc(bytes + 1), *all = malloc((size_t)count * bytes + 1);
-    struct weft_boot_subset subset = {.pes = pes, .count = count};
+    struct weft_boot_subset subset = {.pes = pes, .count = count, .tag = number};
     struct weft_exchange exchange = {.mine = mine, .bytes = bytes, .all = all};
     uint64_t key = number * 1000 + (uint64_t)round * 16;
     fill(mine, bytes, key + (uint64_t)me);
-    int wrong = weft_far_meet(&subset, number, &exchange) != 0;
+    int wrong = weft_boot_exchange_among(&subset, &exchange) != 0;
     for (int i = 0; i < count && !wrong; i++)
         wrong = differs(all + (size_t)i * bytes, bytes, key + (uint64_t)pes[i]) != bytes;
     free(mine);
@@ -35,9 +32,9 @@ static int meet(const int *pes, int count, uint64_t number, int round, size_t by
 
 static int meet_bytes(const int *pes, int count, size_t bytes) {
     unsigned char mine[16] = {0}, all[PES_MAX * 16];
-    struct weft_boot_subset subset = {.pes = pes, .count = count};
+    struct weft_boot_subset subset = {.pes = pes, .count = count, .tag = 1};
     struct weft_exchange exchange = {.mine = mine, .bytes = bytes, .all = all};
-    return weft_far_meet(&subset, 1, &exchange);
+    return weft_boot_exchange_among(&subset, &exchange);
 }
 
 /* Some PEs in a random order, the same on all that draw from this state; how many. */
@@ -105,7 +102,7 @@ int main(void) {
     in_rounds(pes);
     tap_case("random lists, in several threads");
     in_threads();
-    tap_case("gifts of several sizes are an error on all, and the next exchange is whole");
+    tap_case("contributions of several sizes are an error on all, and the next exchange is whole");
     int rc = meet_bytes(pes, npes, me == npes - 1 ? 16 : 8);
     EXPECT(rc == (npes > 1 ? -EPROTO : 0), "rc is %d", rc);
     EXPECT(meet(pes, npes, 1, ROUNDS, 8) == 0, "the next one");
