@@ -80,18 +80,13 @@ static void say_cause(void) {
     if (cause.kind == WEFT_ABORT_NONE || agent.told)
         return;
     agent.told = true;
-    struct weft_tree_cause told = {.kind = cause.kind,
-                                   .pe = cause.pe,
-                                   .pid = cause.pid,
-                                   .detail = cause.detail,
-                                   .state = cause.state,
-                                   .host = cause.pe >= 0 ? weft_boot_host(cause.pe) : -1};
-    if (!weft_tree_cause_is_sound(&told, weft_attachment.npes, agent.nhosts))
-        told =
-            (struct weft_tree_cause){.kind = WEFT_ABORT_ERROR, /* a PE has written over the page */
-                                     .pe = weft_attachment.pe,
-                                     .pid = getpid(),
-                                     .host = agent.here};
+    struct weft_tree_cause told = weft_tree_cause_make(&cause);
+    if (!weft_tree_cause_read(&cause, &told, sizeof told, weft_attachment.npes, agent.nhosts)) {
+        cause = (struct weft_cause){.kind = WEFT_ABORT_ERROR, /* a PE has written over the page */
+                                    .pe = weft_attachment.pe,
+                                    .pid = getpid()};
+        told = weft_tree_cause_make(&cause);
+    }
     struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told, .pe = -1};
     say(&frame, &told, -1);
     weft_hub_close(agent.hub);
@@ -200,7 +195,7 @@ static bool news_hear(int host, const struct weft_frame *frame, const void *payl
 /* A PE cannot reach another host. If that one does not answer PE 0 either, it comes back or is
  * lost, and a PE that still cannot reach it says so again: so where turns of this thread are late,
  * all of the time counts. */
-static bool cut_judge(const struct weft_tree_cause *cut) {
+static bool cut_judge(const struct weft_cause *cut) {
     if (cut->detail == weft_boot_host(cut->pe))
         return false;
     const struct line *line = &agent.line[cut->detail];
@@ -212,34 +207,34 @@ static bool cut_judge(const struct weft_tree_cause *cut) {
 }
 
 /* A host tells PE 0's agent of its own PEs, and what it has found out about others. */
-static bool cause_hear(int host, const struct weft_tree_cause *told, size_t bytes) {
+static bool cause_hear(int host, const void *payload, size_t bytes) {
     struct weft_control *control = weft_attachment.control;
-    if (bytes != sizeof *told ||
-        !weft_tree_cause_is_sound(told, weft_attachment.npes, agent.nhosts))
+    struct weft_cause cause;
+    if (!weft_tree_cause_read(&cause, payload, bytes, weft_attachment.npes, agent.nhosts))
         return false;
-    bool known = is_middle() ? weft_boot_host(told->pe) == host : !weft_boot_is_here(told->pe);
-    if (told->pe >= 0 && known) {
-        atomic_store(&control->pe[told->pe].pid, told->pid);
-        atomic_store(&control->pe[told->pe].state, told->state);
+    bool known = is_middle() ? weft_boot_host(cause.pe) == host : !weft_boot_is_here(cause.pe);
+    if (cause.pe >= 0 && known) {
+        atomic_store(&control->pe[cause.pe].pid, cause.pid);
+        atomic_store(&control->pe[cause.pe].state, cause.state);
     }
-    if (told->kind == WEFT_ABORT_CUT && is_middle())
-        return cut_judge(told);
-    job_end((enum weft_end_kind)told->kind, told->pe, told->detail);
+    if (cause.kind == WEFT_ABORT_CUT && is_middle())
+        return cut_judge(&cause);
+    job_end(cause.kind, cause.pe, cause.detail);
     return true;
 }
 
 static void cut_say(int pe, int host) {
-    struct weft_tree_cause cut = {.kind = WEFT_ABORT_CUT,
-                                  .pe = pe,
-                                  .pid = atomic_load(&weft_attachment.control->pe[pe].pid),
-                                  .detail = host,
-                                  .state = WEFT_PE_JOINED,
-                                  .host = agent.here};
-    struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof cut, .pe = -1};
+    struct weft_cause cut = {.kind = WEFT_ABORT_CUT,
+                             .pe = pe,
+                             .pid = atomic_load(&weft_attachment.control->pe[pe].pid),
+                             .detail = host,
+                             .state = WEFT_PE_JOINED};
+    struct weft_tree_cause told = weft_tree_cause_make(&cut);
+    struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told, .pe = -1};
     if (is_middle())
         cut_judge(&cut);
     else
-        say(&frame, &cut, -1);
+        say(&frame, &told, -1);
 }
 
 /* False: no agent of ours says that. */

@@ -247,14 +247,12 @@ static int host_find(const struct weft_callers *callers, const struct weft_place
     return -1;
 }
 
-static int hosts_find(const struct weft_callers *callers, struct weft_places *places, char *why) {
+static void hosts_find(const struct weft_callers *callers, struct weft_places *places) {
     gethostname(places->host[0].name, sizeof places->host[0].name - 1);
     places->nhosts = 1;
     for (int pe = 1; pe < callers->self->npes; pe++) {
         const struct caller *caller = &callers->caller[pe];
         int host = caller->hello.pid ? host_find(callers, places, pe) : 0;
-        if (host < 0 && places->nhosts == WEFT_MIDDLE_HOSTS_MAX)
-            return why_write(why, "the PEs are on more than %d hosts", WEFT_MIDDLE_HOSTS_MAX);
         if (host < 0) {
             host = places->nhosts++;
             places->host[host] = caller->hello.name;
@@ -262,7 +260,6 @@ static int hosts_find(const struct weft_callers *callers, struct weft_places *pl
         }
         places->host_of[pe] = host;
     }
-    return 0;
 }
 
 static int places_tell(struct weft_callers *callers, const struct weft_places *places) {
@@ -301,13 +298,11 @@ int weft_callers_place(struct weft_callers *callers, struct weft_places *places,
     *places = (struct weft_places){.nhosts = 1};
     if (callers->ncame == 0)
         return 0;
-    places->host = calloc(WEFT_MIDDLE_HOSTS_MAX, sizeof *places->host);
+    places->host = calloc(npes, sizeof *places->host);
     places->host_of = calloc(npes, sizeof *places->host_of);
     if (!places->host || !places->host_of)
         return why_write(why, "there is no memory for who is on which host");
-    int error = hosts_find(callers, places, why);
-    if (error)
-        return error;
+    hosts_find(callers, places);
     network_find(callers, places);
     callers->placed = true;
     callers->unready = places->nhosts - 1;
@@ -348,7 +343,7 @@ int weft_places_read(struct weft_places *places, const struct weft_identity *sel
     if (bytes >= sizeof nhosts)
         memcpy(&nhosts, payload, sizeof nhosts);
     size_t names = (size_t)nhosts * sizeof *places->host;
-    if (nhosts < 2 || nhosts > WEFT_MIDDLE_HOSTS_MAX || bytes != sizeof nhosts + names + numbers)
+    if (nhosts < 2 || nhosts > self->npes || bytes != sizeof nhosts + names + numbers)
         return -EPROTO;
     places->host = malloc(names);
     places->host_of = malloc(numbers);

@@ -5,8 +5,10 @@
 #ifndef WEFT_BOOT_HANGUP_H
 #define WEFT_BOOT_HANGUP_H
 
-/* Keeps duplicates of them. Those that it gets none of end with the first PE alone. */
-void weft_hangup_keep(const int *sockets, int count);
+/* The first PE sends the connections to another one, in as many messages as they take, and that one
+ * keeps them. 0 or -errno, not logged. */
+int weft_hangup_send(int peer, const int *connections, int count);
+int weft_hangup_receive(int root, int count);
 
 /* The first PE is dead: other hosts hear the end of its connections. */
 void weft_hangup(void);

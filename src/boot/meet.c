@@ -39,17 +39,22 @@ static int answer_refused(const char *why, size_t bytes) {
     return -EPROTO;
 }
 
-static int answer_welcomed(const struct weft_identity *self,
+static int answer_welcomed(const struct weft_identity *self, int root,
                            const struct weft_wire_message *message,
                            struct weft_attachment *attachment) {
-    if (message->nfds >= 1) {
-        weft_hangup_keep(message->fd + 1, message->nfds - 1);
-        int error = weft_control_map(message->fd[0], self->npes, &attachment->control);
-        return error ? error : weft_control_read_hosts(attachment->control, self->npes);
+    if (message->nfds != 1 || message->header.count > WEFT_WIRE_PES_MAX) {
+        weft_log("PE %d has sent %d descriptors in place of the control page", attachment->root,
+                 message->nfds);
+        return -EPROTO;
     }
-    weft_log("PE %d has sent %d descriptors in place of the control page", attachment->root,
-             message->nfds);
-    return -EPROTO;
+    int error = weft_hangup_receive(root, (int)message->header.count);
+    if (error) {
+        weft_log("PE %d has not sent its connections to other hosts: %s%s", attachment->root,
+                 strerror(-error), weft_remedy(error).text);
+        return error;
+    }
+    error = weft_control_map(message->fd[0], self->npes, &attachment->control);
+    return error ? error : weft_control_read_hosts(attachment->control, self->npes);
 }
 
 static int answer_hear(int root, const struct weft_identity *self,
@@ -64,7 +69,7 @@ static int answer_hear(int root, const struct weft_identity *self,
     }
     int error = -EPROTO;
     if (message.header.kind == WEFT_WIRE_WELCOME)
-        error = answer_welcomed(self, &message, attachment);
+        error = answer_welcomed(self, root, &message, attachment);
     else if (message.header.kind == WEFT_WIRE_REFUSAL)
         error = answer_refused(why, (size_t)bytes);
     else

@@ -40,8 +40,7 @@ struct weft_hello {
 
 #define WEFT_HELLO_MAGIC UINT64_C(0x6f6c6c6568746677) /* "wfthello" */
 
-/* The answer is WEFT_WIRE_WELCOME with the control page, behind which stand connections for
- * boot/hangup.h; or WEFT_WIRE_REFUSAL with a reason as text. Without one the peer belongs to
- * another job. */
+/* The answer is WEFT_WIRE_WELCOME with the control page, and then connections for boot/hangup.h; or
+ * WEFT_WIRE_REFUSAL with a reason as text. Without one the peer belongs to another job. */
 
 #endif

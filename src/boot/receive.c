@@ -20,6 +20,7 @@
 #include "boot/agent.h"
 #include "boot/attachment.h"
 #include "boot/callers.h"
+#include "boot/hangup.h"
 #include "boot/hub.h"
 #include "boot/listener.h"
 #include "boot/meet.h"
@@ -250,21 +251,29 @@ static struct weft_host_link *link_to(const struct acceptor *acceptor, int host)
     return weft_callers_link(acceptor->callers, weft_places_first(&acceptor->places, host));
 }
 
-/* Each gets the page and, for boot/hangup.h, the connections to other hosts. A PE that has ended
- * meanwhile does not keep the job from beginning: the hub finds its socket closed, and names it. */
-static int peers_welcome(struct acceptor *acceptor, int page) {
-    int fds[WEFT_WIRE_FDS_MAX] = {page}, nfds = 1;
+/* The connections to other hosts; how many. */
+static int connections_list(const struct acceptor *acceptor, int *sockets) {
+    int count = 0;
     for (int host = 0; host < acceptor->places.nhosts; host++) {
         const struct weft_host_link *link = link_to(acceptor, host);
         if (link && link->frames)
-            fds[nfds++] = weft_frames_socket(link->frames);
+            sockets[count++] = weft_frames_socket(link->frames);
     }
-    struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
-    struct weft_wire_body body = {.fds = fds, .nfds = nfds};
+    return count;
+}
+
+/* Each gets the page and the connections to other hosts. A PE that has ended meanwhile does not
+ * keep the job from beginning: the hub finds its socket closed, and names it. */
+static int peers_welcome(struct acceptor *acceptor, int page) {
+    int connections[acceptor->places.nhosts], count = connections_list(acceptor, connections);
+    struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME, .count = (uint32_t)count};
+    struct weft_wire_body body = {.fds = &page, .nfds = 1};
     for (int pe = 1; pe < acceptor->self->npes; pe++) {
-        if (acceptor->pe[pe].socket < 0)
+        int socket = acceptor->pe[pe].socket;
+        if (socket < 0)
             continue;
-        int error = weft_wire_send(acceptor->pe[pe].socket, &header, &body, 0);
+        int error = weft_wire_send(socket, &header, &body, 0);
+        error = error ? error : weft_hangup_send(socket, connections, count);
         if (error && error != -EPIPE && error != -ECONNRESET) {
             weft_log("cannot welcome PE %d (pid %d): %s", pe, acceptor->pe[pe].pid,
                      strerror(-error));

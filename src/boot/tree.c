@@ -57,7 +57,7 @@ static bool is_within(int32_t number, int32_t least, int32_t most) {
     return number >= least && number <= most;
 }
 
-bool weft_tree_cause_is_sound(const struct weft_tree_cause *cause, int npes, int nhosts) {
+static bool cause_is_sound(const struct weft_tree_cause *cause, int npes, int nhosts) {
     bool of_pe = is_within(cause->pe, 0, npes - 1) && cause->pid >= 0, of_none = cause->pe == -1;
     switch (cause->kind) {
     case WEFT_ABORT_DIED:
@@ -82,6 +82,29 @@ bool weft_tree_cause_is_sound(const struct weft_tree_cause *cause, int npes, int
     default:
         return false;
     }
+}
+
+struct weft_tree_cause weft_tree_cause_make(const struct weft_cause *cause) {
+    return (struct weft_tree_cause){.kind = cause->kind,
+                                    .pe = cause->pe,
+                                    .pid = cause->pid,
+                                    .detail = cause->detail,
+                                    .state = cause->state,
+                                    .host = cause->pe >= 0 ? weft_boot_host(cause->pe) : -1};
+}
+
+bool weft_tree_cause_read(struct weft_cause *cause, const void *payload, size_t bytes, int npes,
+                          int nhosts) {
+    struct weft_tree_cause told;
+    if (bytes != sizeof told)
+        return false;
+    memcpy(&told, payload, sizeof told);
+    *cause = (struct weft_cause){.kind = (enum weft_end_kind)told.kind,
+                                 .pe = told.pe,
+                                 .pid = told.pid,
+                                 .detail = told.detail,
+                                 .state = (enum weft_pe_state)told.state};
+    return cause_is_sound(&told, npes, nhosts);
 }
 
 bool weft_tree_done_is_sound(const struct weft_tree_done *done, int npes) {

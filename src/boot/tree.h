@@ -142,8 +142,12 @@ struct weft_tree_cause {
     int32_t host;   /* -1: none */
 };
 
-/* Whether the PE, the host, the status and the signal in it exist, in a job of that size. */
-bool weft_tree_cause_is_sound(const struct weft_tree_cause *cause, int npes, int nhosts);
+/* The payload that tells a cause, and the cause that a payload tells: false if it makes no sense,
+ * as the PE, the host, the status or the signal in it do not exist in a job of that size. */
+struct weft_cause;
+struct weft_tree_cause weft_tree_cause_make(const struct weft_cause *cause);
+bool weft_tree_cause_read(struct weft_cause *cause, const void *payload, size_t bytes, int npes,
+                          int nhosts);
 
 /* All processes of this host are over. */
 struct weft_tree_done {

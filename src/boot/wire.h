@@ -23,10 +23,6 @@ enum {
     WEFT_WIRE_PES_MAX = 4096,
     WEFT_WIRE_PAYLOAD_MAX = 32 * 1024, /* far below any send buffer, so that one always fits */
     WEFT_WIRE_FDS_MAX = 253,           /* SCM_MAX_FD of the kernel */
-
-    /* Hosts of a job without oshrun: the other PEs of a host are handed the page and its
-     * connections to other hosts in one message. */
-    WEFT_MIDDLE_HOSTS_MAX = WEFT_WIRE_FDS_MAX,
 };
 
 enum weft_wire_kind {
@@ -38,7 +34,9 @@ enum weft_wire_kind {
                            GIVE_AMONG: the exchange has failed; -ECONNABORTED: without PE `first` */
 
     WEFT_WIRE_HELLO,   /* peer to PE 0 where they meet without a launcher of ours: boot/meet.h */
-    WEFT_WIRE_WELCOME, /* PE 0: all are here; with the control page and more */
+    WEFT_WIRE_WELCOME, /* the first PE of the host: all are here; with the control page. `count`
+                          connections to other hosts follow in messages of their own: */
+    WEFT_WIRE_CONNECTIONS,
     WEFT_WIRE_REFUSAL, /* PE 0: with the reason */
 
     WEFT_WIRE_GIVE_AMONG, /* PE: my contribution to an exchange among some, behind its key, a

@@ -48,26 +48,22 @@ static void tell_hello(void) {
     tell(WEFT_TREE_HELLO, -1, 0, &hello, sizeof hello);
 }
 
+static void tell_cause(const struct weft_cause *cause) {
+    struct weft_tree_cause told = weft_tree_cause_make(cause);
+    tell(WEFT_TREE_CAUSE, -1, 0, &told, sizeof told);
+}
+
 static void tell_ending(struct weft_run *run) {
-    const struct weft_cause *cause = &run->cause;
-    struct weft_tree_cause mine = {.kind = cause->kind,
-                                   .pe = cause->pe,
-                                   .pid = cause->pid,
-                                   .detail = cause->detail,
-                                   .state = cause->state,
-                                   .host = cause->pe >= 0 ? weft_boot_host(cause->pe) : -1};
     if (!job.heard_cause)
-        tell(WEFT_TREE_CAUSE, -1, 0, &mine, sizeof mine);
+        tell_cause(&run->cause);
 }
 
 static void tell_cut(struct weft_run *run, int pe, int host) {
-    struct weft_tree_cause cut = {.kind = WEFT_ABORT_CUT,
-                                  .pe = pe,
-                                  .pid = weft_run_pid(run, pe),
-                                  .detail = host,
-                                  .state = weft_run_state(run, pe),
-                                  .host = job.start.host};
-    tell(WEFT_TREE_CAUSE, -1, 0, &cut, sizeof cut);
+    tell_cause(&(struct weft_cause){.kind = WEFT_ABORT_CUT,
+                                    .pe = pe,
+                                    .pid = weft_run_pid(run, pe),
+                                    .detail = host,
+                                    .state = weft_run_state(run, pe)});
 }
 
 /* Who has lost the front writes by itself. */
@@ -115,10 +111,9 @@ static void tell_unstarted(void) {
     int first = 0;
     while (first < job.start.options.npes - 1 && job.start.host_of[first] != job.start.host)
         first++;
-    struct weft_tree_cause cause = {
-        .kind = WEFT_ABORT_ERROR, .pe = first, .detail = STATUS_SYSTEM, .host = job.start.host};
     struct weft_tree_done done = {.status = STATUS_SYSTEM, .first_pe = first};
-    tell(WEFT_TREE_CAUSE, -1, 0, &cause, sizeof cause);
+    tell_cause(
+        &(struct weft_cause){.kind = WEFT_ABORT_ERROR, .pe = first, .detail = STATUS_SYSTEM});
     tell(WEFT_TREE_DONE, -1, 0, &done, sizeof done);
 }
 

@@ -28,7 +28,7 @@ static void hear_news(struct weft_daemon *daemon, const struct weft_frame *frame
 }
 
 /* How the culprit died may be known later than that it did. */
-static void cause_learn(struct weft_daemon *daemon, const struct weft_tree_cause *theirs) {
+static void cause_learn(struct weft_daemon *daemon, const struct weft_cause *theirs) {
     struct weft_cause *cause = &daemon->run.cause;
     if (daemon->heard_cause && cause->kind == WEFT_ABORT_DIED && theirs->pe == cause->pe &&
         cause->detail == 0 && theirs->kind == WEFT_ABORT_DIED) {
@@ -39,13 +39,9 @@ static void cause_learn(struct weft_daemon *daemon, const struct weft_tree_cause
 
 static void hear_cause(struct weft_daemon *daemon, const void *payload, size_t bytes) {
     struct weft_run *run = &daemon->run;
-    struct weft_tree_cause theirs;
-    if (bytes != sizeof theirs) {
-        refuse(daemon, "it has told a cause of a wrong size");
-        return;
-    }
-    memcpy(&theirs, payload, sizeof theirs);
-    if (!weft_tree_cause_is_sound(&theirs, daemon->start.options.npes, daemon->start.nhosts)) {
+    struct weft_cause theirs;
+    if (!weft_tree_cause_read(&theirs, payload, bytes, daemon->start.options.npes,
+                              daemon->start.nhosts)) {
         refuse(daemon, "it has told a cause that is none");
         return;
     }
@@ -58,11 +54,7 @@ static void hear_cause(struct weft_daemon *daemon, const void *payload, size_t b
     daemon->heard_cause = run->announced = true;
     if (theirs.pe >= 0 && !weft_run_has(run, theirs.pe))
         atomic_store(&run->control->pe[theirs.pe].pid, theirs.pid);
-    weft_end_begin(run, (struct weft_cause){.kind = (enum weft_end_kind)theirs.kind,
-                                            .pe = theirs.pe,
-                                            .pid = theirs.pid,
-                                            .detail = theirs.detail,
-                                            .state = (enum weft_pe_state)theirs.state});
+    weft_end_begin(run, theirs);
 }
 
 static void hear_signal(struct weft_daemon *daemon, int signal, bool by_terminal) {

@@ -36,13 +36,7 @@ void weft_front_refuse(struct weft_front *front, int host, const char *format, .
 }
 
 static void cause_send(struct weft_front *front) {
-    const struct weft_cause *cause = &front->cause;
-    struct weft_tree_cause told = {.kind = cause->kind,
-                                   .pe = cause->pe,
-                                   .pid = cause->pid,
-                                   .detail = cause->detail,
-                                   .state = cause->state,
-                                   .host = cause->pe >= 0 ? front->host_of[cause->pe] : -1};
+    struct weft_tree_cause told = weft_tree_cause_make(&front->cause);
     struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told};
     weft_front_send_all(front, -1, frame, &told);
 }

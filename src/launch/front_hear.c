@@ -143,10 +143,7 @@ static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause
 
 /* Whether the daemon of a host may know that: how its own PEs end, which PE of the job has left
  * them, that it was signaled. */
-static bool cause_is_of(const struct weft_front *front, int host,
-                        const struct weft_tree_cause *cause) {
-    if (!weft_tree_cause_is_sound(cause, front->npes, front->nhosts))
-        return false;
+static bool cause_is_of(const struct weft_front *front, int host, const struct weft_cause *cause) {
     switch (cause->kind) {
     case WEFT_ABORT_DIED:
     case WEFT_ABORT_EXITED:
@@ -162,17 +159,10 @@ static bool cause_is_of(const struct weft_front *front, int host,
 
 static bool cause_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
-    struct weft_tree_cause told;
-    if (!frame_fits(frame, sizeof told))
+    struct weft_cause cause;
+    if (!weft_tree_cause_read(&cause, payload, frame->bytes, front->npes, front->nhosts) ||
+        !cause_is_of(front, host, &cause))
         return false;
-    memcpy(&told, payload, sizeof told);
-    if (!cause_is_of(front, host, &told))
-        return false;
-    struct weft_cause cause = {.kind = (enum weft_end_kind)told.kind,
-                               .pe = told.pe,
-                               .pid = told.pid,
-                               .detail = told.detail,
-                               .state = (enum weft_pe_state)told.state};
     if (cause.kind == WEFT_ABORT_CUT)
         return cut_hear(front, host, cause);
     bool of_others = front->host_of[cause.pe < 0 ? 0 : cause.pe] != host; /* then we say it */
