@@ -55,16 +55,26 @@ RUN = tests/run.py $(GOAL) -b $(BUILD)
 test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2, far with FAR=each
 	+@tests/run.py -b '$(BUILD)' test -- '$(T)' '$(N)' '$(FAR)' $(PARALLEL) $(filter -j%,$(MAKEFLAGS))
 
-check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
+check: check-gcc check-clang check-asan check-tsan ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
+	@$(RUN) $(if $(CHECK_PART),-p $(CHECK_PART))
+
+# The four builds share the jobs of one make, so that none waits for the end of another.
+.PHONY: check-begin check-gcc check-clang check-asan check-tsan
+check-gcc check-clang check-asan check-tsan: check-begin
+check-begin:
 	@echo 'make check: installs packages that the tests lack, builds the library four times and runs some 7,000 tests:'\
 	    'about 20 minutes on two idle processors'
 	@tools/setup.sh check
-	+$(PARALLEL) all tests benches python $(if $(filter check-all,$(GOAL)),$(TEST_KERNELS))
-	+$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) CFLAGS='-O2 -g1' $(COMPILED_ONCE) all $$(tests/matrix.py $(GOAL) clang)
-	+$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) CFLAGS='$(SAN_CFLAGS)' $(COMPILED_ONCE) $(SAN_BUILD)/bin/oshrun \
+check-gcc:
+	+@$(PARALLEL) all tests benches python $(if $(filter check-all,$(GOAL)),$(TEST_KERNELS))
+check-clang:
+	+@$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) CFLAGS='-O2 -g1' $(COMPILED_ONCE) all $$(tests/matrix.py $(GOAL) clang)
+check-asan:
+	+@$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) CFLAGS='$(SAN_CFLAGS)' $(COMPILED_ONCE) $(SAN_BUILD)/bin/oshrun \
 	    python $$(tests/matrix.py $(GOAL) asan)
-	+$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun $$(tests/matrix.py $(GOAL) tsan)
-	@$(RUN) $(if $(CHECK_PART),-p $(CHECK_PART))
+check-tsan:
+	+@$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun \
+	    $$(tests/matrix.py $(GOAL) tsan)
 
 # Each part takes at most 60 minutes on two idle processors, builds included (tests/costs.txt).
 CHECK_PARTS := 1 2 3 4 5 6

@@ -33,6 +33,7 @@ import matrix
 TICK = 0.01   # seconds between two looks at running tests
 LOOK = 0.2    # seconds over which the idleness of processors is measured
 IDLE = 1 / 3  # of one processor: from there on, one more test starts
+LONGEST = 10  # seconds after which one more test starts although other programs keep the processors busy
 MORE = 4      # tests that may run at once beyond one for each processor
 JOBS_MAX = 8  # not every machine has memory for more
 
@@ -92,7 +93,7 @@ class Processors:
 
     def __init__(self, jobs):
         self.jobs, self.numbers = jobs, os.sched_getaffinity(0)
-        self.at, self.last = time.monotonic(), self.idle_seconds()
+        self.at, self.last, self.started = time.monotonic(), self.idle_seconds(), 0.0
 
     def idle_seconds(self):
         lines = re.findall(r"^cpu(\d+) \d+ \d+ \d+ (\d+)", pathlib.Path("/proc/stat").read_text(), re.M)
@@ -103,9 +104,14 @@ class Processors:
         if self.jobs:
             return running < self.jobs
         now = time.monotonic()
-        if running == 0 or running >= min(len(self.numbers) + MORE, JOBS_MAX) or now - self.at < LOOK:
-            return running == 0
+        if running == 0 or running <= len(self.numbers) and now - self.started > LONGEST:
+            self.started = now
+            return True
+        if running >= min(len(self.numbers) + MORE, JOBS_MAX) or now - self.at < LOOK:
+            return False
         idle, self.last, self.at = (self.idle_seconds() - self.last) / (now - self.at), self.idle_seconds(), now
+        if idle > IDLE:
+            self.started = now
         return idle > IDLE
 
 
