@@ -150,7 +150,7 @@ class Plan:
         options += ["--map-by", "node"] if "cyclic" in how else []
         driver = self.driver(name, build)
         options += ["-x", "LD_LIBRARY_PATH", "-x", "GPU_REQUIRED"] if driver else []
-        variables = driver[1:] + [{"ucx": "WEFT_ENGINE=ucx", "carrier": "WEFT_PROXIES=host"}[kind]
+        variables = driver[1:] + [{"ucx": "WEFT_ENGINE=ucx", "proxy": "WEFT_PROXIES=host"}[kind]
                                   for kind in how if kind != "cyclic"]
         variables += ["WEFT_SSH=fakessh", f"WEFT_TEST_HOSTS={' '.join(options)}"]
         self.add_job(name, build, npes, "-" + way.replace(":", "-"), ["tests/hosts/rig.py", "-n", hosts, "env", *variables],
