@@ -13,8 +13,7 @@
 #include "coll/group.h"
 #include "api/entry.h"
 
-/* An access to world PE `pe`, with a symmetric and a local side. The caller has checked that the PE
- * exists. */
+/* An access with a symmetric side, on PE `pe` of the world, and a local side. */
 struct weft_access {
     const char *symmetric_name,
         *local_name; /* such as "dest" and "source"; local_name is NULL if there is only one side */

@@ -44,9 +44,9 @@ struct weft_gpu_channels {
 
 /* The rows of words after a channel's head; word m of a row belongs to member m. */
 enum weft_gpu_channel_row {
-    WEFT_GPU_CHANNEL_READY,
-    WEFT_GPU_CHANNEL_DONE,
-    WEFT_GPU_CHANNEL_STARTED,
+    WEFT_GPU_CHANNEL_READY,   /* the member's stream has reached the call */
+    WEFT_GPU_CHANNEL_DONE,    /* everything that the member's block has stored is visible */
+    WEFT_GPU_CHANNEL_STARTED, /* in broadcasts: the member's kernel has started (coll/ll.cu) */
     WEFT_GPU_CHANNEL_ROWS
 };
 

@@ -79,7 +79,10 @@ int weft_gpu_mark_call(struct weft_gpu_call call, bool begins, weft_cu_stream st
  * operations write 1 to all members' words, wait for 1 from all, and reset. words[i] is the address
  * of member i's words for the half, ready or done, aligned to 8 bytes. The stream must be one of
  * this GPU. */
-enum weft_gpu_half { WEFT_GPU_READY, WEFT_GPU_DONE };
+enum weft_gpu_half {
+    WEFT_GPU_READY, /* before a call's work: all members' arrays may be accessed */
+    WEFT_GPU_DONE,  /* after it: all members have ended their parts */
+};
 int weft_gpu_meet(const struct weft_gpu *gpu, uint32_t *const *words, int me, int n,
                   weft_cu_stream stream);
 
