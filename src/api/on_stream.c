@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Extension: calls in the order of a CUDA stream. They return -errno and set its text in cases in
- * which the host's calls would end the job. A slice is an array whose begin and length may lie in
+ * which the host's calls would end the job. A slice is an array whose start and length may lie in
  * memory. */
 #include <errno.h>
 #include <shmemx.h>

@@ -14,7 +14,7 @@ enum { WEFT_CGROUP_PATH_MAX = 1024, WEFT_CGROUP_FILE_MAX = WEFT_CGROUP_PATH_MAX 
 struct weft_cgroup {
     char folder[WEFT_CGROUP_PATH_MAX];
     size_t
-        mount_length; /* length of the mount point, the outermost group, at the begin of `folder` */
+        mount_length; /* length of the mount point, the outermost group, at the start of `folder` */
     bool version_2;
 };
 

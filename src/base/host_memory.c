@@ -35,7 +35,7 @@ static bool stack_has(uintptr_t p) {
     return here >= stack.low && p >= here && p < stack.high;
 }
 
-/* Returns the begin of brk's memory, field 47 of the process's line in /proc, or UINTPTR_MAX if the
+/* Returns the start of brk's memory, field 47 of the process's line in /proc, or UINTPTR_MAX if the
  * kernel does not report it. */
 static uintptr_t brk_read(void) {
     enum { FIELDS_BEFORE = 46 };

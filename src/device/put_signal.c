@@ -16,7 +16,8 @@ static void payload_announce(const struct weft_put_signal *put, int pe, bool rea
     weft_device_note();
 }
 
-/* Puts a payload that kernels cannot read: through the staging buffer, or by a copy engine. */
+/* Puts and signals a payload that kernels cannot read: through the staging buffer, or by a copy
+ * engine. */
 static void payload_announce_private(const struct weft_put_signal *put, int pe) {
     struct weft_put_signal staged = *put;
     void *staging = put->bytes <= WEFT_DEVICE_STAGING_BYTES ? weft_device_staging_take() : NULL;
