@@ -20,7 +20,7 @@ bool pyweft_session_check(const char *call) {
             call, pyweft_session_loss());
     else
         PyErr_Format(PyExc_RuntimeError, "%s: called %s", call,
-                     pyweft_session.forked ? "in a forked child, which is no PE: call it in the "
+                     pyweft_session.forked ? "in a forked child, which is not a PE: call it in the "
                                              "PE's own process, or start processes "
                                              "by spawn"
                      : pyweft_session.number

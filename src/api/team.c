@@ -58,9 +58,8 @@ API(int, team_split_strided,
                                                             {"size", size},
                                                             {"config_mask", config_mask},
                                                             {NULL, 0}});
-    return note_team(
-        weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team),
-        new_team);
+    struct weft_split split = {start, stride, size, config, config_mask};
+    return note_team(weft_team_split(parent, &split, new_team), new_team);
 }
 
 /* One axis of a grid: line i consists of the parent's PEs i * distance, + stride, + 2 * stride, ...
@@ -76,10 +75,13 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
     for (int line = 0; line < axis->nlines; line++) {
         int start = line * axis->distance, left = parent->npes - start;
         int reach = axis->reach < left ? axis->reach : left;
-        int size = (reach + axis->stride - 1) / axis->stride;
+        struct weft_split split = {.start = start,
+                                   .stride = axis->stride,
+                                   .size = (reach + axis->stride - 1) / axis->stride,
+                                   .config = axis->config,
+                                   .config_mask = axis->mask};
         shmem_team_t made;
-        int error = weft_team_split_strided(parent, start, axis->stride, size, axis->config,
-                                            axis->mask, &made);
+        int error = weft_team_split(parent, &split, &made);
         if (error)
             return error;
         if (made != SHMEM_TEAM_INVALID)

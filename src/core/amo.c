@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics that take the slow path: the word may not be near, or what was in it may go to a GPU. */
+/* Atomics that take the slow path: the word may not be near, or its old value may go to GPU
+ * memory. */
 #include "core/amo.h"
 #include <string.h>
 
-/* By this operations, or by this processor. */
+/* Performs the atomic through this operation table or, if it is NULL, on this processor. */
 static void amo_make(const struct weft_amo *amo, const struct weft_operations *operations, int pe,
                      const char *call) {
     WEFT_IN_CALL(call);

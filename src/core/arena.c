@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offsets become addresses here, and nowhere below. */
+/* Translates the allocator's offsets into addresses. */
 #include "core/arena.h"
 #include <errno.h>
 #include <stdint.h>
@@ -40,26 +40,26 @@ static void *address_of(const struct weft_arena *arena, size_t offset) {
     return (void *)(arena->window->local + offset);
 }
 
-/* No object begins at this offset. */
+/* Ends the job: no live object begins at this offset. */
 static _Noreturn void refuse(const struct weft_arena *arena, size_t offset) {
     const void *p = address_of(arena, offset);
     size_t begin, bytes;
     if (offset >= weft_arena_limit(arena))
-        weft_job_panic("argument ptr is %p, which is not in this PE's part of %s: pass what an "
-                       "allocation has returned here",
+        weft_job_panic("argument ptr is %p, which is not in this PE's part of %s: pass a "
+                       "pointer that an allocation on this PE returned",
                        p, arena->name);
     if (weft_blocks_find(arena->blocks, offset, &begin, &bytes))
         weft_job_panic(
-            "argument ptr is %p, %zu bytes into an object of %zu bytes of %s: pass where it begins",
-            p, offset - begin, bytes, arena->name);
+            "argument ptr is %p, %zu bytes into an object of %zu bytes of %s: pass its address", p,
+            offset - begin, bytes, arena->name);
     if (weft_blocks_given_back(arena->blocks, offset))
         weft_job_panic("argument ptr is %p, an object of %s that was freed before", p, arena->name);
-    weft_job_panic("argument ptr is %p, in %s, where no object is and none began: pass what an "
-                   "allocation has returned here",
+    weft_job_panic("argument ptr is %p, in %s, where no object is or was: pass a pointer "
+                   "that an allocation on this PE returned",
                    p, arena->name);
 }
 
-/* Offset of a live allocation, or the end of the job. */
+/* Returns the offset of a live object; ends the job if none begins at p. */
 static size_t offset_of(const struct weft_arena *arena, const void *p) {
     size_t offset = (uintptr_t)p - arena->window->local;
     if (weft_blocks_size(arena->blocks, offset) == 0)
@@ -71,9 +71,10 @@ void weft_arena_check(const struct weft_arena *arena, const void *p) {
     offset_of(arena, p);
 }
 
-/* How many calls freed memory has to stay unused. A program that asks for as much again once it was
- * given back, more than a few times, is likely to go on like that: so that it does not pay each
- * time, the wait is twice as long from then on. */
+/* Returns the number of calls for which freed memory must stay unused before it is returned to the
+ * system. A program that repeatedly allocates a large object after its memory was returned will
+ * probably continue to. To avoid the cost each time, the number doubles with every further
+ * repetition. */
 static unsigned patience(const struct weft_arena *arena) {
     unsigned regrets = arena->idle.regrets;
     if (regrets <= REGRETS_FREE)
@@ -81,8 +82,8 @@ static unsigned patience(const struct weft_arena *arena) {
     return 1u << (regrets - REGRETS_FREE < DOUBLINGS_MAX ? regrets - REGRETS_FREE : DOUBLINGS_MAX);
 }
 
-/* What was freed some calls ago, and has not been taken again, goes back to the machine. Ahead of
- * the call's last barrier: behind that, peers use what this call takes. */
+/* Returns memory to the system that was freed some calls ago and has not been allocated again. Must
+ * come before the call's last barrier: after it, peers use the memory that this call allocates. */
 static void give_idle_back(struct weft_arena *arena) {
     if (__builtin_expect(!arena->idle.due, 1) || ++arena->idle.calls < patience(arena))
         return;
@@ -90,7 +91,8 @@ static void give_idle_back(struct weft_arena *arena) {
     arena->idle.due = false;
 }
 
-/* What is freed later goes with what waits already: small frees beside it must not put it off. */
+/* Memory freed later is returned together with what is waiting already, so that frequent small
+ * frees do not delay the return. */
 void weft_arena_expect_return(struct weft_arena *arena) {
     if (arena->idle.due)
         return;
@@ -134,7 +136,7 @@ void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment
 
 void weft_arena_free(struct weft_arena *arena, void *p) {
     give_idle_back(arena);
-    barrier(arena); /* no PE may still be using it */
+    barrier(arena); /* no PE may still be using the object */
     give(arena, p);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symmetric objects in the slots of a window: the standard's allocation routines, over the host's
- * memory or over GPUs'.
+/* Symmetric objects in the slots of a window: the standard's allocation routines, over host memory
+ * or GPU memory.
  *
- * Every PE runs the same allocator on the same calls, so objects correspond without a message. The
- * allocator knows offsets alone; what the memory is, and how there comes to be more of it, is its
- * owner's. Collective over WORLD, with the barriers that the standard prescribes. */
+ * Every PE runs the same allocator on the same calls, so objects correspond without communication.
+ * The allocator (core/blocks.h) knows only offsets; the arena's owner decides what the memory is
+ * and how it grows. Allocation is collective over WORLD, with the barriers that the standard
+ * prescribes. */
 #ifndef WEFT_CORE_ARENA_H
 #define WEFT_CORE_ARENA_H
 
@@ -15,37 +16,39 @@
 struct weft_blocks;
 struct weft_team;
 
-#define WEFT_ARENA_IDLE_LEAST ((size_t)64 << 20) /* what is worth giving back */
+#define WEFT_ARENA_IDLE_LEAST ((size_t)64 << 20) /* worth returning to the system */
 
 struct weft_arena {
     const struct weft_window *window;
-    const char *name; /* in messages */
+    const char *name; /* for error lines */
     size_t capacity;
     struct weft_blocks *blocks;
     struct weft_team *world;
 
-    /* Makes at least the first `need` bytes exist on every PE, or on none: 0 or -errno, the same on
-     * all. It has called weft_arena_extend then. `bytes`: what was asked for, for messages. */
+    /* Makes at least the first `need` bytes exist on every PE, or on none; `bytes` is the size of
+     * the request, for error lines. Returns 0 after calling weft_arena_extend, or -errno, the same
+     * on all PEs. */
     int (*grow)(size_t need, size_t bytes);
     void (*clear)(void *p, size_t bytes);
     void (*copy)(void *to, const void *from, size_t bytes);
 
-    /* Gives memory of this PE back that no object has, where it is much; whether it did. All PEs
-     * call it alike. */
+    /* Returns large free parts of this PE's memory to the system; returns whether there were any.
+     * All PEs make the same calls. */
     bool (*give_back)(void);
     struct {
-        bool due;         /* so much was freed that it is worth it */
-        bool done;        /* some was given back, and no large object was asked for since */
+        bool due;         /* enough was freed to be worth it */
+        bool done;        /* some was returned, and no large object was allocated since */
         unsigned calls;   /* since it was freed */
-        unsigned regrets; /* how often one was asked for then */
+        unsigned regrets; /* how often a large object was allocated after a return */
     } idle;
 };
 
-/* The bookkeeping of `capacity` bytes of which none exist yet. 0 or -ENOMEM, without text. */
+/* Prepares the bookkeeping for up to `capacity` bytes, none of which exist yet. Returns 0 or
+ * -ENOMEM, without text. */
 int weft_arena_open(struct weft_arena *arena, size_t capacity);
 void weft_arena_close(struct weft_arena *arena);
 
-/* How many bytes exist, on all PEs, and that they are more now. */
+/* The number of bytes that exist on all PEs: returns it; raises it. */
 size_t weft_arena_limit(const struct weft_arena *arena);
 void weft_arena_extend(struct weft_arena *arena, size_t limit);
 
@@ -53,17 +56,18 @@ void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment
 void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes);
 void weft_arena_free(struct weft_arena *arena, void *p);
 
-/* There is something to give back, in one of the next calls. A free that makes a run of
- * WEFT_ARENA_IDLE_LEAST bytes which may be there says so by itself. */
+/* Schedules a return of memory for one of the next calls. A free that leaves WEFT_ARENA_IDLE_LEAST
+ * contiguous unused bytes does this by itself. */
 void weft_arena_expect_return(struct weft_arena *arena);
 
-/* Ends the job unless a live object begins at `p`, with a line that says what is there instead. */
+/* Ends the job unless a live object begins at `p`. The line says what is at `p` instead. */
 void weft_arena_check(const struct weft_arena *arena, const void *p);
 
-/* Whether an object that began at `p` was freed, and no other one lies there. */
+/* Returns whether an object that began at `p` was freed and no other object is there now. */
 bool weft_arena_was_freed(const struct weft_arena *arena, const void *p);
 
-/* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
+/* Finds the live object that contains `p`, or whose last cache line does. Returns false if there is
+ * none. */
 bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes);
 
 #endif

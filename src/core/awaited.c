@@ -37,7 +37,7 @@ void weft_awaited_write_object(const void *object, char *text, size_t bytes) {
         snprintf(text, bytes, "%p", object);
 }
 
-/* The number that a key stands for (job/ivar.h). */
+/* Writes the number that a key stands for (job/ivar.h). */
 static void write_number(struct weft_ivar_type type, uint64_t key, char *text, size_t bytes) {
     int unused = 64 - 8 * (int)type.bytes;
     if (type.is_signed)

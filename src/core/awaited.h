@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Says in words what a wait for the user's words waits for, for the messages about waits that last:
- * "flag (static, ring+0x4040) is 0, waits for == 1". A wait makes the record only once it waits. */
+/* Describes what a wait for a user's word waits for, for the lines about long waits: "flag (static,
+ * ring+0x4040) is 0, waits for == 1". A wait makes this record only if its condition does not hold
+ * at once. */
 #ifndef WEFT_CORE_AWAITED_H
 #define WEFT_CORE_AWAITED_H
 
 #include "job/ivar.h"
 #include "job/wait.h"
 
-/* Element `at` of the set, or WEFT_AWAITED_ANY of them. The set's words may be a GPU's. */
+/* Waits for element `at` of the set, or for any element (WEFT_AWAITED_ANY). The words may be in GPU
+ * memory. */
 struct weft_awaited_ivars {
     struct weft_awaited awaited;
     const struct weft_ivars *set;
@@ -15,7 +17,7 @@ struct weft_awaited_ivars {
 };
 #define WEFT_AWAITED_ANY SIZE_MAX
 
-/* Writes the text for such a record: the first member of it. */
+/* Writes the text for such a record, given its first member. */
 void weft_awaited_write_ivars(const struct weft_awaited *awaited, char *text, size_t bytes);
 
 #define WEFT_AWAITED_IVARS(set, at) \
@@ -23,8 +25,8 @@ void weft_awaited_write_ivars(const struct weft_awaited *awaited, char *text, si
 
 enum { WEFT_AWAITED_OBJECT_BYTES = 112 };
 
-/* Writes how a person knows an object: a variable by its name, what is in the heap by where its
- * object begins. */
+/* Describes an object for the user: a variable by its name, heap memory by its position within its
+ * object. */
 void weft_awaited_write_object(const void *object, char *text, size_t bytes);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two-level segregated fit (Masmano et al., 2004) with its bookkeeping outside the memory.
+/* Two-level segregated fit (Masmano et al., 2004), with the bookkeeping outside the memory.
  *
  *   offset order:   |used|--free--|used|used|---free---|      block.before / block.after
  *   by size:        bin[first][second] -> free -> free        two bitmaps find a bin in O(1)
  *
- * A bin holds sizes of one power of two, cut in eight. Neighbours of a free block are in use. */
+ * Each power of two of sizes is divided into eight bins. The neighbours of a free block are in
+ * use. */
 #include "core/blocks.h"
 #include <pthread.h>
 #include <stdint.h>
@@ -15,27 +16,26 @@ enum {
     SECOND_BITS = 3,
     SECONDS = 1 << SECOND_BITS,
     FIRSTS = 48,
-    LEAF_BITS = 14, /* block starts in one leaf of the index: 1 MiB of heap */
+    LEAF_BITS = 14, /* 2^LEAF_BITS possible block starts per leaf of the index: 1 MiB of heap */
     LEAF = 1 << LEAF_BITS,
     NIL = 0, /* descriptor 0 is never used */
 };
-#define GONE \
-    UINT32_MAX /* in the index: a block that was given back began here, and none does now */
+#define GONE UINT32_MAX /* in the index: a freed block began here, and no block does now */
 
 /* Sizes and offsets in units of WEFT_BLOCK_ALIGN. */
 struct block {
     size_t offset, size;
-    size_t bytes;            /* of them, how many were asked for; in bytes */
-    size_t idle, idle_end;   /* of a free one: what may have memory behind it; none if equal */
+    size_t bytes;          /* the bytes requested of them */
+    size_t idle, idle_end; /* of a free block: the part that may have memory, as [idle, idle_end) */
     uint32_t before, after;  /* neighbours in offset order */
-    uint32_t previous, next; /* in the bin, or `next` of an unused descriptor */
+    uint32_t previous, next; /* in the bin; next, also in the list of spares */
     bool used, was_used;     /* the first implies the second */
 };
 
 struct weft_blocks {
-    pthread_mutex_t lock; /* in checked mode: other threads look objects up meanwhile */
+    pthread_mutex_t lock; /* used in checked mode only: other threads look up objects meanwhile */
     struct block *block;
-    uint32_t nblocks, spare; /* descriptors made; list of those that hold no block now */
+    uint32_t nblocks, spare; /* descriptors made so far; list of unused ones */
     uint32_t last;           /* the block that ends at the limit */
     size_t limit, capacity, in_use;
     uint64_t firsts;
@@ -52,7 +52,7 @@ static inline int highest_bit(size_t value) {
     return 63 - __builtin_clzll(value);
 }
 
-/* The bin whose sizes include `size`: linear below SECONDS, logarithmic above. */
+/* Computes the bin for `size`: bins are linear below SECONDS, logarithmic above. */
 static void bin_of(size_t size, int *first, int *second) {
     int bit = size < SECONDS ? 0 : highest_bit(size) - SECOND_BITS + 1;
     *first = bit;
@@ -90,7 +90,7 @@ static void bin_remove(struct weft_blocks *blocks, uint32_t id) {
         blocks->firsts &= ~(UINT64_C(1) << first);
 }
 
-/* A free block of a bin all of whose sizes are at least `size`, NIL when there is none. */
+/* Returns a free block from a bin whose sizes are all at least `size`, or NIL. */
 static uint32_t bin_find(const struct weft_blocks *blocks, size_t size) {
     int first, second;
     size_t step = size < SECONDS ? 1 : (size_t)1 << (highest_bit(size) - SECOND_BITS);
@@ -108,8 +108,8 @@ static uint32_t bin_find(const struct weft_blocks *blocks, size_t size) {
     return blocks->bin[first][__builtin_ctz(seconds)];
 }
 
-/* The free block that ends at the limit, if it has `size`: bin_find passes over a block that is
- * large enough but lies in a bin where not all are, and the heap has grown for just this one. */
+/* Returns the free block at the limit if it is large enough, or NIL. bin_find skips a block that is
+ * large enough but in a bin with smaller ones; the heap may have grown for just this block. */
 static uint32_t tail_find(const struct weft_blocks *blocks, size_t size) {
     const struct block *last = &blocks->block[blocks->last];
     return blocks->last && !last->used && last->size >= size ? blocks->last : NIL;
@@ -120,7 +120,8 @@ static uint32_t index_get(const struct weft_blocks *blocks, size_t offset) {
     return leaf ? leaf[offset & (LEAF - 1)] : NIL;
 }
 
-/* Bookkeeping must not fail on one PE alone: the heaps would part for good. */
+/* Ends the job if there is no memory. Bookkeeping must not fail on a single PE: the heaps would
+ * differ from then on. */
 static void *need(void *memory) {
     if (!memory)
         weft_job_panic_bare("out of private memory for the bookkeeping of the symmetric heap");
@@ -140,7 +141,7 @@ static uint32_t block_new(struct weft_blocks *blocks) {
         blocks->spare = blocks->block[id].next;
         return id;
     }
-    if ((blocks->nblocks & (blocks->nblocks - 1)) == 0) { /* a power of two: the array is full */
+    if ((blocks->nblocks & (blocks->nblocks - 1)) == 0) { /* a power of two, so the array is full */
         size_t room = (size_t)blocks->nblocks * 2;
         blocks->block = need(realloc(blocks->block, room * sizeof *blocks->block));
     }
@@ -153,7 +154,7 @@ static void block_drop(struct weft_blocks *blocks, uint32_t id) {
     blocks->spare = id;
 }
 
-/* Puts a new block after `before` in offset order. */
+/* Inserts a new block after `before` in offset order. */
 static uint32_t block_link(struct weft_blocks *blocks, uint32_t before, size_t offset,
                            size_t size) {
     uint32_t id = block_new(blocks);
@@ -170,7 +171,7 @@ static uint32_t block_link(struct weft_blocks *blocks, uint32_t before, size_t o
     return id;
 }
 
-/* As much of the range as lies in the block. */
+/* Sets the idle part of a block to the part of the range that lies inside it. */
 static void set_idle(struct block *block, size_t begin, size_t end) {
     size_t block_end = block->offset + block->size;
     block->idle = begin > block->offset ? begin : block->offset;
@@ -179,7 +180,7 @@ static void set_idle(struct block *block, size_t begin, size_t end) {
         block->idle = block->idle_end = block->offset;
 }
 
-/* The idle part of two becomes one, with what lies between. */
+/* Extends the idle part of a block by that of the next one, including what is in between. */
 static void join_idle(struct block *block, const struct block *next) {
     if (next->idle == next->idle_end)
         return;
@@ -188,7 +189,7 @@ static void join_idle(struct block *block, const struct block *next) {
     block->idle_end = next->idle_end;
 }
 
-/* Joins a block that is in no bin with the one behind it, which is in none either. */
+/* Merges a block with the next one; neither may be in a bin. */
 static void block_absorb_next(struct weft_blocks *blocks, uint32_t id) {
     struct block *block = &blocks->block[id];
     uint32_t gone = block->after;
@@ -202,7 +203,7 @@ static void block_absorb_next(struct weft_blocks *blocks, uint32_t id) {
     block_drop(blocks, gone);
 }
 
-/* Puts a block that is in no bin back, joined with its free neighbours: the block that this is. */
+/* Returns a block to its bin, merged with its free neighbours. Returns the merged block. */
 static uint32_t block_release(struct weft_blocks *blocks, uint32_t id) {
     uint32_t after = blocks->block[id].after, before = blocks->block[id].before;
     if (after && !blocks->block[after].used) {
@@ -218,7 +219,7 @@ static uint32_t block_release(struct weft_blocks *blocks, uint32_t id) {
     return id;
 }
 
-/* Cuts a block in no bin at `size`; the rest goes to its bin. */
+/* Cuts a block, which is in no bin, at `size`, and frees the rest. */
 static void block_trim(struct weft_blocks *blocks, uint32_t id, size_t size) {
     struct block *block = &blocks->block[id];
     if (block->size == size)
@@ -308,7 +309,7 @@ void weft_blocks_shrink(struct weft_blocks *blocks, size_t limit) {
     unlock(blocks);
 }
 
-/* Offset of the block. */
+/* Returns the offset of the allocated block, or WEFT_BLOCK_NONE. */
 static size_t take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
     size_t size = to_units(bytes), align = to_units(alignment);
     if (size > blocks->capacity || align > blocks->capacity)
@@ -328,7 +329,7 @@ static size_t take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
         blocks->block[id].size = skip;
         set_idle(&blocks->block[rest], idle, idle_end);
         set_idle(&blocks->block[id], idle, idle_end);
-        bin_insert(blocks, id); /* its neighbours are in use: the one in front was before */
+        bin_insert(blocks, id); /* nothing to merge: the neighbour is in use */
         id = rest;
     }
     block_trim(blocks, id, size);
@@ -345,14 +346,14 @@ size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignme
     return offset;
 }
 
-/* What the index has of this offset. */
+/* Returns the index entry of this offset: a descriptor, GONE or NIL. */
 static uint32_t entry_at(const struct weft_blocks *blocks, size_t offset) {
     size_t unit = offset / WEFT_BLOCK_ALIGN;
     bool outside = offset % WEFT_BLOCK_ALIGN || unit >= blocks->limit;
     return outside ? NIL : index_get(blocks, unit);
 }
 
-/* The block in use that begins at this offset, NIL when there is none. */
+/* Returns the used block that begins at this offset, or NIL. */
 static uint32_t block_at(const struct weft_blocks *blocks, size_t offset) {
     uint32_t id = entry_at(blocks, offset);
     return id != NIL && id != GONE && blocks->block[id].used ? id : NIL;
@@ -376,7 +377,7 @@ void weft_blocks_resize(struct weft_blocks *blocks, size_t offset, size_t bytes)
     unlock(blocks);
 }
 
-/* Goes back through the index, over whole leaves where nothing begins; a block begins at 0. */
+/* Searches the index backwards, skipping empty leaves; some block begins at 0. */
 bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, size_t *bytes) {
     size_t unit = offset / WEFT_BLOCK_ALIGN;
     if (unit >= blocks->limit)
@@ -408,7 +409,7 @@ bool weft_blocks_give(struct weft_blocks *blocks, size_t offset, size_t *idle) {
     return true;
 }
 
-/* Blocks with an idle part of `least` are in bins from its own on. */
+/* A block with `least` idle units is in the bin of that size or a later one. */
 static struct block *idle_find(const struct weft_blocks *blocks, size_t least) {
     int first, second;
     bin_of(least, &first, &second);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of contexts. Changed under one lock, read without. Entry 0 and 1 stay free: their
+/* The table of contexts. Changed under one lock, read without it. Entries 0 and 1 stay free: their
  * numbers are those of SHMEM_CTX_INVALID and SHMEM_CTX_DEFAULT. */
 #include "core/ctx.h"
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct weft_ctx *free_entry(void) {
 
 static void close_entry(struct weft_ctx *ctx) {
     atomic_store_explicit(&ctx->handle, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* the quiet of its operations */
+    atomic_thread_fence(memory_order_seq_cst); /* completes the context's operations */
 }
 
 static int open_entry(const struct weft_team *members, shmem_team_t team, long options,
@@ -34,7 +34,7 @@ static int open_entry(const struct weft_team *members, shmem_team_t team, long o
     ctx->options = options;
     ctx->team = team;
     ctx->creator = weft_thread_self();
-    /* Generations start at 1, so that no handle looks like a predefined one. */
+    /* Generations start at 1, so that no handle equals a predefined one. */
     ctx->generation = ctx->generation == UINT32_MAX ? 1 : ctx->generation + 1;
     uintptr_t number = (uintptr_t)ctx->generation * WEFT_CTXS_MAX + (uintptr_t)(ctx - weft_ctxs);
     atomic_store_explicit(&ctx->handle, number, memory_order_release);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts: streams of operations that are ordered and completed by themselves, over a team's PEs.
+/* Contexts: streams of operations that are ordered and completed separately, over a team's PEs.
  *
- * Between near PEs every operation is done when its call returns, so a context is no more than its
- * options and its team's member_list, copied here to be one load away. What goes to far PEs is not
- * told apart by context, because every call would have to carry it: a quiet of one completes all. A
- * handle is the entry's number and a generation; the entry holds the handle that is alive. Creating
- * is local. */
+ * Near operations are complete when their call returns, so a context is just its options and its
+ * team's member list, copied here so that one load reaches it. Messages to far PEs are not
+ * distinguished by context, because every call would have to pass it on: a quiet of one context
+ * completes the messages of all. A handle combines the entry's number and a generation; the entry
+ * contains its live handle. Creating a context is local. */
 #ifndef WEFT_CORE_CTX_H
 #define WEFT_CORE_CTX_H
 
@@ -17,17 +17,17 @@
 #define WEFT_CTXS_MAX 1024 /* a power of two */
 
 struct weft_ctx {
-    _Atomic(uintptr_t) handle;           /* 0: free. Written last, cleared first */
+    _Atomic(uintptr_t) handle;           /* 0 if the entry is free; written last, cleared first */
     struct weft_member_list member_list; /* of the team */
     int npes;
     uint32_t generation; /* of the last handle */
     long options;
     shmem_team_t team;
-    const void *creator; /* a thread */
+    const void *creator; /* the thread that created it */
 };
 extern struct weft_ctx weft_ctxs[WEFT_CTXS_MAX];
 
-/* The context behind a handle other than SHMEM_CTX_DEFAULT; NULL when there is none. */
+/* Returns the context of a handle other than SHMEM_CTX_DEFAULT, or NULL if it is not alive. */
 static inline const struct weft_ctx *weft_ctx_find(shmem_ctx_t handle) {
     uintptr_t number = (uintptr_t)handle;
     const struct weft_ctx *ctx = &weft_ctxs[number % WEFT_CTXS_MAX];
@@ -35,19 +35,19 @@ static inline const struct weft_ctx *weft_ctx_find(shmem_ctx_t handle) {
     return alive == number && number != 0 ? ctx : NULL;
 }
 
-/* What tells the calling thread from others. No call, which would have its caller save registers.
- */
+/* Returns an address that identifies the calling thread. It takes no function call, for which
+ * callers would have to save registers. */
 static inline const void *weft_thread_self(void) {
     return __builtin_thread_pointer();
 }
 
-/* Whether the calling thread may use the context. */
+/* Returns whether the calling thread may use the context. */
 static inline bool weft_ctx_allowed(const struct weft_ctx *ctx) {
     return !(ctx->options & SHMEM_CTX_PRIVATE) || ctx->creator == weft_thread_self();
 }
 
-/* The world number of the context's PE; negative where there is no such context or PE, except that
- * the default context hands `pe` through, for the access itself to check. */
+/* Returns the world number of the context's PE, or a negative number if there is no such context or
+ * PE. For the default context it returns `pe` unchecked, since the access checks it. */
 static inline int weft_ctx_world_pe(shmem_ctx_t handle, int pe) {
     if (handle == SHMEM_CTX_DEFAULT)
         return pe;
@@ -57,14 +57,15 @@ static inline int weft_ctx_world_pe(shmem_ctx_t handle, int pe) {
     return weft_member_pe(&ctx->member_list, pe);
 }
 
-/* 0; -EINVAL for a team or option that does not exist, -ENOSPC when all contexts are in use.
- * *ctx is SHMEM_CTX_INVALID then. */
+/* Creates a context. Returns 0; -EINVAL for an invalid team or unknown option; -ENOSPC if all
+ * contexts are in use. On failure *ctx is SHMEM_CTX_INVALID. */
 int weft_ctx_create(shmem_team_t team, long options, shmem_ctx_t *ctx);
 
-/* Completes the context's operations and ends it; -EINVAL when there is no such context. */
+/* Completes the context's operations and destroys it. Returns 0, or -EINVAL if there is no such
+ * context. */
 int weft_ctx_destroy(shmem_ctx_t ctx);
 
-/* Ends every context of the team, or of all teams for SHMEM_TEAM_INVALID. */
+/* Destroys all contexts of the team, or of all teams if `team` is SHMEM_TEAM_INVALID. */
 void weft_ctx_destroy_all(shmem_team_t team);
 
 #endif

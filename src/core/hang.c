@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A hang explains itself: who waits, for whom, and what those are doing meanwhile. Nothing of this
- * is on the way of a short wait.
+/* Reports long waits: which PE waits, for which PE, and what that one is doing meanwhile. None of
+ * this is executed in a short wait.
  *
- * A wait that lasts is looked at up to three times: to show it in the control page (boot/stall.h),
- * to write the line, and where some PE shows nothing, once more before that, because its wait may
- * have been too short to be shown. Of PEs on several hosts that wait in one call those with the
- * first of them come first, as it takes a moment to hear that another host has written the line. */
+ * A long wait is looked at up to three times: first to show it in the control page (boot/stall.h),
+ * then to write the line. If some PE shows nothing, the line is delayed once, because that PE's
+ * wait may have been too short to be shown. Among PEs on several hosts that wait in the same call,
+ * the host of the lowest-numbered PE writes first, because it takes a moment until other hosts know
+ * that the line was written. */
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
@@ -14,12 +15,13 @@
 #include "boot/tally.h"
 #include "core/team.h"
 
-enum look { SHOW, TELL, TELL_AGAIN, TELL_LAST };
-enum { HEARD_MS = 300 }; /* what others on other hosts have done, from one look to the next */
+enum look { SHOW, REPORT, REPORT_AGAIN, REPORT_LAST };
+enum { HEARD_MS = 300 }; /* the delay of other hosts' states, between two looks */
 
 /* --- Where a wait is ------------------------------------------------------------------------- */
 
-/* The team in whose words the word lies, or NULL: all slots of all PEs look alike. */
+/* Returns the team whose words contain `word`, or NULL. All slots of all PEs have the same
+ * layout. */
 static struct weft_team *team_of_word(const struct weft_word *word) {
     const struct weft_window *scratch = &weft_windows.scratch.window;
     size_t offset;
@@ -29,7 +31,7 @@ static struct weft_team *team_of_word(const struct weft_word *word) {
     return slot < WEFT_TEAMS_MAX ? weft_team_in_slot((int)slot) : NULL;
 }
 
-/* Counts all that members of a team do together. */
+/* Returns a count of all joint operations of the team's members. */
 static uint32_t round_of(const struct weft_team *team) {
     return team->barrier_epoch + team->closing_epoch + team->post_epoch + team->packet_epoch;
 }
@@ -43,14 +45,14 @@ static struct weft_stall_facts facts_of(const struct weft_waiter *waiter) {
     return facts;
 }
 
-/* Of a team or, where both are of none, of an active set. */
+/* Compares calls on a team or, if neither is on a team, on active sets. */
 static bool is_same_call(const struct weft_stall_facts *a, const struct weft_stall_facts *b) {
     return a->team == b->team && a->round == b->round && strcmp(a->call, b->call) == 0;
 }
 
 /* --- What another PE does -------------------------------------------------------------------- */
 
-/* A wait of `pe`: one on the same team rather than another. False: it shows none. */
+/* Reads a wait that `pe` shows, preferably one on the same team. Returns false if it shows none. */
 static bool read_stall(int pe, int team, struct weft_stall_facts *facts, struct weft_stall **from) {
     struct weft_stall *stall = weft_job.control->pe[pe].stall;
     bool found = false;
@@ -86,16 +88,17 @@ static void describe_stall(const struct weft_stall_facts *mine,
 
 struct report {
     struct weft_stall_facts mine;
-    const struct weft_team *team;               /* NULL: the wait is none of a team's */
-    const struct weft_member_list *member_list; /* of the team, or of an active set */
-    int npes;                                   /* of those; 0: it is neither */
+    const struct weft_team *team;               /* NULL if the wait is not on a team */
+    const struct weft_member_list *member_list; /* of the team or active set */
+    int npes;                                   /* of the team or active set, or 0 */
     struct weft_tally tally;
-    bool mismatch; /* some PE is in another call of the team */
-    bool reported; /* by another PE that waits in the same call */
-    bool later;    /* the first that waits in it is on another host */
+    bool mismatch; /* some PE is in a different call on the team */
+    bool reported; /* another PE in the same call has written the line */
+    bool later;    /* the first PE that waits in the call is on another host */
 };
 
-/* Whether the word is one of a post: of a near member's own, or in the inbox from a far one. */
+/* Returns whether the word announces a post: in a near member's own words, or in the inbox for a
+ * far one. */
 static bool is_of_post(const struct weft_team *team, size_t offset) {
     size_t inbox = team->far ? (size_t)((char *)team->inbox - (char *)team->words) : SIZE_MAX;
     if (offset >= inbox)
@@ -104,8 +107,8 @@ static bool is_of_post(const struct weft_team *team, size_t offset) {
            offset < offsetof(struct weft_team_words, progress);
 }
 
-/* Whether the PE has done its part of what the wait is for, as far as the team's words say. Those
- * of a far member are not seen from here, but for what it has posted. */
+/* Returns whether the member has done its part of the awaited operation, as far as the team's words
+ * show. Of a far member's words only its posts are visible here. */
 static bool has_come(const struct weft_team *team, const struct weft_word *word, int member) {
     size_t offset = 0;
     weft_window_slot_of(&weft_windows.scratch.window, word, &offset);
@@ -135,7 +138,8 @@ static void add_pe(struct report *report, int pe, bool also_same) {
     if (report->npes && is_same_call(&report->mine, &theirs)) {
         if (!also_same)
             return;
-        snprintf(what, sizeof what, "in it, too: do their arguments differ? SHMEM_DEBUG=1 tells");
+        snprintf(what, sizeof what,
+                 "in this call, too: do their arguments differ? SHMEM_DEBUG=1 checks that");
     } else {
         describe_stall(&report->mine, &theirs, what, sizeof what);
         report->mismatch |= theirs.team == report->mine.team && theirs.team >= 0 &&
@@ -144,7 +148,8 @@ static void add_pe(struct report *report, int pe, bool also_same) {
     weft_tally_add(&report->tally, weft_job.control, pe, "is", what);
 }
 
-/* Whether a PE that waits in the same call has written the line, or is to write it. */
+/* Checks whether a PE that waits in the same call has written the line, or should write it
+ * first. */
 static void look_at_others(struct report *report) {
     struct weft_stall_facts theirs;
     struct weft_stall *stall;
@@ -160,7 +165,7 @@ static void look_at_others(struct report *report) {
     report->later = !weft_boot_is_here(first);
 }
 
-/* The members that have not come; where all seem to have, the one that is waited for. */
+/* Adds the members that have not arrived. If all seem to have, adds the one that is waited for. */
 static void add_members(struct report *report, const struct weft_waiter *waiter) {
     look_at_others(report);
     for (int member = 0; member < report->npes; member++) {
@@ -192,7 +197,7 @@ static struct report report_of(const struct weft_waiter *waiter) {
     return report;
 }
 
-/* The words that a wait is for, as they are now. */
+/* Appends the present values of the words that are waited for. */
 static void append_awaited(const struct weft_waiter *waiter, const char *between, char *text,
                            size_t bytes) {
     char awaited[sizeof((struct weft_stall_facts *)0)->awaited];
@@ -202,7 +207,7 @@ static void append_awaited(const struct weft_waiter *waiter, const char *between
     weft_tally_append(text, bytes, "%s%s", between, awaited);
 }
 
-/* No PE is known to be the one that is waited for. */
+/* Appends the case that any PE may end the wait. */
 static void append_anybody(const struct weft_waiter *waiter, const struct report *report,
                            char *text, size_t bytes) {
     append_awaited(waiter, ": ", text, bytes);
@@ -214,7 +219,8 @@ static void append_anybody(const struct weft_waiter *waiter, const struct report
     weft_tally_write(&report->tally, " ", text, bytes);
 }
 
-static void tell(const struct weft_waiter *waiter, const struct report *report, uint64_t now_ns) {
+static void report_write(const struct weft_waiter *waiter, const struct report *report,
+                         uint64_t now_ns) {
     const char *where = waiter->stall ? waiter->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
     weft_tally_append(text, sizeof text, "%s has waited %.3g s",
@@ -245,16 +251,17 @@ static void show(struct weft_waiter *waiter) {
     waiter->stall = weft_stall_show(weft_job.control, weft_job.pe, &facts);
 }
 
-/* One PE at a time, so that of several which wait in one call one alone writes the line. False:
- * not yet. */
-static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
+/* Writes the line unless another PE of the call has; returns whether the report is finished.
+ * Only one PE at a time does this, so that of several waiting in one call a single one writes
+ * the line. */
+static bool try_report(struct weft_waiter *waiter, uint64_t now_ns) {
     if (!weft_tally_begin(weft_job.control, weft_job.pe, &waiter->failures))
         return false;
     struct report report = report_of(waiter);
-    bool complete = report.later ? waiter->looks == TELL_LAST
-                                 : waiter->looks > TELL || report.tally.silent == 0;
+    bool complete = report.later ? waiter->looks == REPORT_LAST
+                                 : waiter->looks > REPORT || report.tally.silent == 0;
     if (complete && !report.reported) {
-        tell(waiter, &report, now_ns);
+        report_write(waiter, &report, now_ns);
         weft_tally_count_line();
     }
     if (complete && waiter->stall)
@@ -272,9 +279,9 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     enum look now = waiter->looks;
     if (now == SHOW) {
         show(waiter);
-        waiter->looks = TELL;
+        waiter->looks = REPORT;
         waiter->look_ns = waiter->since_ns + weft_tally_patience_ns();
-    } else if (try_tell(waiter, now_ns)) {
+    } else if (try_report(waiter, now_ns)) {
         waiter->look_ns = UINT64_MAX;
     } else {
         waiter->look_ns =
@@ -282,9 +289,9 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     }
 }
 
-/* A signal handler that makes a collective call within one on the same team has counted up what
- * its peers have not: neither comes to its end. The words of shmem_finalize are others; exit() may
- * be called from there. */
+/* Ends the job if a signal handler makes a collective call within one on the same team: this PE has
+ * already counted an operation that its peers have not, so neither call would end. shmem_finalize
+ * uses other words, so exit() may be called in a handler. */
 static void refuse_nested(const struct weft_waiter *waiter) {
     const struct weft_team *team = team_of_word(waiter->word);
     const struct weft_word *closing = team ? team->words->rounds[1] : NULL;
@@ -292,7 +299,7 @@ static void refuse_nested(const struct weft_waiter *waiter) {
     if (team && !parts && team == team_of_word(waiter->outer->word))
         weft_job_panic(
             "called within %s on the same team, which this thread is waiting in: a signal handler "
-            "must not make collective calls; set a flag in it, and call behind %s",
+            "must not make collective calls; set a flag in it, and make the call after %s",
             waiter->outer->call, waiter->outer->call);
 }
 

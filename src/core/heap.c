@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Growth is a promise: pages come when they are touched. So every PE first says how much of what it
- * was promised is not there yet, the first PE of each host looks whether the machine has that and
- * what is new, for all PEs of the host together, and all hear the verdict. Nothing is touched
- * before.
+/* Growing the heap reserves memory that the kernel allocates only when it is touched. So before
+ * each growth every PE reports how much of its reserved memory is not allocated yet. The first PE
+ * of each host checks whether the machine has enough for that and for the growth of all its PEs,
+ * and all PEs receive the decision. No memory is touched before.
  *
- * Where a promise does not do, memory is committed as the heap grows, on all PEs if one wants it:
- * where the kernel refuses pages that it has not counted, where the user asked for it, and where a
- * device registers the heap. */
+ * In some cases memory is allocated (committed) at once as the heap grows, on all PEs if one PE
+ * requires it: if the kernel accounts for pages when they are reserved, if the user asked for it,
+ * and if a device registers the heap. */
 #include "core/heap.h"
 #include <errno.h>
 #include <stdint.h>
@@ -19,10 +19,10 @@
 #include "core/pin.h"
 #include "core/team.h"
 
-enum { GROWTH_STEP = 2 << 20 }; /* a large page; so much is committed at once of each growth */
-enum { SPARSE = 1 << 20 };      /* from here on it pays to look for pages that are not there */
+enum { GROWTH_STEP = 2 << 20 }; /* a large page; this much of each growth is committed at once */
+enum { SPARSE = 1 << 20 };      /* from this size it pays to skip pages that have no memory */
 
-static bool committed_at_once; /* all of it */
+static bool committed_at_once; /* the whole heap is committed as it grows */
 
 static int heap_grow(size_t need, size_t bytes);
 static bool heap_give_back(void);
@@ -31,7 +31,7 @@ static size_t offset_in_heap(const void *p) {
     return (uintptr_t)p - weft_windows.heap.window.local;
 }
 
-/* What has no memory is zeros already, and stays without. */
+/* Skips pages without memory: they are zeros already and stay unallocated. */
 static void heap_clear(void *p, size_t bytes) {
     size_t first = offset_in_heap(p), from = first, begin, stop;
     if (bytes < SPARSE) {
@@ -67,7 +67,7 @@ static struct weft_arena heap = {
     .give_back = heap_give_back,
 };
 
-/* Whether enough of a free range has memory behind it, or it is in too many pieces to tell. */
+/* Returns whether enough of a free range has memory, or the range is in too many pieces to tell. */
 static bool is_worth_returning(size_t offset, size_t bytes) {
     enum { WORTH = 8 << 20, PIECES_MAX = 1024 };
     size_t end = offset + bytes, found = 0, stop;
@@ -80,10 +80,10 @@ static bool is_worth_returning(size_t offset, size_t bytes) {
     return true;
 }
 
-static void tell_return(int error, size_t bytes) {
+static void log_return(int error, size_t bytes) {
     if (error)
-        weft_log("cannot give %s of the symmetric heap back to the machine: %s",
-                 weft_size(bytes).text, strerror(-error));
+        weft_log("cannot return %s of the symmetric heap to the system: %s", weft_size(bytes).text,
+                 strerror(-error));
 }
 
 static bool return_run(size_t offset, size_t bytes) {
@@ -91,7 +91,7 @@ static bool return_run(size_t offset, size_t bytes) {
         return false;
     int error = weft_segment_return(&weft_windows.heap, offset, bytes);
     weft_pin_end();
-    tell_return(error, bytes);
+    log_return(error, bytes);
     return error == 0;
 }
 
@@ -114,13 +114,13 @@ static size_t round_up_to_step(size_t bytes) {
     return (bytes + GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
 }
 
-/* What a PE brings to an agreement, and what all bring together. */
+/* Each PE's contribution to an agreement, and the sum of all. */
 struct bid {
-    uint64_t promised; /* bytes that are not there yet; of the PEs of this host */
-    uint64_t at_once;  /* PEs that want memory to be committed at once */
+    uint64_t promised; /* bytes reserved but not allocated; in the sum, of this host's PEs */
+    uint64_t at_once;  /* number of PEs that require memory to be committed at once */
 };
 
-/* Whether this PE speaks for the memory of its host. */
+/* Returns whether this PE checks the memory of its host. */
 static bool is_judge(void) {
     int first = 0;
     while (!weft_boot_is_here(first))
@@ -146,15 +146,15 @@ static struct bid add_bids(void) {
     return sum;
 }
 
-/* Bytes by which the heap of each PE here can grow, if it has `all` bytes then. A small heap may
- * use what the machine leaves to others of a large one. */
+/* Returns the bytes by which the heap of each PE on this host can grow if it is `all` bytes large
+ * afterwards. A small heap may use the reserve that is kept for others beside a large heap. */
 static size_t room_for(size_t all, size_t promised, const char **limit) {
     size_t npes = (size_t)weft_boot_npes_here();
     size_t room = weft_machine_memory_room(npes * GROWTH_STEP, npes * all, limit);
     return (promised < room ? room - promised : 0) / npes;
 }
 
-static void tell_refusal(size_t bytes, size_t more, size_t room, const char *limit) {
+static void log_refusal(size_t bytes, size_t more, size_t room, const char *limit) {
     bool machine = strcmp(limit, WEFT_MACHINE_AVAILABLE) == 0;
     weft_log("%s of %s failed on all PEs: it needs %s per PE, and %s per PE is available "
              "(%s%sdetails: weft(7))",
@@ -162,9 +162,10 @@ static void tell_refusal(size_t bytes, size_t more, size_t room, const char *lim
              machine ? "" : limit, machine ? "" : "; ");
 }
 
-/* The answer for one host: the limit that every PE is to commit, 0 when the machine cannot. Grows
- * by half of what there is, so that extents stay few, or by just the need where memory is short.
- * `promised` are the bytes that PEs may still touch, `bytes` what the caller asked for. */
+/* Decides for one host: returns the limit to which every PE's heap grows, or 0 if the machine has
+ * too little memory. Grows by half of the present size, so that extents stay few, or by just the
+ * need if memory is scarce. `promised` counts the bytes that PEs may still touch, `bytes` is the
+ * size of the request. */
 static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
     if (need > capacity) {
@@ -181,11 +182,12 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     size_t room = room_for(need, promised, &limit);
     if (need - have <= room)
         return need;
-    tell_refusal(bytes, need - have, room, limit);
+    log_refusal(bytes, need - have, room, limit);
     return 0;
 }
 
-/* Lets the heap have at least `need` bytes on every PE. Collective; the same result on all. */
+/* Grows the heap to at least `need` bytes on every PE. Collective; returns the same result on
+ * all. */
 static int heap_grow(size_t need, size_t bytes) {
     uint64_t verdict = UINT64_MAX;
     struct bid all = add_bids();
@@ -201,8 +203,8 @@ static int heap_grow(size_t need, size_t bytes) {
         weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", weft_current_call,
                  weft_size(bytes).text, weft_size(limit).text, strerror(-result));
     if (!weft_sync_min(world(), result == 0)) {
-        /* Some PE could not follow: this one gives back what it has committed. */
-        tell_return(weft_segment_shrink(&weft_windows.heap, weft_arena_limit(&heap)), GROWTH_STEP);
+        /* Some PE failed, so this one returns what it has committed. */
+        log_return(weft_segment_shrink(&weft_windows.heap, weft_arena_limit(&heap)), GROWTH_STEP);
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One exchange brings a job up: every PE makes its own memory first, shows the descriptors and what
- * it got, and maps the peers'. Everything after that is synchronised through the memory itself:
- * there is no barrier behind the exchange, because fresh memory is zero, and a peer that is ahead
- * may set words in it already. */
+/* One exchange starts a job: every PE allocates its memory first, shows its descriptors and sizes
+ * to the others, and maps the memory of its near peers. Later steps synchronise through that
+ * memory. There is no barrier after the exchange, because fresh memory is zero, and a peer that is
+ * ahead may already set words in it. */
 #include "core/init.h"
 #include <errno.h>
 #include <pthread.h>
@@ -32,21 +32,22 @@ static const size_t scratch_slot_bytes = (size_t)WEFT_TEAMS_MAX * GIB;
 static const size_t scratch_slot_bytes_min = (size_t)WEFT_TEAMS_MAX * (64 << 10);
 static const size_t heap_slot_bytes_min = (size_t)16 << 20;
 
-/* shmem_init nests. Held while the job is brought up or down: who else wants that waits for it. */
+/* Counts nested calls of shmem_init. The lock is held while the job starts or ends, so other
+ * threads that want either wait. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static int init_count;
 static _Atomic int thread_level;
 static pthread_t init_thread;
 static pid_t init_process;
-static _Atomic bool initialized; /* asked for at any time by any thread */
-static bool exit_waits;          /* WEFT_EXIT=wait: no exit status ends the job by itself */
+static _Atomic bool initialized; /* may be asked at any time by any thread */
+static bool exit_waits;          /* WEFT_EXIT=wait: exit statuses do not end the job */
 
-/* What PEs show each other besides descriptors. */
+/* Facts that PEs show each other besides descriptors. */
 struct facts {
     char version[16];
     uint64_t heap_slot_bytes, scratch_slot_bytes;
     uint64_t static_bytes, static_fingerprint;
-    uint64_t checked, threads; /* modes that all have where one has them */
+    uint64_t checked, threads; /* modes that all PEs take if one has them */
     struct weft_slots near;
 };
 
@@ -59,8 +60,8 @@ static int make_segment(struct weft_segment *segment, const char *name, size_t s
     return result;
 }
 
-/* This PE's memory, in windows of its near PEs. A heap slot is as large as the machine's memory:
- * nobody has to guess a size. */
+/* Allocates this PE's memory in windows of its near PEs. A heap slot is as large as the machine's
+ * memory, so that users need not choose a size. */
 static int make_own_memory(struct facts *mine, int *fds) {
     size_t heap_bytes = weft_power_of_two_up(weft_machine_memory_total());
     struct weft_slots near;
@@ -87,11 +88,12 @@ static int make_own_memory(struct facts *mine, int *fds) {
     }
     fds[FD_HEAP] = weft_windows.heap.fd;
     fds[FD_SCRATCH] = weft_windows.scratch.fd;
-    fds[FD_STATICS] = shows_statics ? statics->fd : fds[FD_SCRATCH]; /* never mapped then */
+    fds[FD_STATICS] = shows_statics ? statics->fd : fds[FD_SCRATCH]; /* never mapped in that case */
     return 0;
 }
 
-/* Whether `pe` is near here and this PE there, by the same progression, or neither. */
+/* Returns whether both PEs agree that they are near to each other, in the same progression, or that
+ * they are not. */
 static bool is_mutual(const struct facts *all, int pe) {
     const struct weft_slots *mine = &all[weft_job.pe].near, *theirs = &all[pe].near;
     return weft_slots_have(mine, pe) == weft_slots_have(theirs, weft_job.pe) &&
@@ -100,20 +102,20 @@ static bool is_mutual(const struct facts *all, int pe) {
              mine->count == theirs->count));
 }
 
-/* All must run the same Weft, and see the same placement; the smallest slot counts; one that wants
- * checks has all make them. */
+/* Checks that all PEs run the same version of Weft and see the same placement. Takes the smallest
+ * slot size of all PEs, and every mode that some PE has. */
 static int agree(const struct facts *all, struct facts *common) {
     *common = all[0];
     common->near = all[weft_job.pe].near;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         if (strncmp(all[pe].version, WEFT_VERSION_STRING, sizeof all[pe].version) != 0) {
-            weft_log("PE %d%s runs Weft %.15s and this one %s: install the same version everywhere",
+            weft_log("PE %d%s runs Weft %.15s and this PE %s: install the same version everywhere",
                      pe, weft_boot_on(pe).text, all[pe].version, WEFT_VERSION_STRING);
             return -EPROTO;
         }
         if (!is_mutual(all, pe)) {
-            weft_log("PE %d%s and this one are placed differently: set WEFT_PRETEND_HOSTS to the "
-                     "same everywhere",
+            weft_log("PE %d%s and this PE have different placements: set WEFT_PRETEND_HOSTS to the "
+                     "same value everywhere",
                      pe, weft_boot_on(pe).text);
             return -EPROTO;
         }
@@ -130,7 +132,7 @@ static int agree(const struct facts *all, struct facts *common) {
     return 0;
 }
 
-/* Column `which` of the gathered descriptors, those of near PEs. */
+/* Maps the near PEs' memory; `which` is the column of the gathered descriptors. */
 static int attach(struct weft_segment *segment, const int *all_fds, int which, size_t slot_bytes) {
     const struct weft_window *w = &segment->window;
     int fds[w->count];
@@ -143,7 +145,8 @@ static int attach(struct weft_segment *segment, const int *all_fds, int which, s
     return result;
 }
 
-/* Static data: the peers' beside an alias of the own, or for a single PE just where it is. */
+/* Maps the near PEs' static data beside a second mapping of this PE's own. A single PE uses its
+ * data in place. */
 static int attach_statics(const struct facts *common, const int *all_fds) {
     const struct weft_slots *near = &common->near;
     const struct weft_static *statics = weft_static_data();
@@ -167,13 +170,13 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 
-/* Those of this host; of PEs on others there are none. */
+/* Closes descriptors; those of PEs on other hosts are negative. */
 static void close_all(const int *fds, size_t n) {
     for (size_t i = 0; i < n; i++)
         weft_descriptor_close(fds[i]);
 }
 
-/* The near PEs' memory beside the own; all descriptors have served then. */
+/* Maps the near PEs' memory; closes all descriptors, which are not needed afterwards. */
 static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
     int result = agree(all, &common);
@@ -202,7 +205,7 @@ static int share_memory(void) {
                                      .all_fds = all_fds};
     int result = all && all_fds ? 0 : -ENOMEM;
     if (result < 0)
-        weft_log("no memory for what %zu PEs tell each other", npes);
+        weft_log("no memory for the facts of %zu PEs", npes);
     if (result == 0)
         result = make_own_memory(&mine, fds);
     if (result == 0)
@@ -214,7 +217,7 @@ static int share_memory(void) {
     return result;
 }
 
-/* With this PE's own endpoint, and its file for the endpoints of all. */
+/* Exchanges endpoints, and this PE's file for the endpoints of all, and starts messages. */
 static int exchange_endpoints(const unsigned char *mine, int file) {
     size_t npes = (size_t)weft_job.npes;
     unsigned char *all = malloc(npes * WEFT_FAR_ENDPOINT_BYTES);
@@ -238,7 +241,7 @@ static int exchange_endpoints(const unsigned char *mine, int file) {
     return result;
 }
 
-/* Messages to and from far PEs, now that memory is mapped: all show their endpoints. */
+/* Opens messages to far PEs, once near memory is mapped. */
 static int open_far(void) {
     unsigned char endpoint[WEFT_FAR_ENDPOINT_BYTES];
     int file = -1, result = weft_far_open(endpoint, &file);
@@ -270,8 +273,8 @@ static void greet(void) {
     fflush(stdout);
 }
 
-/* A child of a PE has neither the peers' memory nor their trust. The kernel has not given it the
- * mappings; this tells tools like Valgrind, and lets the memory go when the PE does. */
+/* A forked child has no access to the peers' memory. The kernel has not given it the mappings;
+ * unmapping them here tells tools like Valgrind, and lets the memory be freed when the PE ends. */
 static void forked(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING)
         return;
@@ -279,7 +282,8 @@ static void forked(void) {
     unshare_memory();
 }
 
-/* Children of _Fork() and clone(2) take themselves for PEs. */
+/* Children of _Fork() and clone(2) have not run the handlers of fork, so they still look like
+ * PEs. */
 void weft_init_notice_fork(void) {
     if (weft_job.phase == WEFT_JOB_RUNNING && init_count > 0 && getpid() != init_process)
         forked();
@@ -290,9 +294,9 @@ static void close_devices(void) {
         weft_space_device->close();
 }
 
-/* Everything that bring_up made, as far as it got. */
+/* Undoes everything that bring_up did, as far as it got. */
 static void take_down(void) {
-    weft_far_abandon(); /* first: messages and devices know the memory that is unmapped below */
+    weft_far_abandon(); /* first: messages and devices use the memory that is unmapped below */
     if (weft_job.far)
         weft_job_set_mode(WEFT_JOB_FAR, false);
     close_devices();
@@ -303,7 +307,8 @@ static void take_down(void) {
     weft_job_leave();
 }
 
-/* An end handler may have left a call that had locked it. */
+/* Waits for the lock with an eye on the job's end: an end handler may have left a call that held
+ * the lock. */
 static void lock_changing(void) {
     while (pthread_mutex_trylock(&changing) != 0) {
         if (weft_job.control && weft_job_aborted())
@@ -312,7 +317,8 @@ static void lock_changing(void) {
     }
 }
 
-/* All PEs meet, and part. Who sees that this one departs has all that it has sent. */
+/* Meets all other PEs and parts from them. A PE that sees this one departed has received everything
+ * it sent. */
 static void part(void) {
     atomic_store(&initialized, false);
     weft_order_complete();
@@ -326,8 +332,8 @@ static void part(void) {
         weft_far_finish();
 }
 
-/* Other threads go on while exit() runs, and may be in the middle of a call: the end of the process
- * takes the memory away, and nobody earlier. */
+/* Other threads continue while exit() runs and may be in the middle of a call, so the memory stays
+ * until the process ends. */
 static void finish_at_exit(void) {
     part();
     if (weft_thread_others_ended()) {
@@ -338,19 +344,19 @@ static void finish_at_exit(void) {
     weft_job_leave_at_exit();
 }
 
-/* A PE that exits with a status other than 0 has failed: the others may compute or be in kernels
- * for ever, and need not come to a wait in which they would notice. */
+/* Returns whether this exit ends the job. A PE that exits with a non-zero status has failed; the
+ * other PEs may compute or run kernels forever without a wait in which they would notice. */
 static bool exit_ends_job(int status) {
     return status != 0 && !exit_waits && weft_job.npes > 1 && !weft_job_ended_before();
 }
 
-/* Returning from main or calling exit with status 0 finalizes ("Implicit finalization" of the
- * standard); with another status it ends the job. Another thread may be finalizing already. */
+/* Returning from main and calling exit with status 0 finalize ("Implicit finalization" of the
+ * standard); another status ends the job. Another thread may be finalizing already. */
 static void finalize_at_exit(int status) {
     WEFT_IN_CALL("shmem_finalize");
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
-        return; /* alone: there is nobody to meet, and the memory goes with the process */
-    weft_boot_set_end_handler(NULL); /* it has nothing to return to */
+        return; /* alone: there is no peer to meet, and the memory is freed with the process */
+    weft_boot_set_end_handler(NULL); /* an end handler could not return from here */
     lock_changing();
     bool running = init_count > 0;
     init_count = 0;
@@ -366,13 +372,13 @@ static void finalize_at_exit(int status) {
 static void end_at_exit(int status, void *unused) {
     (void)unused;
     if (init_process != 0 && init_process != getpid())
-        return; /* a child, which is no PE */
+        return; /* a forked child is not a PE */
     finalize_at_exit(status);
     weft_boot_part();
 }
 
-/* Before main, so that it runs behind whatever the program registers or constructs: that may still
- * use the library, and finalize it. */
+/* Registered before main, so that it runs after all exit handlers and destructors of the program:
+ * these may still use the library and finalize it. */
 __attribute__((constructor(101))) static void watch_exit(void) {
     on_exit(end_at_exit, NULL);
 }
@@ -412,14 +418,15 @@ static int bring_up(void) {
     if (result == 0)
         result = weft_heap_open();
     if (result < 0) {
-        weft_job_depart(); /* peers that got further wait for this one */
+        weft_job_depart(); /* peers that got further wait for this PE */
         take_down();
         weft_job.phase = WEFT_JOB_BEFORE;
     }
     return result;
 }
 
-/* The first call brings the job up; a later one can raise the level, since all code serves all. */
+/* The first call starts the job; a later one can raise the thread level, which all code supports
+ * anyway. */
 static int begin(int requested) {
     if (init_count == 0 || requested > weft_thread_level())
         atomic_store(&thread_level, requested);
@@ -441,7 +448,7 @@ int weft_init(int requested, int *provided) {
     WEFT_IN_CALL("shmem_init");
     weft_init_notice_fork();
     if (weft_job.phase == WEFT_JOB_FORKED) {
-        weft_log("shmem_init in a forked child of a PE: a child is no PE; start programs with "
+        weft_log("shmem_init in a forked child of a PE: a child is not a PE; start programs with "
                  "exec, or fork before shmem_init");
         return -EPERM;
     }

@@ -17,8 +17,8 @@ static struct weft_levels *levels_new(int npes) {
     return levels;
 }
 
-/* Numbers the hosts, and counts their members in begins[host + 1]. numbers[first of some near PEs]:
- * that of their host, or -1 so far. */
+/* Numbers the hosts and counts their members in begins[host + 1]. numbers[pe] is the number of the
+ * host whose near PEs begin with `pe`, or -1. */
 static void hosts_find(struct weft_levels *levels, const struct weft_member_list *member_list,
                        int npes, int *numbers) {
     for (int pe = 0; pe < weft_job.npes; pe++)

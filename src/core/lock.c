@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleepers leave a bit in the word that they sleep on, and each sleeps under a bit of its ticket,
- * so that a release wakes the next in line and hardly anyone else. The bit stays: whether others
- * sleep is not known, and a release that nobody waits for makes no system call anyway. */
+/* Sleepers set a bit in the word on which they sleep, and each sleeps under a futex bit of its
+ * ticket, so that a release wakes the next in line and hardly any other. The bit in the word is
+ * never cleared: a release does not know whether others sleep, and one without waiters makes no
+ * system call anyway. */
 #include "core/lock.h"
 #include <assert.h>
 #include <errno.h>
@@ -18,18 +19,18 @@
 #include "core/team.h"
 
 enum {
-    HOME = 0,          /* whose long is the lock */
-    LOOK_TIMES = 1024, /* tests in vain from one look at the holder to the next */
-    ASK_TIMES = 64,    /* that a far PE asks before it sleeps: some 12 us each */
+    HOME = 0,          /* the PE whose long is the lock */
+    LOOK_TIMES = 1024, /* failed tests between two checks of the holder */
+    ASK_TIMES = 64,    /* requests of a far PE before it sleeps, about 12 us each */
 };
 
 #define SLEPT_ON  UINT32_C(1)
 #define FAR_SLEEP UINT32_C(2)
-#define TICKET    UINT32_C(256) /* from one ticket to the next; they wrap around */
+#define TICKET    UINT32_C(256) /* the distance of two tickets; they wrap around */
 
-/* Of a PE other than HOME only `held` counts. */
+/* In a PE other than HOME only `held` is used. */
 struct lock {
-    _Atomic uint32_t serving; /* and SLEPT_ON, FAR_SLEEP */
+    _Atomic uint32_t serving; /* with SLEPT_ON and FAR_SLEEP */
     union {
         _Atomic uint32_t next;
         _Atomic uint8_t held; /* by this long's PE; below the ticket */
@@ -38,12 +39,13 @@ struct lock {
 _Static_assert(sizeof(struct lock) == sizeof(long), "a lock is the user's long");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`held` is below the ticket");
 
-/* NULL: it is no symmetric long, or the PE is far. */
+/* Returns pe's copy of the lock, or NULL if `lock` is not a symmetric long or the PE is far. */
 static struct lock *lock_at(long *lock, int pe) {
     return weft_near(lock, sizeof *lock, pe);
 }
 
-/* HOME's by the name that it has for messages, where HOME is far; NULL: it is no symmetric long. */
+/* Returns the address that messages use for the lock on HOME, which is far, or NULL if `lock` is
+ * not a symmetric long. */
 static struct lock *far_lock(long *lock) {
     return lock_at(lock, weft_job.pe) ? (struct lock *)lock : NULL;
 }
@@ -60,7 +62,7 @@ static uint32_t served(struct lock *lock) {
     return ticket_in(atomic_load_explicit(&lock->serving, memory_order_acquire));
 }
 
-/* An atomic on a half of HOME's long, of which `word` is the name. */
+/* Performs an atomic on a half of HOME's long; returns the old value. */
 static uint32_t far_amo(enum weft_amo_op op, _Atomic uint32_t *word, uint32_t value,
                         uint32_t cond) {
     uint32_t before;
@@ -69,7 +71,7 @@ static uint32_t far_amo(enum weft_amo_op op, _Atomic uint32_t *word, uint32_t va
     return before;
 }
 
-/* What threads that are far from HOME sleep on, of a near PE. */
+/* Returns the word on which a near PE's threads sleep if they are far from HOME. */
 static _Atomic uint32_t *bell_of(int pe) {
     return &weft_team_words_of(weft_team_find(SHMEM_TEAM_WORLD), pe)->lock_bell;
 }
@@ -85,7 +87,8 @@ static void ring(int pe) {
     weft_futex_wake(bell_of(pe), WEFT_FUTEX_ALL);
 }
 
-/* FAR_SLEEP has been cleared: who sets it anew has looked at its bell before that rings. */
+/* Rings all bells after FAR_SLEEP was cleared: a PE that sets it again has read its bell before it
+ * rings. */
 static void ring_all(void) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         if (pe != HOME)
@@ -96,7 +99,7 @@ static uint32_t far_served(struct lock *lock) {
     return ticket_in(far_amo(WEFT_AMO_FETCH, &lock->serving, 0, 0));
 }
 
-/* Tickets in line sleep under different bits, up to 32 of them. */
+/* Returns the futex bit of a ticket. Up to 32 tickets in a row have different bits. */
 static uint32_t bit_of(uint32_t ticket) {
     return UINT32_C(1) << (ticket / TICKET % 32);
 }
@@ -111,8 +114,8 @@ static bool is_held_by(long *object, int pe) {
     return held;
 }
 
-/* The PE that has the lock, or WEFT_PE_ANY where that has just changed. Who has departed with it
- * never clears it. */
+/* Returns the PE that holds the lock, or WEFT_PE_ANY if the holder is just changing. Ends the job
+ * if the holder has departed, since it would never clear the lock. */
 static int find_holder(long *object) {
     for (int pe = 0; pe < weft_job.npes; pe++) {
         bool departed = weft_pe_departed(pe); /* first: all that it did is visible then */
@@ -121,14 +124,15 @@ static int find_holder(long *object) {
         if (departed)
             weft_job_panic_bare(
                 "%s waits for PE %d, which holds the lock and has finalized (returned from main, "
-                "called exit or shmem_finalize): clear it before",
+                "called exit or shmem_finalize): clear it before finalizing",
                 weft_current_call, pe);
         return pe;
     }
     return WEFT_PE_ANY;
 }
 
-/* The lock that this thread has set last, by its ticket: while that is served the thread has it. */
+/* The lock that this thread set last, and its ticket: the thread holds the lock while that ticket
+ * is served. */
 static _Thread_local struct {
     const struct lock *lock;
     uint32_t ticket;
@@ -146,7 +150,8 @@ static int acquire(long *object, const struct lock *lock, uint32_t ticket) {
     return 0;
 }
 
-/* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it. */
+/* Ends the job if this PE waits for itself. Below SHMEM_THREAD_SERIALIZED it has no other thread
+ * that could clear the lock. */
 static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
     bool this_thread = latest.lock == lock && latest.ticket == serving;
     bool other_barred = weft_thread_level() < SHMEM_THREAD_SERIALIZED;
@@ -156,7 +161,8 @@ static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
                        this_thread ? "this thread" : "this PE");
 }
 
-/* --- What a wait for the lock says of it ------------------------------------------------------ */
+/* --- The description of a wait for a lock
+ * -------------------------------------------------------- */
 
 struct awaited_turn {
     struct weft_awaited awaited;
@@ -189,8 +195,8 @@ static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object) {
     weft_waiter_end(&waiter);
 }
 
-/* Programs test in loops: there a job that is over has to be noticed, now and then a holder that
- * has departed, and one that needs this processor must get it. */
+/* Programs test in loops. In such a loop the end of the job must be noticed, from time to time also
+ * a holder that has departed, and a holder that needs this processor must get it. */
 static void tested_in_vain(long *object) {
     static _Thread_local unsigned times;
     if (weft_job_aborted())
@@ -201,11 +207,12 @@ static void tested_in_vain(long *object) {
         sched_yield();
 }
 
-/* --- Where HOME is far ------------------------------------------------------------------------ */
+/* --- HOME is far
+ * --------------------------------------------------------------------------------- */
 
-/* Sleeps until the bell rings, or for some time, and then looks for the holder; the ticket that is
- * served then. The bell is read first: who releases the lock sees the bit and rings, or it has
- * added its ticket before. */
+/* Sleeps until the bell rings or for some time, then checks the holder. Returns the ticket that is
+ * served afterwards. The bell is read before the bit is set: a release either sees the bit and
+ * rings, or has advanced the ticket before. */
 static uint32_t far_sleep(struct lock *lock, uint32_t ticket, struct weft_waiter *waiter,
                           long *object) {
     _Atomic uint32_t *bell = bell_of(weft_job.pe);
@@ -257,7 +264,7 @@ static int far_test(long *object) {
     return 1;
 }
 
-/* Who sleeps on HOME's long is woken there, whatever its turn. */
+/* Wakes the threads that sleep on HOME's long, whatever their turn. */
 static void far_release(struct lock *lock) {
     uint32_t before;
     struct weft_amo add = {WEFT_AMO_ADD, sizeof before, (void *)&lock->serving, TICKET,
@@ -269,7 +276,8 @@ static void far_release(struct lock *lock) {
     }
 }
 
-/* --- The calls -------------------------------------------------------------------------------- */
+/* --- The calls
+ * ----------------------------------------------------------------------------------- */
 
 int weft_lock_set(long *object) {
     struct lock *lock = lock_at(object, HOME);
@@ -281,7 +289,7 @@ int weft_lock_set(long *object) {
     return acquire(object, lock, ticket);
 }
 
-/* It is free while the ticket being served has not been taken; then nobody's `held` is set. */
+/* The lock is free while the ticket being served has not been taken; no PE's `held` is set then. */
 int weft_lock_test(long *object) {
     struct lock *lock = lock_at(object, HOME);
     if (!lock)
@@ -313,7 +321,7 @@ int weft_lock_clear(long *object) {
     weft_order_complete();
     hold(object, false);
     if (latest.lock == lock)
-        latest.lock = NULL; /* its tickets begin again where it is zeroed */
+        latest.lock = NULL; /* if the program zeroes the lock, its tickets start again */
     if (near)
         release(near);
     else

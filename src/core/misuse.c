@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PE that misuses is in the line's beginning already. */
+/* The log puts the number of the PE at the beginning of each line. */
 #include "core/misuse.h"
 #include "job/static.h"
 #include "core/ctx.h"
@@ -10,13 +10,13 @@ void weft_misuse_phase(const char *call) {
         [WEFT_JOB_BEFORE] = "before shmem_init: call shmem_init first",
         [WEFT_JOB_RUNNING] = "while another thread is in shmem_init or shmem_finalize: wait for it",
         [WEFT_JOB_AFTER] = "after shmem_finalize: finalize later, or call shmem_init again",
-        [WEFT_JOB_FORKED] = "in a forked child, which is no PE: call it in the PE's own process",
+        [WEFT_JOB_FORKED] = "in a forked child, which is not a PE: call it in the PE's own process",
     };
     weft_current_call = call;
     weft_job_panic("called %s", when[weft_job.phase]);
 }
 
-/* Near fast paths come here without having entered their call. */
+/* Sets the current call: fast near paths get here without having entered their call. */
 static void misuse_enter(const char *call) {
     if (weft_job.npes == 0)
         weft_misuse_phase(call);
@@ -46,12 +46,12 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
     if (!p)
         weft_misuse_null(call, argument);
     if (is_peers_copy(p))
-        weft_job_panic("argument %s is %p, in the memory of another PE as shmem_ptr gives it: pass "
-                       "the address that the object has here",
+        weft_job_panic("argument %s is %p, in the memory of another PE, as returned by shmem_ptr: "
+                       "pass the address of the object on this PE",
                        argument, p);
     if (weft_dispatch_finds(p, bytes, pe))
         weft_job_panic(
-            "argument %s is %p, in the memory of a GPU, where this call needs the host's: pass "
+            "argument %s is %p, in the memory of a GPU, but this call needs host memory: pass "
             "memory of shmem_malloc, or a global or static variable of the executable",
             argument, p);
     const char *refusal = weft_static_refusal(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ordering of stores and puts. fence is a release; quiet keeps later loads behind earlier stores
- * too, which on x86 takes a locked instruction. Both are of the host's memory; complete is a quiet
+/* Ordering of stores and puts. fence is a release. quiet also keeps later loads after earlier
+ * stores, which takes a locked instruction on x86. Both apply to host memory; complete is a quiet
  * of all memory. */
 #ifndef WEFT_CORE_ORDER_H
 #define WEFT_CORE_ORDER_H

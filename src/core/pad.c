@@ -17,7 +17,7 @@ static bool change(uint32_t *word, uint32_t from) {
                                        __ATOMIC_RELAXED);
 }
 
-/* The PE whose memory a rank's pad lies in, or WEFT_PE_ANY if that is not known. */
+/* Returns the PE whose memory contains a rank's pad, or WEFT_PE_ANY if that is unknown. */
 static int pe_of(const struct weft_pad *pad, int rank) {
     const struct weft_window *heap = &weft_windows.heap.window;
     size_t offset;
@@ -28,18 +28,19 @@ static int pe_of(const struct weft_pad *pad, int rank) {
     return pe < 0 ? WEFT_PE_ANY : pe;
 }
 
-/* Changes the word from this value to the other one, once it has it: 0, or -ETIMEDOUT with text. */
+/* Waits until the word has the value `from`, then changes it to the other value. Returns 0, or
+ * -ETIMEDOUT with text. */
 static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t from, int peer) {
     if (change(word, from))
         return 0;
     struct weft_waiter waiter = {.pe = WEFT_PE_ANY, .limited = pad->timeout_ms != 0};
-    /* A program that has set a limit goes on, also without the peer. */
+    /* A program that has set a limit continues without the peer if need be. */
     bool names_peer = !waiter.limited;
     uint64_t since_ns = weft_clock_ns();
     bool late = false;
     while (!late && !change(word, from)) {
         weft_waiter_turn(&waiter);
-        if (names_peer && waiter.since_ns) { /* it lasts: most waits are over before */
+        if (names_peer && waiter.since_ns) { /* most waits are over before this */
             waiter.pe = pe_of(pad, peer);
             names_peer = false;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each side sets its flag and then looks at the other's, so that one of them sees the other. The
+/* Each side sets its flag and then reads the other's, so at least one of them sees the other. The
  * flags are words of SHMEM_TEAM_SHARED, whose members are the near PEs. */
 #include "core/pin.h"
 #include "core/team.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of put and get that are more than one copy, and the ways to what is not near. */
+/* Puts and gets that take more than one copy, and the slow path for memory that is not near. */
 #include "core/rma.h"
 
 bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
@@ -12,10 +12,10 @@ bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first
     return true;
 }
 
-/* Inlined with constant `bytes`, so that the loop holds a load and a store and no call. */
+/* Inlined with constant `bytes`, so that the loop contains a load and a store and no call. */
 static inline __attribute__((always_inline)) void copy_each(const struct weft_strided_copy *copy,
                                                             size_t bytes) {
-    struct weft_strided_copy c = *copy; /* which the blocks may not alias */
+    struct weft_strided_copy c = *copy; /* a local copy, which the blocks cannot alias */
     for (ptrdiff_t i = 0; i < (ptrdiff_t)c.nblocks; i++)
         memcpy(c.dest + i * c.dest_step, c.source + i * c.source_step, bytes);
 }
@@ -40,8 +40,8 @@ void weft_rma_copy_strided(const struct weft_strided_copy *copy) {
 
 enum direction { PUT, GET };
 
-/* Copies the blocks if this processor reaches those of `pe`. Inlined, so that what is not copied
- * goes elsewhere by a tail call. */
+/* Copies the blocks if all blocks on `pe` are near; returns whether they are. Inlined, so that
+ * callers reach the slow path by a tail call. */
 WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void *source,
                                const struct weft_strided *shape, int pe) {
     struct weft_strided_side to, from, *theirs = direction == PUT ? &to : &from;
@@ -61,8 +61,8 @@ WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void 
     return true;
 }
 
-/* Nothing has made the access: its symmetric side is wrong from its lowest byte to its highest, or
- * else the stride of the local one. */
+/* Ends the job because the access is invalid: its symmetric side, from the lowest to the highest
+ * byte, or else the stride of its local side. */
 static _Noreturn void strided_refuse(enum direction direction, const void *first,
                                      const struct weft_strided *shape, int pe) {
     bool put = direction == PUT;
@@ -79,9 +79,8 @@ static _Noreturn void strided_refuse(enum direction direction, const void *first
                        pe);
 }
 
-WEFT_COLD static void put_strided_routed(void *dest, const void *source,
-                                         const struct weft_strided *shape, int pe,
-                                         const char *call) {
+WEFT_COLD static void put_strided_slow(void *dest, const void *source,
+                                       const struct weft_strided *shape, int pe, const char *call) {
     WEFT_IN_CALL(call);
     const struct weft_operations *operations = weft_dispatch_of(dest, source, pe);
     if (!operations || operations->put_strided(dest, source, shape, pe) != 0)
@@ -91,12 +90,11 @@ WEFT_COLD static void put_strided_routed(void *dest, const void *source,
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
     if (weft_dispatch_of(dest, source, pe) || !copy_near(PUT, dest, source, shape, pe))
-        put_strided_routed(dest, source, shape, pe, call);
+        put_strided_slow(dest, source, shape, pe, call);
 }
 
-WEFT_COLD static void get_strided_routed(void *dest, const void *source,
-                                         const struct weft_strided *shape, int pe,
-                                         const char *call) {
+WEFT_COLD static void get_strided_slow(void *dest, const void *source,
+                                       const struct weft_strided *shape, int pe, const char *call) {
     WEFT_IN_CALL(call);
     const struct weft_operations *operations = weft_dispatch_of(source, dest, pe);
     if (!operations || operations->get_strided(dest, source, shape, pe) != 0)
@@ -106,10 +104,11 @@ WEFT_COLD static void get_strided_routed(void *dest, const void *source,
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
     if (weft_dispatch_of(source, dest, pe) || !copy_near(GET, dest, source, shape, pe))
-        get_strided_routed(dest, source, shape, pe, call);
+        get_strided_slow(dest, source, shape, pe, call);
 }
 
-/* --- Routed ---------------------------------------------------------------------------------- */
+/* --- The slow path
+ * ------------------------------------------------------------------------------- */
 
 int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe) {
     void *near = weft_near(dest, bytes, pe);
@@ -175,8 +174,8 @@ void weft_rma_signal_slow(uint64_t *sig_addr, uint64_t signal, enum weft_signal_
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
-/* One operations makes both, the word and the payload: that of memory if either lies in its, else
- * that of the PE. */
+/* Returns the table that performs both the signal and the payload: that of the memory space if
+ * either is in it, otherwise that of the PE. */
 static const struct weft_operations *announced_operations(const struct weft_put_signal *put,
                                                           int pe) {
     const struct weft_operations *operations = weft_dispatch_of_memory(put->sig_addr, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put, get and signals. The near path is one copy with nothing in between; what is not near goes,
- * at the end of the cold branch, to its operations (core/dispatch.h), or to the line that says what
- * is wrong with it. `call` is the public name, a constant.
+/* Put, get and signals. The near path is a single copy. If memory is not near, the cold branch ends
+ * in the slow path, which uses an operation table (core/dispatch.h) or reports the misuse. `call`
+ * is the public name, a constant.
  *
- * PEs are world numbers. An empty access touches nothing, whatever its pointers are. */
+ * PEs are world numbers. An empty access touches no memory, whatever its pointers are. */
 #ifndef WEFT_CORE_RMA_H
 #define WEFT_CORE_RMA_H
 
@@ -19,13 +19,13 @@
 
 #define WEFT_RMA_INLINE static inline __attribute__((always_inline))
 
-/* A copy by this processor: 0, -ERANGE when there is no such PE, or -EFAULT when its memory is not
- * near. */
+/* Copies by this processor. Returns 0, -ERANGE if there is no such PE, or -EFAULT if its memory is
+ * not near. */
 int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe);
 int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe);
 
-/* The same accesses for whatever is not near, and for all of calls that cannot know, since their
- * local side may be a GPU's. */
+/* The slow path: for memory that is not near, and for calls that cannot take the fast path because
+ * their local side may be GPU memory. */
 WEFT_COLD void weft_rma_put_slow(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                                  const char *call);
 WEFT_COLD void weft_rma_get_slow(void *dest, const void *source, size_t bytes, int pe, bool nbi,
@@ -37,14 +37,15 @@ WEFT_COLD uint64_t weft_rma_get_word_slow(const void *source, size_t bytes, int 
 WEFT_COLD void weft_rma_signal_slow(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
                                     int pe, const char *call);
 
-/* Why weft_near gave NULL: -ERANGE, -EFAULT, or 0 for an empty access, which may name anything. */
+/* Returns why weft_near returned NULL: -ERANGE, -EFAULT, or 0 for an empty access, whose address
+ * does not matter. */
 WEFT_RMA_INLINE int weft_near_error(size_t bytes, int pe) {
     if (bytes == 0)
         return 0;
     return pe < 0 || pe >= weft_job.npes ? -ERANGE : -EFAULT;
 }
 
-/* Single elements are one load and one store, and cost no call. */
+/* Single elements take one load and one store, without a call. */
 WEFT_RMA_INLINE void weft_rma_copy(void *dest, const void *source, size_t bytes) {
     if (__builtin_expect(bytes == 8, 1))
         memcpy(dest, source, 8);
@@ -60,7 +61,8 @@ WEFT_RMA_INLINE void weft_rma_copy(void *dest, const void *source, size_t bytes)
         memcpy(dest, source, bytes);
 }
 
-/* dest on `pe` <- source here. A near copy is complete when it is made, `nbi` or not. */
+/* Copies from `source` here to `dest` on `pe`. A near copy is complete on return, with or without
+ * `nbi`. */
 WEFT_RMA_INLINE void weft_rma_put(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                                   const char *call) {
     void *near = weft_near(dest, bytes, pe);
@@ -70,7 +72,7 @@ WEFT_RMA_INLINE void weft_rma_put(void *dest, const void *source, size_t bytes, 
         weft_rma_copy(near, source, bytes);
 }
 
-/* dest here <- source on `pe`. */
+/* Copies from `source` on `pe` to `dest` here. */
 WEFT_RMA_INLINE void weft_rma_get(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                                   const char *call) {
     const void *near = weft_near(source, bytes, pe);
@@ -80,8 +82,8 @@ WEFT_RMA_INLINE void weft_rma_get(void *dest, const void *source, size_t bytes, 
         weft_rma_copy(dest, near, bytes);
 }
 
-/* Elements of at most this many bytes, naturally aligned, are words: they are stored and loaded
- * whole, also for threads that look at them meanwhile. */
+/* Naturally aligned elements of at most this many bytes are words: each is stored and loaded whole,
+ * for threads that access it meanwhile. */
 #define WEFT_RMA_WORD sizeof(uint64_t)
 
 #define WEFT_RMA_STORE(BITS)                                                              \
@@ -112,7 +114,7 @@ WEFT_RMA_INLINE uint64_t weft_rma_load(const void *from, size_t bytes) {
 }
 #undef WEFT_RMA_LOAD
 
-/* Put and get of one word. */
+/* Put and get of a single word. */
 WEFT_RMA_INLINE void weft_rma_put_word(void *dest, uint64_t word, size_t bytes, int pe,
                                        const char *call) {
     void *near = weft_near(dest, bytes, pe);
@@ -133,7 +135,7 @@ WEFT_RMA_INLINE uint64_t weft_rma_get_word(const void *source, size_t bytes, int
     return word;
 }
 
-/* Returns the bytes of all blocks, or more than any object has. */
+/* Returns the bytes of all blocks, or SIZE_MAX if they are more than any object has. */
 static inline size_t weft_rma_strided_bytes(const struct weft_strided *shape) {
     size_t bytes;
     bool overflows = __builtin_mul_overflow(shape->bsize, shape->nblocks, &bytes) ||
@@ -141,8 +143,8 @@ static inline size_t weft_rma_strided_bytes(const struct weft_strided *shape) {
     return overflows ? SIZE_MAX : bytes;
 }
 
-/* Where the blocks of one side whose first is at `first` lie, from the lowest to the highest byte.
- * False when no address space is that large. */
+/* Finds the range from the lowest to the highest byte of one side's blocks, the first of which is
+ * at `first`. Returns false if it exceeds the address space. */
 bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
                              const void **lowest, size_t *bytes);
 
@@ -151,10 +153,10 @@ void weft_rma_put_strided(void *dest, const void *source, const struct weft_stri
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call);
 
-/* Both sides are here. */
+/* Copies blocks within this process's memory. */
 void weft_rma_copy_strided(const struct weft_strided_copy *copy);
 
-/* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */
+/* Sets the word on `pe` or adds to it, after all earlier stores of this thread. */
 WEFT_RMA_INLINE void weft_rma_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
                                      int pe, const char *call) {
     uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bookkeeping: which blocks there are, which shares each has, who holds what. And how members
- * attach: all are ready; they show each other their blocks; all have mapped them, and tried. */
+/* Bookkeeping of blocks and shares: the lists of both, and their holders. An attach has these
+ * steps: all members are ready; they show each other their blocks; all have mapped and tested
+ * them. */
 #include "core/share.h"
 #include <errno.h>
 #include <pthread.h>
@@ -13,22 +14,23 @@
 #include "job/space.h"
 #include "core/share_space.h"
 
-/* Held for moments: never while other PEs are waited for. */
+/* Held for moments only, never during a wait for other PEs. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t attached = PTHREAD_COND_INITIALIZER;
 
-static void *blocks; /* a tree (tsearch) of ranges that do not overlap; each begins its block */
+static void *blocks; /* a tree (tsearch) of disjoint ranges, each in its block */
 
-/* What nobody holds any more, and is mapped still. */
+/* Blocks and shares that have no holders but are still mapped. */
 static struct weft_share *left_shares;
 static struct weft_block *left_blocks;
 
-/* In a forked child nothing of this is there, and the lock may be another thread's for ever. */
+/* In a forked child none of this memory is mapped, and another thread may have held the lock. */
 static bool is_forked(void) {
     return weft_job.phase == WEFT_JOB_FORKED;
 }
 
-/* --- Letting go ------------------------------------------------------------------------------- */
+/* --- Releasing
+ * ----------------------------------------------------------------------------------- */
 
 static void add_left_block(struct weft_block *block) {
     block->next = left_blocks;
@@ -40,7 +42,7 @@ static void add_left_share(struct weft_share *share) {
     left_shares = share;
 }
 
-/* One holder less. Under the lock, as those above. */
+/* These two remove a holder. Called under the lock, as are the two above. */
 static void leave_block(struct weft_block *block) {
     if (--block->holders == 0)
         add_left_block(block);
@@ -79,8 +81,8 @@ static void sweep_blocks(struct weft_block *list) {
     }
 }
 
-/* Unmaps what is left: blocks behind the shares that held them. What cannot go now is for the next
- * call. */
+/* Unmaps everything without holders: shares first, since they hold blocks. What cannot be unmapped
+ * now is left for the next call. */
 static void sweep(void) {
     pthread_mutex_lock(&changing);
     struct weft_share *shares = left_shares;
@@ -96,7 +98,7 @@ static void sweep(void) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-/* Ranges that overlap are equal: an address is looked for as a range of one byte. */
+/* Overlapping ranges compare equal: an address is looked up as a range of one byte. */
 static int compare(const void *a, const void *b) {
     const struct weft_range *left = a, *right = b;
     if (left->at + left->bytes <= right->at)
@@ -104,7 +106,7 @@ static int compare(const void *a, const void *b) {
     return right->at + right->bytes <= left->at;
 }
 
-/* A block that cannot be listed goes again. */
+/* Adds the block to the tree; releases it if there is no memory. */
 static int enlist(struct weft_block *block) {
     pthread_mutex_lock(&changing);
     bool listed = tsearch(block, &blocks, compare) != NULL;
@@ -114,7 +116,7 @@ static int enlist(struct weft_block *block) {
     return listed ? 0 : weft_fail(-ENOMEM, "no memory");
 }
 
-/* NULL: this library has no such memory. */
+/* Returns NULL if this library has no such memory. */
 static const struct weft_share_space *share_space_of(shmemx_space_t space) {
     if (space == SHMEMX_SPACE_HOST)
         return &weft_share_host;
@@ -143,7 +145,7 @@ int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device
     return error;
 }
 
-/* The block gives no share again. */
+/* Removes the block's shares from its list: no attach returns them any more. */
 static void unlist_shares(struct weft_block *block) {
     for (struct weft_share *share = block->shares, *next; share; share = next) {
         next = share->next;
@@ -184,7 +186,7 @@ int weft_block_gpu(const struct weft_block *block) {
     return block->device;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static struct weft_block *block_find(const void *p) {
     struct weft_range byte = {(uintptr_t)p, 1};
     struct weft_block **found = tfind(&byte, &blocks, compare);
@@ -210,13 +212,13 @@ static struct weft_block_facts facts_of(const struct weft_block *block) {
     return facts;
 }
 
-/* The same on all members: whose block differs from that of the first one. */
+/* Fails with the same text on all members, which names the first block that differs. */
 static int check_facts(const struct weft_boot_subset *subset, const struct weft_block_facts *all) {
     for (int i = 1; i < subset->count; i++)
         if (memcmp(&all[i], &all[0], offsetof(struct weft_block_facts, gpu)) != 0)
             return weft_fail(-EINVAL,
                              "the block of PE %d has %llu bytes of %s memory and that of PE %d "
-                             "%llu of %s memory: give blocks of the same size and space",
+                             "%llu of %s memory: pass blocks of the same size and space",
                              subset->pes[i], (unsigned long long)all[i].bytes, all[i].space,
                              subset->pes[0], (unsigned long long)all[0].bytes, all[0].space);
     return 0;
@@ -239,7 +241,7 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
     return error == 0 && space->prove ? space->prove(share, subset) : error;
 }
 
-/* `share` is NULL where there was no memory for it: then the others hear of it. */
+/* `share` is NULL if there was no memory for it: then this tells the other members. */
 static int build(struct weft_share *share, const struct weft_boot_subset *subset) {
     int fd = -1;
     int own =
@@ -274,7 +276,7 @@ static struct weft_share *share_new(struct weft_block *block,
     return share;
 }
 
-/* Under the lock. What another thread builds is waited for. */
+/* Called under the lock. Waits if another thread is building the share. */
 static struct weft_share *find(const struct weft_block *block,
                                const struct weft_boot_subset *subset) {
     for (;;) {
@@ -287,8 +289,9 @@ static struct weft_share *find(const struct weft_block *block,
     }
 }
 
-/* The share that the block has already, held once more; NULL, and `made` is listed, for others to
- * wait for. It holds the block, which so outlives the attach. */
+/* Returns the block's share for the subset, with one more holder, or NULL after listing `made`,
+ * for which other threads then wait. The new share holds the block, so the block outlives the
+ * attach. */
 static struct weft_share *find_or_list(struct weft_block *block, struct weft_share *made,
                                        const struct weft_boot_subset *subset) {
     pthread_mutex_lock(&changing);
@@ -315,7 +318,7 @@ static void unlist(struct weft_share *share) {
     leave_share(share);
 }
 
-/* It is there, or it goes, with what has been mapped of it. */
+/* Marks the share as ready or, after an error, removes it with what was mapped. */
 static void conclude(struct weft_share *share, int error) {
     pthread_mutex_lock(&changing);
     share->ready = true;
@@ -327,7 +330,7 @@ static void conclude(struct weft_share *share, int error) {
     pthread_mutex_unlock(&changing);
 }
 
-/* The same on all members: PEs that are near to one are near to each other. */
+/* Fails on all members or none: if one PE is near to all, all are near to each other. */
 static int check_near(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++)
         if (weft_is_far(subset->pes[i]))
@@ -344,7 +347,7 @@ int weft_share_attach(struct weft_share **share, struct weft_block *block,
     if (error)
         return error;
     struct weft_boot_subset share_subset = *subset;
-    share_subset.tag = weft_hash(subset->tag, "share", 5); /* no call of another kind is met */
+    share_subset.tag = weft_hash(subset->tag, "share", 5); /* for this kind of call only */
     struct weft_share *made = share_new(block, &share_subset);
     struct weft_share *known = find_or_list(block, made, &share_subset);
     if (known) {

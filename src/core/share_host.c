@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks in the memory of the host: each is a segment of one slot, with a memfd of its own, whose
- * pages are all committed when it is made: who has a share of it never meets a SIGBUS. */
+/* Blocks in host memory: each is a segment of one slot with a memfd of its own. All pages are
+ * committed when the block is allocated, so that peers with a share of it never get a SIGBUS. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -31,11 +31,11 @@ static struct weft_segment *share_segment(struct weft_share *share) {
 
 enum { STEP = 32 << 20, LITTLE = 2 << 20 };
 
-static _Atomic size_t held; /* bytes of all blocks, those that are being made among them */
+static _Atomic size_t held; /* bytes of all blocks, including those being allocated */
 
-/* Whether the machine has `left` more bytes, while each of its other PEs takes a step, beside what
- * the heaps were promised; of the others' nobody here knows, but that they are as large as the own.
- */
+/* Checks whether the machine has `left` more bytes, and a step for each of its other PEs, besides
+ * the memory reserved by the heaps. This PE does not know the other PEs' heaps, so it assumes that
+ * they are as large as its own. */
 static int check_room(const struct weft_block *block, size_t left) {
     const char *limit;
     size_t others = (size_t)weft_boot_npes_here() - 1,
@@ -47,13 +47,13 @@ static int check_room(const struct weft_block *block, size_t left) {
     return weft_fail_bare(
         -ENOMEM,
         "%s of %s: %s more are needed, and the machine has %s (%s, less a reserve, "
-        "and %s in all that the heaps were granted before and have no memory for yet)",
+        "and %s that the heaps have reserved but not allocated yet)",
         weft_current_call, weft_size(block->range.bytes).text, weft_size(left).text,
         weft_size(room).text, limit, weft_size(promised).text);
 }
 
-/* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at
- * before each step. */
+/* The kernel kills processes when memory runs out, and other PEs may be committing memory, too, so
+ * free memory is checked before each step. */
 static int commit(struct weft_block *block) {
     struct weft_segment *segment = segment_of(block);
     size_t bytes = segment->slot_bytes, done = 0;
@@ -118,7 +118,7 @@ static int host_show(struct weft_block *block, int *fd) {
     int own = segment_of(block)->fd;
     if (!weft_descriptor_is_ours(own))
         return weft_fail(-EBADF,
-                         "the program has closed descriptor %d, by which others map this block: "
+                         "the program has closed descriptor %d, by which other PEs map this block: "
                          "close only descriptors that the program has opened",
                          own);
     *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);

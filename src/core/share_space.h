@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What blocks and shares are made of, and what the memory of each space does for them: the inside
- * of core/share.h. */
+/* The structs of blocks and shares, and the operations of each memory space on them: internals of
+ * core/share.h. */
 #ifndef WEFT_CORE_SHARE_SPACE_H
 #define WEFT_CORE_SHARE_SPACE_H
 
@@ -17,57 +17,57 @@ struct weft_range {
     size_t bytes;
 };
 
-/* Each space has its own of these two, which begins with it. */
+/* Each space extends these two structs, which are the first members of its own. */
 struct weft_block {
-    struct weft_range range; /* as asked for */
+    struct weft_range range; /* as requested */
     const struct weft_share_space *space;
-    struct weft_share *shares; /* those that it gives again: NULL when it is freed */
-    struct weft_block *next;   /* of those that nobody holds any more */
-    unsigned holders;          /* the one who has not freed it; its shares; who attaches it */
-    size_t whole_bytes;        /* of its memory */
-    int device;                /* the GPU's ordinal; -1: this PE's own until it is made, or none */
-    bool idle;                 /* nothing uses it any more */
-    unsigned char gpu[16];     /* the UUID; 0 in memory of the host */
+    struct weft_share *shares; /* for further attaches; NULL once the block is freed */
+    struct weft_block *next;   /* in the list of blocks without holders */
+    unsigned holders;   /* the owner until it frees the block, its shares, and attaches under way */
+    size_t whole_bytes; /* of its memory */
+    int device; /* the GPU's ordinal; -1 in host memory, or, before alloc, for this PE's own GPU */
+    bool idle;  /* the owner says that nothing uses it any more */
+    unsigned char gpu[16]; /* the UUID; zeros in host memory */
 };
 
 struct weft_share {
     struct weft_window window;
     struct weft_block *block;
-    struct weft_share *next; /* of the block's, or of those that nobody holds any more */
-    unsigned holders;        /* the block is one, while it lists the share */
+    struct weft_share *next; /* in the block's list, or in the list of shares without holders */
+    unsigned holders;        /* the block counts as one while it lists the share */
     bool listed, ready;
     int member, count;
     uint64_t tag;
-    int *pes; /* behind it */
+    int *pes; /* stored behind the struct */
 };
 
-/* What members tell each other of their blocks, besides a descriptor. */
+/* Facts that members tell each other about their blocks, besides a descriptor. */
 struct weft_block_facts {
     char space[16];
     uint64_t bytes, whole_bytes;
     unsigned char gpu[16];
 };
 
-/* Errors are -errno with text. All but `prove` are local. */
+/* Functions return -errno with text on failure. All but `prove` are local. */
 struct weft_share_space {
     const char *name;
-    size_t block_bytes, share_bytes; /* of its own struct */
+    size_t block_bytes, share_bytes; /* the sizes of the space's own structs */
 
-    /* Makes zeroed memory for the block's bytes, and says where it is. */
+    /* Allocates zeroed memory of the block's size and sets its address. */
     int (*alloc)(struct weft_block *block);
 
-    /* A new descriptor of the block's memory, close-on-exec. */
+    /* Returns in *fd a new descriptor of the block's memory, close-on-exec. */
     int (*show)(struct weft_block *block, int *fd);
 
-    /* Maps what the members have shown into a window, whose own addresses are the block's; the
-     * descriptors stay the caller's. What a failure leaves is for unmap. */
+    /* Maps the members' memory into a window whose own address is the block's. The caller keeps the
+     * descriptors. After a failure, unmap frees what was mapped. */
     int (*map)(struct weft_share *share, const struct weft_block_facts *facts, const int *fds);
 
-    /* May be NULL. Tries what has been mapped with data: collective over the subset, the same
-     * result on all. */
+    /* May be NULL. Tests the mapped memory with data. Collective over the subset; returns the same
+     * result on all members. */
     int (*prove)(struct weft_share *share, const struct weft_boot_subset *subset);
 
-    /* 0; -EAGAIN: not now, because work is under way that may need it. */
+    /* Both return 0, or -EAGAIN if work under way may still need the memory. */
     int (*unmap)(struct weft_share *share);
     int (*free)(struct weft_block *block);
 };

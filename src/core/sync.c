@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where every PE has a processor, barriers go by dissemination: in round r every member signals the
- * one 2^r after it and waits for the one 2^r before it; after ceil(log2 n) rounds everybody has
- * heard of everybody, through one store and one wait per round (Hensgen, Finkel and Manber, 1988).
- * Words are epochs, so no reset. Where some members are far only leaders do so, by messages: near
- * ones arrive at theirs before, and are released behind. */
+/* If every PE has a processor, barriers use dissemination: in round r every member signals the one
+ * 2^r after it and waits for the one 2^r before it. After ceil(log2 n) rounds each member has
+ * heard, directly or not, from all others, with one store and one wait per round (Hensgen, Finkel
+ * and Manber, 1988). Words are epochs, so there is no reset. If some members are far, only the
+ * leaders disseminate, by messages: near members report to their leader before and are released
+ * afterwards. */
 #include "core/sync.h"
 #include <string.h>
 #include "far/far.h"
@@ -14,9 +15,9 @@ static inline int member_before(const struct weft_team *team, int distance) {
     return member < 0 ? member + team->npes : member;
 }
 
-/* Where PEs share processors every wait may cost a switch to another PE, so there is one for each:
- * all count up one word, and the last one releases the others. With 4 PEs on 2 processors that took
- * two thirds of the time of a dissemination. */
+/* If PEs share processors, every wait may cost a switch to another PE, so each member waits only
+ * once: all increment one word, and the last one releases the others. With 4 PEs on 2 processors
+ * this took two thirds of the time of a dissemination. */
 static void crowded_barrier(struct weft_team *team, uint32_t epoch) {
     struct weft_team_words *root = weft_team_words_of(team, 0);
     uint32_t arrived = atomic_fetch_add(&root->arrived.value, 1) + 1;
@@ -24,14 +25,15 @@ static void crowded_barrier(struct weft_team *team, uint32_t epoch) {
         weft_word_set(&root->released, epoch);
         return;
     }
-    /* Of whoever has departed instead, the next member that did come will speak. */
+    /* If the wait fails because some member departed, the member after the departed one reports
+     * it. */
     int before = weft_team_world_pe(team, member_before(team, 1));
     weft_word_wait(&root->released, epoch, before);
 }
 
 enum { BARRIER, CLOSING };
 
-/* Waits on own words only. */
+/* Waits only on this member's own words. */
 static inline __attribute__((always_inline)) void dissemination_barrier(struct weft_team *team,
                                                                         int kind, uint32_t epoch) {
     for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
@@ -42,7 +44,7 @@ static inline __attribute__((always_inline)) void dissemination_barrier(struct w
     }
 }
 
-/* Dissemination among those who lead, each of whom is far to the others. */
+/* Dissemination among the leaders, who are all far from each other. */
 static void leaders_meet(struct weft_team *team, int kind, uint32_t epoch) {
     const struct weft_levels *levels = team->levels;
     int n = levels->nleaders;
@@ -55,7 +57,7 @@ static void leaders_meet(struct weft_team *team, int kind, uint32_t epoch) {
     }
 }
 
-/* Whoever waits for near ones names the one before it, as in the crowded barrier. */
+/* A member that waits for near ones names the one before it, as in the crowded barrier. */
 static void far_barrier(struct weft_team *team, uint32_t epoch, bool all) {
     const struct weft_levels *levels = team->levels;
     int leader = levels->leaders[levels->leader];
@@ -87,7 +89,8 @@ void weft_sync_barrier_near(struct weft_team *team) {
     far_barrier(team, ++team->barrier_epoch, false);
 }
 
-/* A leader is done with its own words when it has released the others, by words of theirs. */
+/* The leader releases the others through their words, and does not need its own words after
+ * that. */
 static void far_close(struct weft_team *team, uint32_t epoch) {
     const struct weft_levels *levels = team->levels;
     int first = levels->begins[levels->leader];
@@ -111,7 +114,7 @@ void weft_sync_close(struct weft_team *team) {
         dissemination_barrier(team, CLOSING, epoch);
 }
 
-/* To every far member: `bytes` that lie at `dest` there, and then the word. */
+/* Sends `bytes` to `dest` of every far member, and then the word. */
 static void push(struct weft_team *team, void *dest, const void *source, size_t bytes,
                  struct weft_word *word, uint32_t value) {
     for (int distance = 1; distance < team->npes; distance++) {
@@ -132,8 +135,8 @@ void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes) {
     }
 }
 
-/* Two posts by parity are enough: a member that posts round e+2 over round e has read everyone's
- * post of e+1, and a member posts e+1 only after it has read all posts of e. */
+/* Two posts, selected by parity, are enough: a member that posts round e+2 over round e has read
+ * all posts of e+1, and a member posts e+1 only after it has read all posts of e. */
 static struct weft_post *current_post(struct weft_team *team, int member) {
     struct weft_post *posts = weft_team_member_is_far(team, member)
                                   ? weft_team_inbox(team, member)->post
@@ -154,7 +157,7 @@ const void *weft_sync_peek_briefly(struct weft_team *team, int member, struct we
     return posted ? post->payload : NULL;
 }
 
-/* For who asks again and again: messages have to be looked for then. */
+/* For callers that poll: delivers messages if the word has not been reached. */
 static bool reached_now(struct weft_team *team, const struct weft_word *word, uint32_t value) {
     if (__builtin_expect(team->far, 0) && !weft_word_reached(word, value))
         weft_far_look();

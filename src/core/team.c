@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making a team takes two rounds: the first finds a scratch slot that is free on every member, the
- * second says that all have their words ready. A split makes them with posts in its parent, and who
- * is no member takes part in the rounds only; PEs that have no team yet make them by exchanges
- * among themselves. A slot is reused after a destroy whose barrier no late store or message can
- * outlive. */
+ * second confirms that all members have their words ready. A split makes these rounds with posts in
+ * the parent team; members of the parent that do not join only take part in the rounds. PEs without
+ * a common team use exchanges among themselves. A slot is reused after a destroy, whose barrier no
+ * late store or message can outlast. */
 #include "core/team.h"
 #include <assert.h>
 #include <errno.h>
@@ -20,13 +20,14 @@ enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
 
 _Static_assert(WEFT_TEAMS_MAX < 1 << HANDLE_SLOT_BITS, "a handle has room for every slot");
 
-/* Changed under the lock, read without. */
+/* Changed under the lock, read without it. */
 static struct weft_team *_Atomic teams[WEFT_TEAMS_MAX];
 static uint32_t generations[WEFT_TEAMS_MAX];
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool workspace_is_open[WEFT_TEAMS_MAX]; /* by slot: here, on all PEs near */
+static _Atomic bool workspace_is_open[WEFT_TEAMS_MAX]; /* by slot */
 
-/* A handle is slot + 1 below and the generation above, so WORLD is 1, SHARED 2, INVALID 0. */
+/* Returns the handle: slot + 1 in the low bits, the generation above. So WORLD is 1, SHARED 2,
+ * INVALID 0. */
 static shmem_team_t handle_of(const struct weft_team *team) {
     return (shmem_team_t)(((uintptr_t)team->generation << HANDLE_SLOT_BITS) |
                           (uintptr_t)(team->slot + 1));
@@ -50,7 +51,7 @@ int weft_team_refuse(shmem_team_t handle) {
                      (void *)handle);
 }
 
-/* Which member of start, start + stride, ... (size of them) a PE is, or -1. */
+/* Returns the index of a PE in start, start + stride, ... (`size` elements), or -1. */
 static int position(int start, int stride, int size, int pe) {
     int64_t distance = (int64_t)pe - start, step = stride ? stride : 1, member = distance / step;
     return distance % step == 0 && member >= 0 && member < size ? (int)member : -1;
@@ -70,18 +71,18 @@ int weft_team_member(const struct weft_team *team, int world_pe) {
                : position(member_list->start, member_list->stride, team->npes, world_pe);
 }
 
-/* With a signal of each PE: all slots look alike. */
+/* Returns the size of a team's words with a signal per PE, the same for all slots. */
 static size_t words_bytes(void) {
     return weft_page_up(sizeof(struct weft_team_words) + (size_t)weft_job.npes * sizeof(long));
 }
 
-/* Of the scratch slot. */
+/* Returns the offset of the workspace in the scratch. */
 static size_t workspace_begin(const struct weft_team *team) {
     return (size_t)team->slot * weft_team_slot_bytes() + words_bytes();
 }
 
-/* A member may have more in its workspace than this PE: all of it is made accessible here when a
- * peer's is first asked for. */
+/* Makes the workspaces of all near PEs accessible when a peer's is first asked for: a member may
+ * have committed more than this PE. */
 static void workspace_open(const struct weft_team *team) {
     int error = weft_segment_open(&weft_windows.scratch, workspace_begin(team),
                                   weft_team_workspace_capacity());
@@ -98,7 +99,8 @@ void *weft_team_workspace_of(const struct weft_team *team, int member) {
     return weft_team_slot_of(team->slot, weft_team_world_pe(team, member)) + words_bytes();
 }
 
-/* Of a team of all PEs: where the entries of others begin, too. */
+/* Returns the size of the inbox of a team of all PEs. All teams use it, so that all slots have the
+ * same layout. */
 static size_t inbox_bytes(void) {
     return weft_job.far ? (size_t)weft_job.npes * sizeof(struct weft_inbox) : 0;
 }
@@ -107,7 +109,8 @@ static struct weft_inbox *inbox_in(int slot) {
     return (struct weft_inbox *)(weft_team_slot_of(slot + 1, weft_job.pe) - inbox_bytes());
 }
 
-/* In front of it, likewise, a word of each other one, and for each packet one of each host. */
+/* Returns the size of the receive area's words: one per member for pushes, and one per host for
+ * each packet epoch. */
 static size_t receive_words_bytes(size_t npes) {
     return npes * (1 + WEFT_PACKETS) * sizeof(struct weft_word);
 }
@@ -121,7 +124,8 @@ static struct weft_receive *receive_in(int slot) {
     return (struct weft_receive *)((char *)inbox_in(slot) - receive_bytes());
 }
 
-/* Of packets, in front of that: for an epoch; a quarter of what is left, at most, for all. */
+/* Returns the room for the packets of one epoch; all epochs together take at most a quarter of the
+ * rest of the slot. */
 static size_t packets_room(void) {
     enum { SHARE = 4 * WEFT_PACKETS };
     size_t left = weft_team_slot_bytes() - words_bytes() - inbox_bytes() - receive_bytes();
@@ -149,7 +153,7 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
     return 0;
 }
 
-/* A list that is a progression becomes one. */
+/* Returns the list as a progression if it is one. */
 static struct weft_member_list member_list_of(const int *pes, int npes) {
     int stride = npes > 1 ? pes[1] - pes[0] : 1;
     for (int i = 0; i < npes; i++)
@@ -158,7 +162,7 @@ static struct weft_member_list member_list_of(const int *pes, int npes) {
     return (struct weft_member_list){.start = pes[0], .stride = stride};
 }
 
-/* With a list of its own. */
+/* Returns a copy of the team with its own copy of the list. */
 static struct weft_team *copy_of(const struct weft_team *shape) {
     const struct weft_member_list *member_list = &shape->member_list;
     size_t list = member_list->pes ? (size_t)shape->npes * sizeof *member_list->pes : 0;
@@ -176,7 +180,7 @@ static void team_free(struct weft_team *team) {
     free(team);
 }
 
-/* Makes the words of a team accessible on all PEs near, and what far PEs write. */
+/* Makes the words of a team accessible on all near PEs, and the areas that far PEs write. */
 static int words_open(const struct weft_team *team) {
     size_t begin = (size_t)team->slot * weft_team_slot_bytes();
     int error = weft_segment_open(&weft_windows.scratch, begin, words_bytes());
@@ -186,7 +190,7 @@ static int words_open(const struct weft_team *team) {
     return weft_segment_open(&weft_windows.scratch, begin + weft_team_slot_bytes() - rest, rest);
 }
 
-/* 0; -ENOMEM; -EAGAIN: another thread has taken the slot meanwhile. */
+/* Returns 0, -ENOMEM, or -EAGAIN if another thread has taken the slot meanwhile. */
 static int team_new(const struct weft_team *shape, struct weft_team **made) {
     struct weft_team *team = copy_of(shape);
     if (!team)
@@ -227,7 +231,7 @@ static void team_drop(struct weft_team *team) {
     team_free(team);
 }
 
-/* Commits [p, p + bytes) of this PE's scratch, and clears it. */
+/* Commits [p, p + bytes) of this PE's scratch and clears it. */
 static int clear_words(void *p, size_t bytes) {
     size_t begin = (uintptr_t)p - weft_windows.scratch.window.local;
     int result = weft_segment_commit_range(&weft_windows.scratch, begin, bytes);
@@ -236,8 +240,8 @@ static int clear_words(void *p, size_t bytes) {
     return result;
 }
 
-/* A new team in the slot of its shape, its words and inbox there and zero; 0 or -errno as team_new.
- * Local. */
+/* Makes a team in the slot of its shape, with words and inbox committed and zero. Returns 0 or
+ * -errno as team_new. Local. */
 static int team_open(const struct weft_team *shape, struct weft_team **team) {
     int result = team_new(shape, team);
     if (result)
@@ -254,12 +258,14 @@ static int team_open(const struct weft_team *shape, struct weft_team **team) {
     return result;
 }
 
-/* An inbox has an entry for each PE, and small limits make small slots. */
+/* Checks that the slots are large enough: an inbox has an entry per PE, and low limits make small
+ * slots. */
 static int check_slots(void) {
     size_t have = weft_team_slot_bytes(), need = words_bytes() + inbox_bytes() + receive_bytes();
     if (need <= have)
         return 0;
-    weft_log("the words of a team of %d PEs take %s, and there are %s for each of %d teams: raise "
+    weft_log("the words of a team of %d PEs take %s, but only %s are available for each of %d "
+             "teams: raise "
              "the limits on address space (ulimit -v) and file size (ulimit -f)",
              weft_job.npes, weft_size(need).text, weft_size(have).text, WEFT_TEAMS_MAX);
     return -ENOMEM;
@@ -280,7 +286,7 @@ int weft_teams_open(void) {
     memset(generations, 0, sizeof generations);
     int result = check_slots();
     for (int slot = WORLD_SLOT; slot <= SHARED_SLOT && result == 0; slot++) {
-        /* Fresh scratch is zero, and a fast peer may have signalled here already: no clearing. */
+        /* Not cleared: fresh scratch is zero, and a fast peer may have signalled here already. */
         struct weft_team *made;
         result = team_new(&shapes[slot], &made);
         if (result < 0)
@@ -299,7 +305,7 @@ void weft_teams_close(void) {
 
 /* --- Finding a slot --------------------------------------------------------------------------- */
 
-/* The slots that are free, one bit each. */
+/* The free slots, one bit each. */
 struct slots {
     uint64_t bits[WEFT_TEAMS_MAX / 64];
 };
@@ -317,8 +323,8 @@ static void keep_common(struct slots *slots, const struct slots *theirs) {
         slots->bits[i] &= theirs->bits[i];
 }
 
-/* The first one at or behind `first`: threads that make different teams at once begin apart. -1:
- * there is none. */
+/* Returns the first free slot from `first` on, or -1. Threads that make different teams at the same
+ * time start at different slots. */
 static int choose_slot(const struct slots *slots, unsigned first) {
     for (unsigned i = 0; i < WEFT_TEAMS_MAX; i++) {
         unsigned slot = (first + i) % WEFT_TEAMS_MAX;
@@ -330,28 +336,29 @@ static int choose_slot(const struct slots *slots, unsigned first) {
 
 /* --- Splitting -------------------------------------------------------------------------------- */
 
-/* What the members of a parent tell each other when they split it. */
+/* The facts that the members of a parent post for a split. */
 struct split_post {
     struct slots free;
     int32_t start, stride, size;
-    int32_t num_contexts; /* counts for who joins */
+    int32_t num_contexts; /* of a member that joins */
     int32_t valid;
 };
 
-/* Whether start, start + stride, ... (size of them) are members of the parent. */
-static bool split_is_valid(const struct weft_team *parent, int start, int stride, int size) {
-    if (size < 1 || start < 0 || start >= parent->npes || (stride == 0 && size != 1))
+/* Returns whether all PEs of the split are members of the parent. */
+static bool split_is_valid(const struct weft_team *parent, const struct weft_split *split) {
+    if (split->size < 1 || split->start < 0 || split->start >= parent->npes ||
+        (split->stride == 0 && split->size != 1))
         return false;
-    int64_t last = start + (int64_t)stride * (size - 1);
+    int64_t last = split->start + (int64_t)split->stride * (split->size - 1);
     return last >= 0 && last < parent->npes;
 }
 
-/* Every member's arguments must be valid and the same, and the configuration of all who join; the
- * slots free on all of these remain. */
+/* Checks that all members' arguments are valid and equal, and that all members who join want the
+ * same configuration. Keeps the slots that are free on all who join. */
 static bool split_agree(struct weft_team *parent, struct split_post *mine) {
     struct split_post common = *mine;
     bool agreed = mine->valid;
-    int32_t num_contexts = -1; /* of the first that joins */
+    int32_t num_contexts = -1; /* of the first member that joins */
     weft_sync_post(parent, mine, sizeof *mine);
     for (int member = 0; member < parent->npes; member++) {
         struct split_post theirs;
@@ -362,16 +369,16 @@ static bool split_agree(struct weft_team *parent, struct split_post *mine) {
         bool joins = position(mine->start, mine->stride, mine->size, member) >= 0;
         if (joins && num_contexts >= 0 && theirs.num_contexts != num_contexts)
             agreed = false;
-        if (joins)
-            num_contexts = theirs.num_contexts;
-        if (joins)
-            keep_common(&common.free, &theirs.free);
+        if (!joins)
+            continue;
+        num_contexts = theirs.num_contexts;
+        keep_common(&common.free, &theirs.free);
     }
     *mine = common;
     return agreed;
 }
 
-/* The new team of a member; 0 or -errno as team_new. Local. */
+/* Makes the new team on a member. Returns 0 or -errno as team_new. Local. */
 static int split_create(const struct weft_team *parent, const struct split_post *post, int my_pe,
                         struct weft_team **team) {
     enum { APART = 37 };
@@ -388,7 +395,7 @@ static int split_create(const struct weft_team *parent, const struct split_post 
     return result;
 }
 
-/* One attempt: 0, -EAGAIN or another -errno, the same on all members of the parent. */
+/* Tries once. Returns 0, -EAGAIN or another -errno, the same on all members of the parent. */
 static int split_try(struct weft_team *parent, struct split_post *post, struct weft_team **team) {
     enum { FULL, FAILED, AGAIN, READY };
     static const int errors[] = {-ENOSPC, -ENOMEM, -EAGAIN, 0};
@@ -402,28 +409,27 @@ static int split_try(struct weft_team *parent, struct split_post *post, struct w
     if (verdict != READY && my_pe >= 0 && mine == 0)
         team_drop(*team);
     if (verdict == FULL && parent->my_pe == 0)
-        weft_log("%s: the PEs of the new team have no team left in common, of %d: destroy some "
-                 "first; no PE gets one",
+        weft_log("%s: none of the %d team slots is free on all PEs of the new team, so no PE gets "
+                 "it: destroy some teams first",
                  weft_current_call, WEFT_TEAMS_MAX);
     return errors[verdict];
 }
 
-/* What a member wants of the team that it joins; negative: no such thing. */
-static int wanted_contexts(const shmem_team_config_t *config, long config_mask) {
-    if (config_mask & ~SHMEM_TEAM_NUM_CONTEXTS)
+/* Returns the number of contexts that a member wants in the new team, or a negative number if the
+ * mask is invalid. */
+static int wanted_contexts(const struct weft_split *split) {
+    if (split->config_mask & ~SHMEM_TEAM_NUM_CONTEXTS)
         return -1;
-    return config_mask ? config->num_contexts : 0;
+    return split->config_mask ? split->config->num_contexts : 0;
 }
 
-int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
-                            const shmem_team_config_t *config, long config_mask,
-                            shmem_team_t *new_team) {
+int weft_team_split(struct weft_team *parent, const struct weft_split *split,
+                    shmem_team_t *new_team) {
     *new_team = SHMEM_TEAM_INVALID;
-    struct split_post post = {.start = start, .stride = stride, .size = size};
-    post.valid = split_is_valid(parent, start, stride, size);
-    bool joins = position(start, stride, size, parent->my_pe) >= 0;
-    post.num_contexts = joins ? wanted_contexts(config, config_mask) : 0;
-    post.valid = post.valid && post.num_contexts >= 0;
+    bool joins = position(split->start, split->stride, split->size, parent->my_pe) >= 0;
+    struct split_post post = {.start = split->start, .stride = split->stride, .size = split->size};
+    post.num_contexts = joins ? wanted_contexts(split) : 0;
+    post.valid = split_is_valid(parent, split) && post.num_contexts >= 0;
     struct weft_team *team = NULL;
     int result;
     do
@@ -438,7 +444,7 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
 
 /* --- Among any PEs ---------------------------------------------------------------------------- */
 
-/* One attempt, as split_try. */
+/* Tries once, as split_try. */
 static int create_try(const struct weft_boot_subset *subset, struct weft_team *shape,
                       unsigned first, struct weft_team **team) {
     struct slots mine = free_slots(), all[subset->count];
@@ -449,7 +455,7 @@ static int create_try(const struct weft_boot_subset *subset, struct weft_team *s
     if (result == 0 && (shape->slot = choose_slot(&mine, first)) < 0)
         result = weft_fail(
             -ENOSPC,
-            "the PEs of the new team have no team left in common, of %d: destroy some first",
+            "none of the %d team slots is free on all PEs of the new team: destroy some first",
             WEFT_TEAMS_MAX);
     if (result)
         return result;
@@ -464,7 +470,7 @@ static int create_try(const struct weft_boot_subset *subset, struct weft_team *s
 
 int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_team) {
     struct weft_boot_subset team_subset = *subset;
-    team_subset.tag = weft_hash(subset->tag, "team", 4); /* no call of another kind is met */
+    team_subset.tag = weft_hash(subset->tag, "team", 4); /* for this kind of call only */
     struct weft_team shape = {.my_pe = position_in_list(subset->pes, subset->count, weft_job.pe),
                               .npes = subset->count,
                               .member_list = member_list_of(subset->pes, subset->count)};
@@ -481,8 +487,8 @@ int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_te
     return result;
 }
 
-/* What has gone to far members must not come when their slot has another team, and what has come
- * from them must be done with. */
+/* Messages sent to far members must not arrive when another team has their slot, and messages from
+ * them must be processed. */
 void weft_team_destroy(struct weft_team *team) {
     if (team->far)
         weft_far_settle();

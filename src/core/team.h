@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Teams: handles, splitting, making, and the workspace of operators.
+/* Teams: handles, splitting, creation, and the workspace of operators.
  *
- * A handle is a small number in a pointer's clothes, so a wrong one is found by a bounds check.
- * Every member owns the same slot of its scratch memory for the team: synchronisation words first
- * (core/sync.h), then workspace that is committed when it is needed, and at the end of the slot, in
- * jobs with far PEs, the receive area and the inbox. Teams lie in a table that is changed under a
- * lock and read without; what a collective counts belongs to its team, on which only one thread of
- * a PE may be at a time.
- */
+ * A handle is a small number cast to a pointer, so an invalid one is found by a bounds check. Every
+ * member uses the same slot of its scratch memory for the team: synchronisation words first
+ * (core/sync.h), then workspace, committed when it is needed, and, in jobs with far PEs, the
+ * receive area and the inbox at the end. The table of teams is changed under a lock and read
+ * without it. The epochs of collectives belong to the team, which only one thread of a PE may use
+ * at a time. */
 #ifndef WEFT_CORE_TEAM_H
 #define WEFT_CORE_TEAM_H
 
@@ -16,23 +15,25 @@
 #include "boot/boot.h"
 #include "core/sync.h"
 
-/* The team behind a handle, NULL for SHMEM_TEAM_INVALID and for anything that is no live handle. */
+/* Returns the team of a handle, or NULL for SHMEM_TEAM_INVALID and for everything that is not a
+ * live handle. */
 struct weft_team *weft_team_find(shmem_team_t handle);
 
-/* -EINVAL, with text: the call's argument `team` is no such handle. */
+/* Returns -EINVAL with text: the call's argument `team` is not a live handle. */
 __attribute__((cold)) int weft_team_refuse(shmem_team_t handle);
 
-/* The team in a slot of the scratch window, or NULL. Members have their team in the same slot. */
+/* Returns the team in a slot of the scratch window, or NULL. All members have the team in the same
+ * slot. */
 struct weft_team *weft_team_in_slot(int slot);
 
-/* The member number of a world PE, or -1. */
+/* Returns the member number of a world PE, or -1. */
 int weft_team_member(const struct weft_team *team, int world_pe);
 
-/* The workspace of a near member, here mapped. */
+/* Returns the workspace of a near member, as mapped here. */
 void *weft_team_workspace_of(const struct weft_team *team, int member);
 
-/* Commits `bytes` of this PE's workspace of the team; what is committed stays. Local.
- * 0; -ENOMEM with text when the machine or the slot's capacity does not have it. */
+/* Commits `bytes` of this PE's workspace of the team; committed memory stays. Local. Returns 0, or
+ * -ENOMEM with text if the machine or the slot has too little. */
 int weft_team_workspace_commit(struct weft_team *team, size_t bytes);
 size_t weft_team_workspace_capacity(void); /* the same on all PEs */
 
@@ -40,15 +41,22 @@ size_t weft_team_workspace_capacity(void); /* the same on all PEs */
 int weft_teams_open(void);
 void weft_teams_close(void);
 
-/* shmem_team_split_strided. Collective over the parent; 0 or the same -errno on all of them:
- * -EINVAL for arguments that are wrong or differ, -ENOSPC or -ENOMEM, logged, where there is no
- * room. */
-int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
-                            const shmem_team_config_t *config, long config_mask,
-                            shmem_team_t *new_team);
+/* The arguments of shmem_team_split_strided. */
+struct weft_split {
+    int start, stride, size;
+    const shmem_team_config_t *config;
+    long config_mask;
+};
 
-/* shmemx_team_create: of the members of the subset, in its order. Collective over them alone, in
- * any thread; 0 or the same -errno on all of them, with text: -ENOSPC, -ENOMEM, -ECONNABORTED. */
+/* Implements shmem_team_split_strided. Collective over the parent. Returns 0, or the same -errno on
+ * all members: -EINVAL if arguments are wrong or differ; -ENOSPC or -ENOMEM, logged, if there is no
+ * room. */
+int weft_team_split(struct weft_team *parent, const struct weft_split *split,
+                    shmem_team_t *new_team);
+
+/* Implements shmemx_team_create for the members of the subset, in its order. Collective over these
+ * only, in any thread. Returns 0, or the same -errno on all members, with text: -ENOSPC, -ENOMEM,
+ * -ECONNABORTED. */
 int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_team);
 
 void weft_team_destroy(struct weft_team *team);

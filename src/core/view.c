@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The copies through which words are looked at. */
+/* Copies of words that this processor cannot load directly. */
 #include "core/view.h"
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks at this PE's own words, wherever they lie: for waits and tests. Words that the processor
- * does not load are looked at through a copy, made anew each time. */
+/* Access to this PE's own words for waits and tests, in any kind of memory. Words that the
+ * processor does not load directly are read through a copy, renewed each time. */
 #ifndef WEFT_CORE_VIEW_H
 #define WEFT_CORE_VIEW_H
 
@@ -9,7 +9,7 @@
 #include "core/dispatch.h"
 #include "core/misuse.h"
 
-/* The key of one word. */
+/* Returns the key of one word. */
 WEFT_COLD uint64_t weft_view_slow_key(const struct weft_operations *operations,
                                       struct weft_ivar_type type, const void *word);
 static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *word) {
@@ -18,10 +18,10 @@ static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *wor
                                                    : weft_ivar_key(type, word);
 }
 
-/* A set of words as the processor can look at it: the words themselves, or a copy of them. */
+/* A set of words that the processor can load: the words themselves, or a copy of them. */
 struct weft_view {
     struct weft_ivars set;
-    const struct weft_operations *operations; /* NULL: the set has the words themselves */
+    const struct weft_operations *operations; /* NULL if the set has the words themselves */
     const void *words;
     void *copy;
 };
@@ -29,7 +29,7 @@ struct weft_view {
 void weft_view_open(struct weft_view *view, const struct weft_ivars *set);
 void weft_view_close(struct weft_view *view);
 
-/* The set, looked at now. */
+/* Returns the set with its current values. */
 WEFT_COLD void weft_view_copy(const struct weft_view *view);
 static inline const struct weft_ivars *weft_view_look(const struct weft_view *view) {
     if (view->operations)

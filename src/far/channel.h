@@ -51,8 +51,7 @@ struct weft_message_request {
     char *dest;
     ptrdiff_t step;
     size_t block_bytes, nblocks;
-    _Atomic uint32_t *
-        missing; /* counter of the waiting call, decremented when the answer has arrived; or NULL */
+    _Atomic uint32_t *missing; /* decremented when the answer has arrived; or NULL */
     struct weft_message_continuation *continuation; /* or NULL */
 };
 
@@ -111,8 +110,7 @@ struct weft_channel {
         written; /* a quiet waits until this message is acknowledged; never before `acknowledged` */
     uint32_t asked; /* an acknowledgment up to this message was requested or has arrived */
     bool must_ask;
-    bool quiet_follows; /* the last quiet found a single message under way: the next single put asks
-                           for its acknowledgment */
+    bool quiet_follows; /* the last quiet found one message: a single put now asks */
     uint32_t sent_bytes,
         bytes_until[WEFT_CHANNEL_RING]; /* bytes sent in all, and up to each message */
     struct weft_message_kept *queue, **queue_end;
@@ -123,12 +121,10 @@ struct weft_channel {
     uint32_t small_burst; /* in which burst (far/coalesce.h) */
 
     /* Incoming messages. */
-    uint32_t applied,
-        ack_sent;        /* the last message applied, and the last one acknowledged to the peer */
-    uint32_t applying;   /* the message that is being applied */
-    uint32_t ack_wanted; /* the peer asks for the acknowledgment of this message; never before
-                            `ack_sent` */
-    uint32_t unacked_bytes; /* bytes applied since the last acknowledgment */
+    uint32_t applied, ack_sent; /* the last message applied; the last one acknowledged */
+    uint32_t applying;          /* the message that is being applied */
+    uint32_t ack_wanted;        /* the peer asks for it up to here; never before `ack_sent` */
+    uint32_t unacked_bytes;     /* bytes applied since the last acknowledgment */
     struct weft_message_kept *early[WEFT_CHANNEL_RING];
     bool put_off; /* the next message is among the early ones, applied in part */
     struct weft_channel *next_put_off;

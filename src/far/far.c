@@ -94,7 +94,7 @@ void weft_far_abandon(void) {
     open = false;
 }
 
-/* The exchange ends once all PEs have come to it; no PE needs an answer after that. */
+/* The exchange ends once all PEs take part; no PE needs an answer after that. */
 void weft_far_finish(void) {
     if (!open)
         return;

@@ -40,7 +40,7 @@ ACCESSES = [
     ("overlap with itself", "shmem_long_put(heap + 1, heap, 3, 1)", "shmem_long_put: arguments dest (0x[0-9a-f]+, 24 bytes) and source (0x[0-9a-f]+, 24 bytes) overlap"),
     ("overlap of a get", "shmem_getmem(longs, longs, 8, 1)", "shmem_getmem: arguments source (0x[0-9a-f]+, 8 bytes) and dest (0x[0-9a-f]+, 8 bytes) overlap"),
     ("overlap of payload and signal", "shmem_long_put_signal(heap, longs, 8, (uint64_t *)heap + 2, 1, SHMEM_SIGNAL_SET, 0)", "shmem_long_put_signal: arguments dest (0x[0-9a-f]+, 64 bytes) and sig_addr"),
-    ("another PE's pointer", "shmem_long_p(shmem_ptr(heap, 2), 1, 0)", "shmem_long_p: argument dest is 0x[0-9a-f]+, in the memory of another PE as shmem_ptr gives it"),
+    ("another PE's pointer", "shmem_long_p(shmem_ptr(heap, 2), 1, 0)", "shmem_long_p: argument dest is 0x[0-9a-f]+, in the memory of another PE, as returned by shmem_ptr"),
     ("another PE's static", "shmem_int_atomic_inc(shmem_ptr(&word, 0), 0)", "shmem_int_atomic_inc: argument dest is 0x[0-9a-f]+, in the memory of another PE"),
     ("a thread that may not call", "in_thread(put)", "shmem_int_p: called by a thread other than the one that called shmem_init, at thread level SHMEM_THREAD_SINGLE"),
     ("a thread that may not order", "in_thread(shmem_quiet)", "shmem_quiet: called by a thread other than the one that called shmem_init, at thread level SHMEM_THREAD_SINGLE"),

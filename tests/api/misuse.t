@@ -83,7 +83,7 @@ ALONE = [
     ("realloc of a part", "shmem_init(); heap = shmem_malloc(256); shmem_realloc(heap + 16, 512)", "shmem_realloc: argument ptr is 0x[0-9a-f]+, 128 bytes into an object of 256 bytes of the symmetric heap"),
     ("free of a part", "shmem_init(); heap = shmem_malloc(256); shmem_free(heap + 16)", "shmem_free: argument ptr is 0x[0-9a-f]+, 128 bytes into an object of 256 bytes of the symmetric heap"),
     ("free of what was freed and is part of another", "shmem_init(); void *before = shmem_malloc(64); heap = shmem_malloc(64); shmem_free(heap); shmem_free(before); before = shmem_malloc(4096); shmem_free(heap)", "shmem_free: argument ptr is 0x[0-9a-f]+, 64 bytes into an object of 4096 bytes"),
-    ("free of nothing that was given out", "shmem_init(); heap = shmem_malloc(64); shmem_free(heap + 64)", "shmem_free: argument ptr is 0x[0-9a-f]+, in the symmetric heap, where no object is and none began"),
+    ("free of nothing that was given out", "shmem_init(); heap = shmem_malloc(64); shmem_free(heap + 64)", "shmem_free: argument ptr is 0x[0-9a-f]+, in the symmetric heap, where no object is or was"),
     ("free of malloc's memory", "shmem_init(); shmem_free(malloc(8))", "shmem_free: argument ptr is 0x[0-9a-f]+, which is not in this PE's part of the symmetric heap"),
     ("put in a forked child", "in_child(put)", "shmem_int_p: called in a forked child"),
     ("get of the heap in a forked child", "in_child(get)", "shmem_int_g: called in a forked child"),

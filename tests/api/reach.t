@@ -52,7 +52,7 @@ def bad_placement():
     for hosts in "none", "cyclic:2":
         result = run("-n", 2, "-x", "WEFT_PRETEND_HOSTS=1+2", "-x", f"WEFT_ENGINE={ENGINE}", REACH, "abb", ":",
                      "-n", 1, "-x", f"WEFT_PRETEND_HOSTS={hosts}", "-x", f"WEFT_ENGINE={ENGINE}", REACH, "abb")
-        result.expect(71, "are placed differently: set WEFT_PRETEND_HOSTS to the same everywhere")
+        result.expect(71, "have different placements: set WEFT_PRETEND_HOSTS to the same value everywhere")
 
 
 @case("who departs has sent all that it was to send, and nobody waits for it in vain")

@@ -297,7 +297,7 @@ def fork(problems):
                     use()
                     os._exit(3)
                 except RuntimeError as error:
-                    assert "in a forked child, which is no PE" in str(error), error
+                    assert "in a forked child, which is not a PE" in str(error), error
             assert not weft.initialized()
         process = multiprocessing.get_context("fork").Process(target=child)
         process.start()
