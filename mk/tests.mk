@@ -3,7 +3,7 @@
 .PHONY: tests test check check-all check-far check-hosts check-torch check-gpu check-gpu-all fuzz
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard tests/*/*.c)))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard tests/*/*.cc)))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials tcp/% far/proxies \
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% job/% core/% coll/% gpu/% ops/partials tcp/% far/proxies \
                  far/engine far/fuzz far/messages far/levels far/protocol),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)

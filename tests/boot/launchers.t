@@ -15,7 +15,7 @@ PE = BUILD / "tests/boot/pe"
 EXCHANGE = BUILD / "tests/boot/exchange"
 PROGRAMS = [(npes, EXCHANGE) for npes in (1, 2, 3, 4)]
 PROGRAMS += [(4, BUILD / "tests/boot/subset")]
-PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((4, "api/rma"), (3, "api/setup"), (2, "core/statics"))]
+PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((4, "api/rma"), (3, "api/setup"), (2, "job/statics"))]
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))  # without it, launchers that take long themselves start each number of PEs once
 ONCE_EACH = [PROGRAMS[i] for i in (0, 4, 6, 7)]
 

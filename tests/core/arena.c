@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: symmetric objects over any memory: growth is asked for once and its refusal leaves
- * all as it was, realloc moves only where it must, and what is freed goes back when nobody takes it
- * again, ever later for programs that do. The memory is addresses alone. PEs: 1 2 3 */
+/* Description: symmetric objects over any memory. Growth is requested once, and its refusal changes
+ * nothing. realloc moves an object only if it must. Freed memory is returned to the system if it is
+ * not allocated again, and later and later if a program does that repeatedly. The memory is
+ * addresses only. PEs: 1 2 3 */
 #include "core/arena.h"
 #include <shmem.h>
 #include <stdint.h>
@@ -38,7 +39,7 @@ static void copy(void *to, const void *from, size_t bytes) {
     copied_bytes = bytes;
 }
 
-/* Like the heap's, it takes note of the memory that has gone. */
+/* Records the returned memory, as the heap does. */
 static bool give_back(void) {
     size_t offset, bytes;
     count.given_back++;
@@ -116,7 +117,7 @@ static void sizes(void) {
     weft_arena_close(&arena);
 }
 
-/* A large object comes and goes; how many other calls later its memory goes back. */
+/* Allocates and frees a large object; returns after how many other calls its memory is returned. */
 static int calls_until_return(void) {
     int calls = 0, before = count.given_back;
     weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST));
@@ -139,7 +140,7 @@ static void returns(void) {
     EXPECT(last >= 4 && last < 100, "after %d calls for the ninth time", last);
     weft_arena_close(&arena);
     begin();
-    has_idle = false; /* nothing goes back, so nothing is regretted */
+    has_idle = false; /* no memory was returned, so no return is regretted */
     for (int i = 0; i < 8; i++)
         last = calls_until_return();
     EXPECT(last == 1, "after %d calls where nothing was there to go back", last);

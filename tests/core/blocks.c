@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the heap's bookkeeping against a plain list of intervals: no overlap, alignment, no
- * byte lost after everything is given back, the same answers to the same calls, and what of the
- * free memory was in use. PEs: 1 */
+/* Description: the heap's allocator against a plain list of intervals: no overlap, alignment, no
+ * byte lost after everything is freed, the same results for the same calls, and the record of free
+ * memory that was in use. PEs: 1 */
 #include "core/blocks.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,7 +57,7 @@ static void random_give(struct weft_blocks *blocks) {
     live[victim] = live[--nlive];
 }
 
-/* What is idle is free, and behind that no free run has much that was in use. */
+/* Idle memory is free; afterwards no free run has much memory that was in use. */
 static void take_idle(struct weft_blocks *blocks, size_t limit) {
     static bool used[UNITS_MAX];
     size_t offset, bytes, first = SIZE_MAX;
@@ -79,7 +79,7 @@ static void take_idle(struct weft_blocks *blocks, size_t limit) {
     }
 }
 
-/* The range ends where what is in use does, and grows again. */
+/* The range shrinks to the end of the used blocks and grows again. */
 static void shrink_and_extend(struct weft_blocks *blocks, size_t limit) {
     size_t end = weft_blocks_used_end(blocks), last = 0;
     for (int i = 0; i < nlive; i++)
@@ -94,7 +94,7 @@ static void shrink_and_extend(struct weft_blocks *blocks, size_t limit) {
     EXPECT(weft_blocks_limit(blocks) == limit, "%zu", weft_blocks_limit(blocks));
 }
 
-/* A checksum over all answers. */
+/* Returns a checksum over all results. */
 static uint64_t random_run(uint64_t seed) {
     size_t limit = 1 << 20;
     struct weft_blocks *blocks = weft_blocks_new((size_t)1 << 30);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: memory of the symmetric heap comes when it is touched, and goes back to the machine
- * when much of it is free; what is not wanted like that is there at once, and stays. PEs: 1 2 4 */
+/* Description: memory of the symmetric heap is allocated when it is touched, and returned to the
+ * system if much of it is free. A heap for which that is not wanted has its memory at once and
+ * keeps it. PEs: 1 2 4 */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -16,7 +17,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-enum { SLACK = 12 }; /* MiB that may be there beside: what a growth commits, and large pages */
+enum { SLACK = 12 }; /* MiB more that may be present: a growth's commit, large pages */
 
 static int me, npes;
 
@@ -44,7 +45,7 @@ static void untouched(void) {
     shmem_free(zeros);
 }
 
-/* Another PE's touch counts where the memory is. */
+/* A touch by another PE counts as memory of this PE. */
 static void touched_by_a_peer(void) {
     tap_case("what a peer touches is there");
     char *p = shmem_malloc(200 * MIB);
@@ -94,8 +95,8 @@ static void comes_back(void) {
     shmem_free(kept);
 }
 
-/* How often memory was given back in `rounds` of malloc, touch and free, with other calls between.
- */
+/* Returns how often memory was returned in `rounds` of malloc, touch and free, with other calls in
+ * between. */
 static int count_returns(int rounds, size_t bytes, int others) {
     int returns = 0;
     for (int round = 0; round < rounds; round++) {
@@ -113,7 +114,7 @@ static int count_returns(int rounds, size_t bytes, int others) {
 
 static void loops(void) {
     tap_case("a loop of malloc and free of one size never gives back, other loops not each time");
-    char *p = shmem_malloc(80 * MIB); /* settles what was freed above */
+    char *p = shmem_malloc(80 * MIB); /* completes the returns of earlier cases */
     shmem_free(p);
     p = shmem_malloc(80 * MIB);
     size_t before = weft_segment_present(&weft_windows.heap);
@@ -126,7 +127,8 @@ static void loops(void) {
     EXPECT(count_returns(1, 80 * MIB, 300) == 1, "it never goes back now, whatever the calls");
 }
 
-/* Whether an object of 32 MiB is there before it is touched, and stays when it is free. */
+/* Checks that an object of 32 MiB has memory before it is touched, and keeps it when it is
+ * freed. */
 static void expect_committed(const char *how) {
     begin();
     char *p = shmem_malloc(100 * MIB);
@@ -150,7 +152,7 @@ static void at_once(void) {
     unsetenv("SHMEM_SYMMETRIC_SIZE");
 }
 
-/* Of the process: 0, or what the tests run under. */
+/* The policy of the process: 0, or the one that the tests run under. */
 static int policy_at(void *p) {
     int policy = -1;
     unsigned long nodes[16];
@@ -160,10 +162,10 @@ static int policy_at(void *p) {
     return policy;
 }
 
-/* What becomes of a call that commits memory: a kernel older than Linux 5.14 knows none. */
+/* The result of a call that commits memory: a kernel older than Linux 5.14 does not know it. */
 static enum { COMMITS, REFUSES, KNOWS_NONE } kernel;
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 int madvise(void *at, size_t bytes, int advice) {
     if (kernel != COMMITS && advice == 23) { /* MADV_POPULATE_WRITE */
         errno = kernel == REFUSES ? EFAULT : EINVAL;
@@ -217,7 +219,8 @@ static void prefers_own_node(void) {
     shmem_free(p);
 }
 
-/* The tests need memory for all PEs, and addresses. PE 0 decides: others may see other figures. */
+/* Returns why the cases cannot run: they need memory for all PEs, and addresses. PE 0 decides,
+ * because others may see other numbers. */
 static const char *why_not(void) {
     if (weft_windows.heap.slot_bytes < 2048 * MIB)
         return "the heap's slot is too small";

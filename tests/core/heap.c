@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the allocation routines: the same objects on all PEs, growth on demand, contents,
- * alignment, zero sizes, impossible sizes, and memory that comes back. */
+/* Description: the allocation routines: corresponding objects on all PEs, growth on demand,
+ * contents, alignment, zero and impossible sizes, and reuse of freed memory. */
 #include <shmem.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 static int me, npes;
 static uintptr_t offsets[64]; /* symmetric: PE 0's, shown to all */
 
-/* Whether `p` lies at the same distance from the heap's first object on every PE. */
+/* Checks that `p` is at the same distance from the heap's first object on every PE. */
 static void expect_same_place(const char *first, const char *p) {
     uintptr_t distance = (uintptr_t)(p - first);
     shmem_barrier_all();

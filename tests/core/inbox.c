@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: where the words of far members lie in the slot of a team of many PEs, and what
- * slots that are too small for them say. There is no job but the numbers of one. PEs: 1 */
+/* Description: the layout of the words for far members in the slot of a team of many PEs, and the
+ * error if slots are too small for them. There is no job, only its numbers. PEs: 1 */
 #include "job/job.h"
 #include "core/team.h"
 #include "tap.h"
@@ -25,7 +25,7 @@ static void close_teams(void) {
     weft_job.npes = 0;
 }
 
-/* Behind the workspace, one behind the other, up to the end of the slot. */
+/* The areas follow the workspace back to back, up to the end of the slot. */
 static void check_entries(const struct weft_team *team) {
     char *slot = (char *)team->words, *end = slot + weft_team_slot_bytes();
     char *workspace = weft_team_workspace_of(team, team->my_pe);

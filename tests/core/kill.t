@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A looping program whose PEs or launcher are killed at random moments: over within two seconds, the
-dead PE named by the survivors, and nothing left: no process, no name in /dev/shm or /tmp, no socket.
+"""The PEs or the launcher of a looping program are killed at random moments: the job ends within two seconds, the
+survivors name the dead PE, and nothing is left: no process, no name in /dev/shm or /tmp, no socket.
 Far: also.
 """
 import os
@@ -47,7 +47,7 @@ def kill_pe():
         assert not settled_leftovers(), f"turn {turn}: {settled_leftovers()}"
     left = settled_traces(before)
     assert not left, left
-    # A survivor that computes, or is in no wait when the grace is over, says nothing.
+    # A survivor that computes, or is not in a wait at the end of the grace period, logs nothing.
     assert unnamed <= TURNS // 10, f"{unnamed} of {TURNS} jobs had survivors that named nobody"
 
 

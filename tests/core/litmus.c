@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: litmus tests between two PEs, ten million instances each, a tenth of that in a job
- * where some are far, and with sanitizers. Message passing with a fence, store buffering with a
- * quiet, put with signal: a batch of instances lies in arrays; both PEs race through it from a
- * barrier on, sometimes held up, and the outcomes are compared after. PEs: 2 4 */
+/* Description: litmus tests between two PEs, ten million instances each, a tenth of that if some
+ * PEs of the job are far, and with sanitizers. Message passing with a fence, store buffering with a
+ * quiet, put with signal: a batch of instances is an array; both PEs race through it after a
+ * barrier, sometimes delayed, and the outcomes are compared afterwards. PEs: 2 4 */
 #include <shmem.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int sanitized(void) {
 #endif
 }
 
-/* Runs every batch: zeroes, races, and hands what PE 1 saw to PE 0's check. */
+/* Runs every batch: zeroes, races, and passes what PE 1 saw to PE 0's check. */
 static long race(racer *first, racer *second, int (*forbidden)(int)) {
     unsigned random = 12345u + (unsigned)me;
     long found = 0;
@@ -96,7 +96,7 @@ static int both_read_zero(int i) {
     return seen[i] == 0 && peer_seen[i] == 0;
 }
 
-/* Put with signal: whoever sees the signal sees the payload. */
+/* Put with signal: a PE that sees the signal sees the payload. */
 static void put_with_signal(unsigned *random) {
     uint64_t one = 1;
     for (int i = 0; i < BATCH; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: exclusion and visibility among PEs and threads, in the heap and in statics; first come,
- * first served; test_lock; waiters that sleep. The line of waiters is seen from inside: the upper
- * word of PE 0's long counts who has come. PEs: 1 2 3 4 7 */
+ * first served; test_lock; waiters that sleep. The queue of waiters is observed from inside: the
+ * upper word of PE 0's long counts arrivals. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,11 +15,11 @@ static int me, npes;
 static long static_lock, static_payload[PAYLOAD];
 static long *heap_lock, *heap_payload;
 
-/* What a lock protects: numbers on the last PE that are all the same, raised one by one with
- * operations of which none is atomic. */
+/* The data under a lock: equal numbers on the last PE, incremented one by one with operations that
+ * are not atomic. */
 struct guarded {
     long *lock, *payload;
-    int wrong; /* payloads that were not all of a kind */
+    int wrong; /* payloads whose numbers were not all equal */
 };
 
 static void raise_payload(struct guarded *guarded) {
@@ -33,7 +33,7 @@ static void raise_payload(struct guarded *guarded) {
     shmem_long_put(guarded->payload, copy, PAYLOAD, npes - 1);
 }
 
-/* Every third turn asks first. */
+/* Every third turn uses test_lock first. */
 static void *raise_often(void *argument) {
     struct guarded *guarded = argument;
     for (int turn = 0; turn < TURNS; turn++) {
@@ -103,7 +103,7 @@ static void testing(long *lock) {
     shmem_barrier_all();
 }
 
-/* How many have come to the lock: tickets are 256 apart. */
+/* Returns how many have arrived at the lock: tickets are 256 apart. */
 static uint32_t comers(long *lock) {
     return shmem_uint32_atomic_fetch((uint32_t *)lock + 1, 0) / 256;
 }
@@ -112,7 +112,7 @@ static long served; /* on PE 0, under the lock */
 
 struct comer {
     long *lock;
-    uint32_t place; /* how many are to come before */
+    uint32_t place; /* how many arrive before */
     long served;    /* how many have been served before */
 };
 
@@ -127,8 +127,8 @@ static void *come(void *argument) {
     return NULL;
 }
 
-/* PE 0 holds the lock until two threads of every PE have come, PE after PE and then again; each
- * comes when it sees that all before it have. */
+/* PE 0 holds the lock until two threads of every PE have arrived, PE by PE, twice; each arrives
+ * when it sees that all before it have. */
 static void in_order(long *lock) {
     pthread_t thread[2];
     struct comer comer[2];
@@ -161,7 +161,7 @@ static double cpu_seconds(void) {
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
-/* Who waits for a lock that is held for long leaves the processor to others. */
+/* A thread that waits long for a lock leaves the processor to others. */
 static void sleeping(long *lock) {
     const struct timespec hold = {.tv_nsec = 400000000};
     shmem_barrier_all();
@@ -184,8 +184,8 @@ static void sleeping(long *lock) {
     shmem_barrier_all();
 }
 
-/* A lock that is zeroed begins with its first ticket again: the last PE, which had that, waits long
- * for PE 0, which has it now, and is not taken for its holder. */
+/* A zeroed lock starts with its first ticket again: the last PE, which had that ticket, waits long
+ * for PE 0, which has it now, and is not taken for the holder. */
 static void zeroed_again(long *lock) {
     const struct timespec hold = {.tv_nsec = 30000000};
     int last = me == npes - 1 && me != 0;
@@ -210,7 +210,7 @@ static void zeroed_again(long *lock) {
     shmem_barrier_all();
 }
 
-/* Tickets wrap around: a lock whose tickets are about to. */
+/* A lock whose tickets are about to wrap around. */
 static void wrap_around(long *lock) {
     if (me == 0)
         *(_Atomic uint64_t *)lock = UINT64_C(0xfffff000fffff000);

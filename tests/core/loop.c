@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: goes round for ever through puts, atomics, locks, allocation, barriers,
- * teams, collectives and operators, for tests/core/kill.t to kill. No test of its own. PEs: none */
+/* Description: an endless loop of puts, atomics, locks, allocation, barriers, teams, collectives
+ * and operators, for tests/core/kill.t to kill. Not a test itself. PEs: none */
 #include <shmem.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,7 +12,8 @@ static long counter, lock, guarded;
 static float source[NELEMS], dest[NELEMS];
 static long psync[SHMEM_SYNC_SIZE];
 
-/* Small ones run ahead, large ones meet; on an active set they wait in the program's own words. */
+/* Members run ahead in small collectives and meet in large ones; on an active set they wait in the
+ * program's own words. */
 static void collectives(int npes) {
     for (int i = 0; i < 20; i++)
         shmem_float_broadcast(SHMEM_TEAM_WORLD, dest, source, 2, i % npes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what members have sent by the way has come when a team is destroyed: it comes into
- * no words of the team that has the slot next, of PEs that the sender is none of. PEs: 4 Far: 2+2
- * pe=3,reorder=64,delay_us=1500 */
+/* Description: the messages that members have sent and no quiet waits for have arrived when a team
+ * is destroyed: none of them changes the words of the team that has the slot next, even if the
+ * sender is not a member of it.
+ * PEs: 4 Far: 2+2 pe=3,reorder=64,delay_us=1500 */
 #include <shmemx.h>
 #include <unistd.h>
 #include "base/env.h"
@@ -13,7 +14,7 @@ enum { ROUNDS = 10, MESSAGES = 100, LATE_US = 3000, SENDER = 1, RECEIVER = 3 };
 static shmem_team_t others[WEFT_TEAMS_MAX];
 static long slot = -1;
 
-/* In the first slot that is free. */
+/* Makes a team in the first free slot. */
 static shmem_team_t split(void) {
     shmem_team_t team = SHMEM_TEAM_INVALID;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &team);
@@ -25,7 +26,8 @@ static int slot_of(shmem_team_t team) {
     return weft_team_find(team)->slot;
 }
 
-/* Of all but the sender, who hears nothing of it; in a slot that depends on its members. */
+/* Makes a team of all PEs but the sender, without its knowledge, in a slot that depends on the
+ * members. */
 static shmem_team_t create(void) {
     static const int pes[] = {0, 2, RECEIVER};
     enum { TAG = 3 };
@@ -35,7 +37,7 @@ static shmem_team_t create(void) {
     return team;
 }
 
-/* All teams before that slot are taken, so that it is the next one. */
+/* Takes all slots before that one, so that it is the next. */
 static void take_others(int me) {
     if (me != SENDER) {
         shmem_team_t team = create();
@@ -54,7 +56,7 @@ static void take_others(int me) {
     shmem_team_destroy(team);
 }
 
-/* The sender's words at the receiver stay as they were made. */
+/* The sender's words at the receiver must not have changed. */
 static void check_words(const struct weft_team *team) {
     const struct weft_inbox *inbox = weft_team_inbox(team, SENDER);
     for (int waited_us = 0; waited_us < LATE_US; waited_us += 100) {
@@ -81,7 +83,7 @@ static void use_again(int me) {
     shmem_barrier_all();
 }
 
-/* What comes to the receiver is late, which it has to take itself. */
+/* Messages to the receiver are late, and the receiver itself has to deliver them. */
 int main(void) {
     weft_env.proxies = "pe";
     shmem_init();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: barriers, posts, agreement and progress on WORLD and on subteams, thousands of
- * rounds with PEs held up at random, epochs near their wrap-around included. PEs: 1 2 3 4 7 */
+ * rounds with PEs delayed at random, including epochs near their wrap-around. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,9 +14,9 @@ enum { ROUNDS = 3000 };
 
 static int me, npes;
 static unsigned random_state;
-static long arrivals[64]; /* symmetric: how many rounds each member has entered, at every PE */
+static long arrivals[64]; /* symmetric: the rounds that each member has entered, on every PE */
 
-/* A member that is ahead tells its next round meanwhile. */
+/* A member that is ahead may already have announced its next round. */
 static long round_of(int member) {
     return __atomic_load_n(&arrivals[member], __ATOMIC_RELAXED);
 }
@@ -31,7 +31,7 @@ static void hold_up(void) {
         usleep(random_below(300));
 }
 
-/* Before a barrier every member tells all the others its round; after it all must have. */
+/* Before a barrier every member announces its round to all others; after it all must have. */
 static void check_barrier(struct weft_team *team) {
     for (long round = 1; round <= ROUNDS / 3; round++) {
         hold_up();
@@ -107,7 +107,7 @@ static void check_all(struct weft_team *team) {
 /* Every PE sets its own words and epochs to just before 2^32. */
 static void wrap_epochs(struct weft_team *team) {
     uint32_t late = (uint32_t)-ROUNDS;
-    shmem_barrier_all(); /* of WORLD: nobody looks at the team's words any more */
+    shmem_barrier_all(); /* a barrier of WORLD: no member reads the team's words any more */
     for (int round = 0; round < WEFT_SYNC_ROUNDS; round++)
         atomic_store(&team->words->rounds[0][round].value, late);
     int others = team->far ? team->levels->near - 1 : team->npes; /* that arrive at a word */
@@ -132,8 +132,8 @@ static struct weft_team *split(int start, int stride, int size) {
     return weft_team_find(team);
 }
 
-/* Every team counts from the start, whatever the last one in its slot has left there: words that
- * nobody waits for at last, too. */
+/* Every team starts counting from zero, whatever the last team in its slot left there, also in
+ * words that no member waited for at the end. */
 static void use_once(struct weft_team *team, int i) {
     uint32_t begin = weft_progress_begin(team, 2);
     uint64_t lowest = 1000 + (uint64_t)i;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: of many small puts in a row the last one that goes to a place is what is there, and
- * all have come when they have to: before a signal, an atomic, a large put, the word behind a
- * fence, and where a third PE is told behind a quiet. What nobody waits for comes soon, though its
- * PE calls nothing any more. PEs: 3 Far: each Far: list:0,1,1 reorder=16,delay_us=50,refuse=5 */
+/* Description: if many small puts write to one place, the last one determines its value, and all
+ * have arrived when they must have: before a signal, an atomic, a large put, the word after a
+ * fence, and when a third PE is notified after a quiet. Puts that no call waits for arrive soon,
+ * even if their PE makes no further call. PEs: 3
+ * Far: each Far: list:0,1,1 reorder=16,delay_us=50,refuse=5 */
 #include <time.h>
 #include "draw.h"
 
@@ -12,7 +13,7 @@ static uint64_t words[WORDS], flag, answer;
 static unsigned char large[LARGE];
 static int me;
 
-/* Writes words in an order drawn, each one twice at least; the last time with `round`. */
+/* Writes words in a random order, each at least twice; the last time with `round`. */
 static uint64_t write_words(uint64_t *state, uint64_t round) {
     uint64_t count = 1 + draw(state) % WORDS;
     for (uint64_t i = 0; i < count; i++)
@@ -48,7 +49,7 @@ static void expect_words(const uint64_t *found, uint64_t count, uint64_t round) 
            (unsigned long)found[i < count ? i : 0]);
 }
 
-/* PE 0 writes, and tells PE 1 how many there are. */
+/* PE 0 writes and announces the number of words to PE 1. */
 static void check_announced(const char *name, void (*announce)(uint64_t value), int count) {
     uint64_t state = 7;
     tap_case(name);
@@ -68,7 +69,7 @@ static void check_announced(const char *name, void (*announce)(uint64_t value), 
     shmem_barrier_all();
 }
 
-/* PE 2 is told behind a quiet, and looks at PE 1. */
+/* PE 2 is notified after a quiet and looks at PE 1. */
 static void check_quiet(int count) {
     static uint64_t found[WORDS];
     uint64_t state = 11;
@@ -98,7 +99,7 @@ static long now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* PE 0 computes until its peer says, by way of memory alone, that all words are there. */
+/* PE 0 computes until its peer reports through memory that all words have arrived. */
 static void check_arrival(int count) {
     uint64_t state = 13;
     tap_case("small puts come soon, though their PE computes");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a PE that computes, and calls nothing, is served all the same: gets, fetches, puts
- * and locks of the others come to their end within milliseconds. PEs: 2
+/* Description: a PE that computes and makes no call still serves its peers: their gets, fetches,
+ * puts and locks complete within milliseconds. PEs: 2
  * Far: each
  * Far: each delay_us=50,reorder=8 */
 #include <stdatomic.h>
@@ -47,8 +47,8 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Some calls, a little apart, so that nobody looks any more when the next one comes. Others may
- * have the processors for a while, so the lower quartile is judged. */
+/* Times some calls, spaced so that no thread still polls when the next one arrives. Other programs
+ * may use the processors for a while, so the lower quartile is judged. */
 static void time_call(const char *name, void (*call)(void)) {
     double ms[CALLS];
     tap_case(name);
@@ -65,7 +65,7 @@ static void time_call(const char *name, void (*call)(void)) {
     EXPECT(ms[CALLS / 4] < SLOWEST_MS, "%.1f ms in the lower quartile", ms[CALLS / 4]);
 }
 
-/* Stores and loads of its own memory alone, until it is told by a put, and a second at most. */
+/* Accesses only this PE's memory until a put ends the loop, for at most a second. */
 static void compute(void) {
     double end = now_ms() + COMPUTE_MS;
     while (now_ms() < end && __atomic_load_n(&stop, __ATOMIC_ACQUIRE) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this room's tests share: numbers drawn from a seed, bytes that tell who has written them,
+/* Helpers for the tests of this room: numbers drawn from a seed, bytes that identify their writer,
  * and the number of rounds. */
 #ifndef TESTS_FAR_DRAW_H
 #define TESTS_FAR_DRAW_H
@@ -15,12 +15,12 @@ static inline uint64_t draw(uint64_t *state) {
     return *state >> 33;
 }
 
-/* Ten times as many in the long form. */
+/* Returns ten times as many rounds in the long form. */
 static inline int rounds(int few) {
     return getenv("WEFT_TEST_LONG") ? 10 * few : few;
 }
 
-/* 1 B to `most`, all magnitudes alike. */
+/* Draws a size from 1 B to `most`, all magnitudes equally likely. */
 static inline size_t draw_size(uint64_t *state, size_t most) {
     size_t limit = (size_t)1 << draw(state) % 21;
     size_t bytes = 1 + draw(state) % limit;
@@ -36,7 +36,7 @@ static inline void fill(unsigned char *bytes, size_t n, uint64_t key) {
         bytes[i] = byte_of(key, i);
 }
 
-/* Where it first differs from what `fill` writes; n: nowhere. */
+/* Returns the first index at which the bytes differ from those of `fill`, or n. */
 static inline size_t differs(const unsigned char *bytes, size_t n, uint64_t key) {
     size_t i = 0;
     while (i < n && bytes[i] == byte_of(key, i))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the engine of this room's tests keeps the contract of transport/transport.h:
- * messages arrive whole and once, in order or in all orders as it is told, sleepers are woken by
- * messages and by room, a dead target is reported, and callers that break the contract end. PEs: 1
- */
+ * messages arrive whole and once, in order or, if set so, in all orders; sleepers are woken by
+ * messages and by room; a dead target is reported; and callers that break the contract are ended.
+ * PEs: 1 */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ enum { MESSAGES = 20000, WORDS_MAX = 512 };
 
 extern const struct weft_engine weft_engine;
 
-/* What has come to an end: message i has the words i, i + 1, ... */
+/* The messages that have arrived at an end: message i has the words i, i + 1, ... */
 struct arrivals {
     unsigned char seen[MESSAGES];
     uint32_t count, repeated, spoilt, early;
@@ -80,7 +80,7 @@ static int send_message(struct weft_engine_link *link, uint32_t number) {
     return weft_engine.message(link, parts, 3);
 }
 
-/* All messages from one end to another, in one thread. */
+/* Sends all messages from one end to another, in one thread. */
 static void check_way(const char *settings, bool ordered) {
     struct arrivals *arrivals = calloc(1, sizeof *arrivals);
     struct weft_engine_end *from = open_end(0, settings, NULL),
@@ -128,7 +128,7 @@ static void *sleep_and_read(void *argument) {
     return NULL;
 }
 
-/* The writer pauses now and then, and sleeps itself where there is no room. */
+/* The writer pauses now and then, and sleeps itself if there is no room. */
 static void check_sleepers(const char *settings) {
     struct arrivals *arrivals = calloc(1, sizeof *arrivals);
     struct weft_engine_end *from = open_end(0, settings, NULL);
@@ -160,7 +160,7 @@ static void check_sleepers(const char *settings) {
     free(arrivals);
 }
 
-/* The target has gone: what is sent is refused as soon as this end has noticed. */
+/* The target has died: messages are refused once this end has noticed. */
 static void check_death(void) {
     struct weft_engine_end *from = open_end(0, "", NULL), *to = open_end(1, "", NULL);
     struct weft_engine_link *link = link_ends(from, to);
@@ -175,7 +175,7 @@ static void check_death(void) {
     weft_engine.abandon(from);
 }
 
-/* A child that runs `wrong` has to be aborted, or be killed by the signal that is said. */
+/* A child that runs `wrong` must abort, or be killed by the given signal. */
 static void check_end(void (*wrong)(void), int signal) {
     fflush(stdout);
     pid_t child = fork();

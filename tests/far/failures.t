@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Engines that are none, that do not open, and whose links die though the PEs live: each ends the job with a line that
-names the engine or the PE, and the cause.
+"""Libraries that are not engines, engines that do not open, and links that fail although the PEs live: each ends the job
+with a line that names the engine or the PE, and the cause.
 """
 import os
 import pathlib
@@ -19,7 +19,7 @@ CONTRACT = int(re.search(r"WEFT_ENGINE_VERSION\D*(\d+)", (ROOT / "src/transport/
 
 
 def fail(engine=ENGINE, settings="", scene=("put", 5)):
-    """What PEs say whose engine is that, without the places in the program."""
+    """Runs a job with that engine, which must fail. Returns the lines of its PEs, without places in the program."""
     words = [*far("each", settings, engine), *(["env", "-u", "WEFT_ENGINE"] if engine is None else [])]
     result = Result(start("-n", 2, *words, BUILD / "tests/far/scenes", *scene), seconds_max=30)
     assert result.status == STATUS, f"status {result.status}: {result.err}"
@@ -35,7 +35,7 @@ def expect(said, *words):
 
 
 def made_engine(folder, text):
-    """A library that exports this table and no more."""
+    """Builds a library that exports just this table."""
     library = f"{folder}/libengine.so"
     source = f'#include "transport/transport.h"\nconst struct weft_engine weft_engine = {{{text}}};'
     subprocess.run([os.environ.get("CC", "gcc"), "-shared", "-fPIC", f"-I{ROOT}/src", "-x", "c", "-", "-o", library],
@@ -49,7 +49,7 @@ def missing():
     expect(fail(engine="libnone.so"), "libnone.so", "WEFT_ENGINE")
 
 
-@case("a library is no engine, or one of another version, or lacks something")
+@case("a library is not an engine, has another version, or lacks functions")
 def other_libraries():
     expect(fail(engine="libm.so.6"), "libm.so.6", "no engine", "weft_engine")
     with tempfile.TemporaryDirectory(prefix="weft-engine-") as folder:
@@ -65,13 +65,13 @@ def closed():
     expect(fail(settings="pe=1,fail_open=12"), "'fake'", "cannot be opened", os.strerror(12))
 
 
-@case("links die, or are never made, though the PEs live")
+@case("links fail, or cannot be made, although the PEs live")
 def dead_links():
     expect(fail(settings="pe=1,fail_connect=111"), "PE 0 cannot be reached", os.strerror(111), "'fake'")
     expect(fail(settings="pe=0,fail_message=32"), "PE 1 cannot be reached", os.strerror(32), "'fake'")
 
 
-@case("a signal handler calls while its thread is at the messages, which would wait for itself for ever")
+@case("a signal handler makes a call while its thread holds the lock of messages: it would wait for itself forever")
 def handlers():
     for scene in "handler_put", "handler_wait":
         expect(fail(scene=(scene, 1000000)), "by a signal handler that interrupted a call to a far PE", "set a flag")

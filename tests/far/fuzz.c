@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: messages drawn by lot, from heads and numbers to bundles and texts: what a far PE
- * may send in any order, or should not send at all. Each is applied or refused; a refused one
- * changes nothing, nothing outside the windows is touched, and counts and limits of channels hold.
+/* Description: random messages, including damaged heads, numbers, bundles and payloads: those that
+ * a far PE may send in any order, and those that it must not send. Each is applied or refused. A
+ * refused message changes nothing, no memory outside the windows is touched, and the counts and
+ * limits of channels hold.
  * PEs: 1
  *
  * An input is a list of steps (fuzz/input.h); tests/fuzz.h runs them. */

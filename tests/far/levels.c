@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a barrier goes in two levels where some PEs are far: the first of those that are
- * near to each other sends messages, and the others send none. Nobody leaves before all have come.
+/* Description: a barrier has two levels if some PEs are far: the first PE of each group of near PEs
+ * sends messages, and the others send none. No PE leaves before all have entered.
  * PEs: 4 Far: 2+2 Far: list:0,1,0,0 reorder=16,delay_us=50 */
 #include "far/channel.h"
 #include "core/init.h"
@@ -10,7 +10,7 @@ enum { BARRIERS = 200 };
 
 static long rounds_of[4];
 
-/* To all PEs; what is said by the way counts. */
+/* Returns the messages sent to all PEs, including those that no quiet waits for. */
 static uint32_t messages_sent(void) {
     uint32_t sent = 0;
     for (int pe = 0; pe < shmem_n_pes(); pe++)

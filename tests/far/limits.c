@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: PEs that all send as fast as they can, and wait for nothing, get there in the end,
- * and no memory fills: neither the engine's way (it ends the job above its limit) nor a PE's own.
- * What answers and acknowledges comes through though all ways are full. PEs: 2 3
+/* Description: PEs that all send as fast as they can, without waiting, complete in the end, and no
+ * memory fills up: neither the engine's (it ends the job above its limit) nor a PE's own. Answers
+ * and acknowledgments get through even if all channels are full. PEs: 2 3
  * Far: each limit=1600000,ring=4194304,slow_read_us=5
  * Far: each limit=1600000,ring=4194304,reorder=64,delay_us=200
  * Far: each ring=32768,refuse=10 */
@@ -11,7 +11,7 @@
 
 enum { SMALL = 6000, LARGE_BYTES = 16 << 20, LARGE = 1 };
 
-/* What is freed stays for a while where addresses are looked at. */
+/* The address sanitizer keeps freed memory for a while. */
 #ifdef __SANITIZE_ADDRESS__
 enum { MIB_MAX = 400 };
 #else
@@ -70,7 +70,7 @@ static void send_large(int count) {
     free(source);
 }
 
-/* Everything that wants an answer, while the ways there and back are full of puts. */
+/* Makes all calls that need an answer while the channels in both directions are full of puts. */
 static void ask_all(int count) {
     static const unsigned char bytes[4000];
     for (int i = 0; i < count; i++)

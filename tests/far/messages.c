@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the streams of messages by themselves, over an engine of this test that delivers
- * what it is told to: any order within the limits is put right, also where numbers wrap; nothing is
- * acknowledged before it is applied; the limits hold, and answers pass them; small messages go in
- * bundles, and those go when they have to; heads that make no sense are refused. PE 0 alone. PEs: 2
- */
+/* Description: the streams of messages alone, over an engine of this test that delivers them in a
+ * chosen order. Any order within the limits is restored, also if numbers wrap around. No message is
+ * acknowledged before it is applied. The limits hold, except for answers. Small messages travel in
+ * bundles, which are sent when they must be. Malformed heads are refused. PE 0 alone. PEs: 2 */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +13,14 @@
 enum { PEER = 1, MESSAGES = 5000, SENT_MAX = 8192 };
 enum { SORT_MESSAGE, SORT_ANSWER, SORT_CONTROL, SORT_BUNDLE };
 
-/* As messages begin (far/channel.c). */
+/* The head of a message, as in far/bundle.h. */
 struct head {
     uint32_t number, acknowledged, from;
     uint8_t sort, asks, reserved[2];
 };
 
-/* --- An engine that keeps what it is given --------------------------------------------------- */
+/* --- An engine that keeps the messages it is given
+ * ---------------------------------------------- */
 
 static struct head sent[SENT_MAX];
 static size_t sent_bytes[SENT_MAX];
@@ -57,11 +57,12 @@ static const struct weft_engine engine = {
     .abilities = engine_abilities,
 };
 
-/* --- Who knows what messages say: an index, and whether there is an answer ------------------- */
+/* --- The user of messages: a payload is an index, and whether to answer
+ * ------------------------- */
 
 static uint32_t applied, completed, answered, out_of_order;
 static bool answers;
-static uint64_t slow; /* what messages begin takes its time, as drawn from this; 0: nothing does */
+static uint64_t slow; /* operations take a random time drawn from this; 0: they complete at once */
 
 static bool apply(int from, const void *text, size_t bytes) {
     uint32_t index;
@@ -112,7 +113,7 @@ static void begin(uint32_t first) {
     answers = false;
 }
 
-/* A message of the peer's arrives, with an index for text. */
+/* A message from the peer arrives, with an index as payload. */
 static void arrive(struct head head, uint32_t index) {
     struct {
         struct head head;
@@ -132,7 +133,7 @@ static void arrive_numbered(uint32_t index, uint8_t sort, uint32_t acknowledged)
 
 /* --- Cases ----------------------------------------------------------------------------------- */
 
-/* What has been sent says that no more is applied than is; and that much, but for a few. */
+/* The messages sent acknowledge no more than was applied, and nearly that much. */
 static void expect_told(uint32_t at_least) {
     weft_channels_send_due(false);
     if (nsent == 0) {
@@ -144,7 +145,7 @@ static void expect_told(uint32_t at_least) {
            completed);
 }
 
-/* The peer keeps to the limit, and the engine delivers what is under way in an order drawn. */
+/* The peer keeps to the limit, and the engine delivers its messages in a random order. */
 static void check_orders(uint32_t first, uint64_t seed) {
     static uint32_t under_way[WEFT_CHANNEL_MESSAGES];
     uint32_t window = 1 + (uint32_t)draw(&seed) % WEFT_CHANNEL_MESSAGES, next = 0, count = 0;
@@ -164,7 +165,8 @@ static void check_orders(uint32_t first, uint64_t seed) {
            weft_channels.failure);
 }
 
-/* A question is answered behind the message that it names, however early it comes. */
+/* A request for an acknowledgment is answered after the message that it names, however early it
+ * arrives. */
 static void check_questions(void) {
     begin(UINT32_MAX - 1);
     arrive((struct head){weft_message_first + 2, heard_nothing(), PEER, SORT_CONTROL, 1, {0}}, 0);
@@ -211,7 +213,7 @@ static void check_limits(uint32_t first) {
     EXPECT(!weft_channels.failure[0], "%s", weft_channels.failure);
 }
 
-/* Callers have filled the way, and the engine has no room: answers wait, and go in order. */
+/* Calls have filled the channel, and the engine has no room: answers wait and are sent in order. */
 static void check_answers(uint32_t first) {
     begin(first);
     uint32_t callers = 0;
@@ -254,7 +256,7 @@ static void expect_bundle_gone(const char *how) {
            "a bundle does not go with %s", how);
 }
 
-/* Many small messages are few; what they take counts, and a quiet waits for them. */
+/* Many small messages become few; their bytes count, and a quiet waits for them. */
 static void check_gathering(void) {
     enum { MANY = 2000 };
     begin(UINT32_MAX - 1);
@@ -275,7 +277,7 @@ static void check_gathering(void) {
            bytes);
 }
 
-/* When a bundle goes: what is behind it in the stream never goes without it. */
+/* A bundle is never sent after a later message of its stream. */
 static void check_departures(void) {
     open_bundle();
     EXPECT(send_one(8, NULL), "there is no room");
@@ -306,7 +308,8 @@ static void check_departures(void) {
     EXPECT(!weft_channels.failure[0], "%s", weft_channels.failure);
 }
 
-/* A put on which a quiet followed: the next one, alone, asks at once; signals and others do not. */
+/* After a put that was followed by a quiet, the next single put asks for its acknowledgment;
+ * signals and other messages do not. */
 static void check_expected_quiets(void) {
     begin(UINT32_MAX - 1);
     EXPECT(send_small(8) && !sent[0].asks, "the first put asks");
@@ -332,7 +335,8 @@ static void check_expected_quiets(void) {
            "one that asks is not acknowledged");
 }
 
-/* A bundle of indices from 0 on arrives, with one number; the last text says `excess` too many. */
+/* A bundle of indices from 0 on arrives with one number; the last payload claims `excess` bytes too
+ * many. */
 static void arrive_bundle(uint32_t count, uint64_t excess) {
     enum { COUNT_MAX = 64 };
     struct {
@@ -349,7 +353,7 @@ static void arrive_bundle(uint32_t count, uint64_t excess) {
     weft_channel_arrived(NULL, &bundle, sizeof bundle.head + count * sizeof *bundle.parts);
 }
 
-/* As many requests as may be open; their answers come out of order. */
+/* As many requests as permitted; their answers arrive out of order. */
 static void check_requests(void) {
     begin(UINT32_MAX - 3);
     char dest[8];
@@ -421,12 +425,12 @@ static void check_bundles_apply(void) {
     EXPECT(!weft_channels.failure[0], "%s", weft_channels.failure);
 }
 
-/* What a message begins is not there at once: it comes again, and those behind it wait. */
+/* Operations do not complete at once: their message is applied again, and later ones wait. */
 static void check_slow(uint64_t seed) {
     begin(UINT32_MAX - 100);
     slow = seed * 2 + 1;
     for (uint32_t i = 0; i < 400; i++) {
-        uint32_t index = i ^ 1; /* each second one comes early */
+        uint32_t index = i ^ 1; /* every second one arrives early */
         arrive_numbered(index, SORT_MESSAGE, heard_nothing());
         expect_told(0);
         if (draw(&seed) % 2)

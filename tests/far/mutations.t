@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What keeps the order of messages is needed: with one number, acknowledgment or limit taken out of the sources, a
-test of this room fails. So the tests would notice.
+"""Each number, acknowledgment and limit that keeps the order of messages is needed: without it a test fails.
 
-Each mutation is compiled into a library of its own, which the test is run with. With WEFT_TEST_LONG=1 all are tried,
-otherwise that their lines are there, and those of SHORT.
+Each mutation is compiled into a library of its own for the test. All are tried with WEFT_TEST_LONG=1; otherwise those of
+SHORT, and the lines of the others are only looked up.
 """
 import functools
 import os

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: who sees a flag, a signal or a counter sees what was put before it: behind a fence,
- * with a signal, from one word to the next, for all sizes from a byte to 1 MiB. PEs: 2 3 4
+/* Description: a PE that sees a flag, a signal or a counter sees the data that was put before it:
+ * after a fence, with a signal, from one word to the next, for all sizes from a byte to 1 MiB.
+ * PEs: 2 3 4
  * Far: each
  * Far: each seed=7,reorder=16,delay_us=50
  * Far: cyclic:2 seed=3,reorder=32,refuse=10
@@ -28,7 +29,7 @@ static void expect_bytes(size_t offset, size_t bytes, uint64_t key) {
     EXPECT(at == bytes, "byte %zu of %zu at %zu is another one", at, bytes, offset);
 }
 
-/* The target has read: the next round may overwrite it. */
+/* The target has read the data, so the next round may overwrite it. */
 static void give_back(uint64_t round) {
     shmem_uint64_p(&answer, round, from);
     await(&answer, round);
@@ -39,7 +40,7 @@ static void put_then_flag(unsigned char *source, uint64_t round) {
     size_t bytes = draw_size(&mine, BYTES_MAX), offset = draw(&mine) % (BYTES_MAX - bytes + 1);
     fill(source, bytes, state_of(me, (int)round));
     shmem_putmem(inbox + offset, source, bytes, to);
-    memset(source, 0xee, bytes); /* it is the caller's again */
+    memset(source, 0xee, bytes); /* the call has returned, so the source may change */
     shmem_fence();
     shmem_uint64_p(&flag, round, to);
     await(&flag, round);
@@ -48,7 +49,7 @@ static void put_then_flag(unsigned char *source, uint64_t round) {
     give_back(round);
 }
 
-/* Pieces of one array go one after the other, only the last one is followed by a fence. */
+/* The pieces of an array are put one by one; only the last one is followed by a fence. */
 static void pieces_then_flag(unsigned char *source, uint64_t round) {
     uint64_t mine = state_of(me, (int)round);
     size_t bytes = draw_size(&mine, BYTES_MAX / PIECES);
@@ -79,7 +80,7 @@ static void put_with_signal(unsigned char *source, uint64_t round) {
     give_back(round);
 }
 
-/* The target makes no call: a thread of the library stores, while this one looks. */
+/* The target makes no call: a thread of the library stores while this one reads. */
 static void put_to_who_looks_itself(unsigned char *source, uint64_t round) {
     size_t bytes = 4000 + round % 4000;
     fill(source, bytes, state_of(me, (int)round));
@@ -90,7 +91,7 @@ static void put_to_who_looks_itself(unsigned char *source, uint64_t round) {
     give_back(round);
 }
 
-/* A writer counts one word up, and behind a fence the other; no reader finds the second ahead. */
+/* A writer increments one word and, after a fence, the other; no reader finds the second ahead. */
 static void words_in_order(int count) {
     for (uint64_t i = 1; i <= (uint64_t)count; i++) {
         shmem_uint64_p(&words[0], i, to);
@@ -108,7 +109,7 @@ static void words_in_order(int count) {
     shmem_barrier_all();
 }
 
-/* A flag that goes round behind data: the next PE sees what all before it have put. */
+/* A flag is passed on after data: the next PE sees the data that all PEs before it have put. */
 static void chain(uint64_t turn) {
     uint64_t value = (turn - 1) * (uint64_t)npes + (uint64_t)me + 1;
     if (me != 0 || turn > 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: what messages say is checked before anything is touched: windows, slots, places,
- * sizes, blocks, operations and widths that are not this PE's or make no sense are refused with a
- * line; of random ones nothing but the heap that they may name changes. PE 0 alone, without an
+/* Description: messages are checked before any memory is touched: windows, slots, places, sizes,
+ * blocks, operations and widths that this PE does not have, or that make no sense, are refused with
+ * a line. Random messages change only the heap memory that they may access. PE 0 alone, without an
  * engine. PEs: 2 */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const struct weft_engine engine = {.name = "of this test",
                                           .message_bytes = WEFT_ENGINE_MESSAGE_MIN};
 static unsigned char *object; /* in the heap */
 
-/* A message's header; what comes behind `header` is of one kind. */
+/* A message: its header, then the part that its kind has. */
 struct message {
     struct weft_far_header header;
     union {
@@ -42,7 +42,7 @@ static size_t heap_bytes(void) {
     return weft_window_bytes(&weft_windows.heap.window);
 }
 
-/* Applies so many bytes of it, and says how that was refused; "" if it was not. */
+/* Applies the first `bytes` of a message and returns the refusal, or "". */
 static const char *apply(const struct message *message, size_t bytes) {
     static char failure[sizeof weft_channels.failure];
     weft_channels.failure[0] = '\0';
@@ -99,7 +99,7 @@ static void refuse_places(void) {
     }
 }
 
-/* The other PE's slot is this one's affair only where it carries. */
+/* Another PE's slot is served only by a host proxy. */
 static void apply_for_another(void) {
     struct message message = message_of(WEFT_FAR_PUT);
     uint64_t *theirs = shmem_ptr(object, PEER);
@@ -188,8 +188,8 @@ static uint64_t odd_number(uint64_t *state) {
     return which < 8 ? odd[which] : draw(state) % BYTES;
 }
 
-/* Messages of odd numbers, that name the heap or nothing. Those that ask for something are not
- * among them, for there is nobody to answer. What lies around the object stays as it is. */
+/* Random messages that name the heap or nothing. Requests are not among them, since there is no
+ * peer to answer. The memory around the object must not change. */
 static void apply_random(int count) {
     uint64_t state = 1;
     int applied = 0;

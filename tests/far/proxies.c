@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: where one PE carries messages for its host, the others of other hosts have a channel
- * to that one alone, whichever PE they mean; data, words, atomics and answers are right at each PE;
- * a PE is served whose own process looks at nothing, and one that sleeps is woken; one that is
- * stopped stops nobody; teams of any members are made. PEs: 4
+/* Description: with host proxies, PEs on other hosts have a channel only to the proxy of a host,
+ * whichever of its PEs they access. Data, words, atomics and answers are correct at each PE. A PE
+ * whose process does not poll is served, and one that sleeps is woken. A stopped PE blocks no
+ * other. Teams of any members can be made. PEs: 4
  * Far: 2+2 seed=3 WEFT_PROXIES=host
  * Far: cyclic:2 reorder=16,delay_us=50,refuse=5 WEFT_PROXIES=host
  * Far: list:0,1,1,0 slow_read_us=5 WEFT_PROXIES=host */
@@ -33,8 +33,8 @@ static bool is_far(int pe) {
     return shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) < 0;
 }
 
-/* All that goes to a host goes to its first PE, and a PE that carries nothing hears from proxies
- * alone. */
+/* All messages for a host go to its first PE, and a PE that is no proxy has channels to proxies
+ * only. */
 static void check_channels(void) {
     bool carries = weft_far_proxy(me) == me;
     for (int pe = 0; pe < npes; pe++) {
@@ -44,7 +44,7 @@ static void check_channels(void) {
         EXPECT(!weft_channels.of[pe] || is_far(pe), "PE %d has a channel to its neighbour %d", me,
                pe);
     }
-    shmem_barrier_all(); /* those who make teams meet by messages to others, too */
+    shmem_barrier_all(); /* PEs that make teams exchange messages with others, too */
 }
 
 static void put_to_all(uint64_t round) {
@@ -74,7 +74,7 @@ static void check_data(void) {
     }
 }
 
-/* Near and far ones of all PEs on each word. */
+/* Atomics of all PEs, near and far, on each word. */
 static void check_atomics(void) {
     for (int i = 0; i < ROUNDS; i++)
         for (int pe = 0; pe < npes; pe++)
@@ -87,8 +87,7 @@ static void check_atomics(void) {
     shmem_barrier_all();
 }
 
-/* Its own process must have nothing to do with what arrives: the count of its looks stands still.
- */
+/* The PE's own process must not take part in the delivery: its count of polls does not change. */
 static void check_quiet(void) {
     for (int pe = 0; pe < npes; pe++)
         if (is_far(pe))
@@ -112,14 +111,14 @@ static void check_sleepers(void) {
     }
 }
 
-/* The last PE carries for nobody. It asks for more than a ring takes, and is stopped; the others go
- * on with each other and with its memory until all have, and then the first of its host has it go
- * on, too. */
+/* The last PE is no proxy. It requests more than a ring holds and is stopped. The other PEs
+ * continue to access each other and its memory. When all are done, the first PE of its host lets it
+ * continue. */
 static void check_stopped(void) {
     static unsigned char fetched[GETS][GET_BYTES];
     int last = npes - 1, first = weft_far_first(last), asked = is_far(0) ? 0 : 1;
     if (first == last)
-        return; /* its host has nobody else */
+        return; /* its host has no other PE */
     fill(landing[0], GET_BYTES, (uint64_t)me);
     counter = 0;
     shmem_barrier_all();
@@ -154,7 +153,7 @@ static void check_stopped(void) {
     shmem_barrier_all();
 }
 
-/* Without the first PE of a host, too. */
+/* Teams with and without the first PE of a host. */
 static void check_teams(void) {
     for (int first = 0; first < npes; first++) {
         shmem_team_t team;

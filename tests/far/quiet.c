@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: behind a quiet all that this PE has begun is done, as others see it: a third PE,
- * that is told by another way, finds it. Quiet for some PEs, of contexts, and barriers likewise.
- * PEs: 3
+/* Description: after a quiet, everything that this PE has begun is complete as other PEs see it. A
+ * third PE that is notified in another way finds it. Covers quiet for some PEs, of contexts, and
+ * barriers. PEs: 3
  * Far: each seed=7,reorder=16,delay_us=100
  * Far: list:0,0,1 delay_us=50,slow_read_us=5
  * Far: list:0,1,1 refuse=10;pe=1,reorder=64,delay_us=300 */
@@ -15,11 +15,11 @@ static struct board {
     uint64_t counters[COUNTERS], signal;
     short strided[COUNTERS * 3];
 } board;
-static struct board seen; /* private to whoever looks */
+static struct board seen; /* private to the PE that looks */
 static uint64_t told, answered;
 static int me, npes;
 
-/* What a writer does to `pe` in a round: of every kind something. */
+/* One operation of each kind by which a writer changes `pe` in a round. */
 static void write_all(shmem_ctx_t ctx, uint64_t round, int pe) {
     static unsigned char source[BYTES];
     static short elements[COUNTERS];
@@ -46,7 +46,7 @@ static void expect_all(uint64_t round, int pe) {
     EXPECT(seen.signal == round, "round %d: signal %lu", (int)round, (unsigned long)seen.signal);
 }
 
-/* PE 0 writes to 1, completes it in some way, and tells 2, which looks at 1. */
+/* PE 0 writes to PE 1, completes that in some way, and notifies PE 2, which looks at PE 1. */
 static void run(const char *name, void (*write)(uint64_t round), int count) {
     tap_case(name);
     told = answered = 0;
@@ -74,7 +74,7 @@ static void by_quiet(uint64_t round) {
 static void by_pe_quiet(uint64_t round) {
     static const int pes[] = {1};
     write_all(SHMEM_CTX_DEFAULT, round, 1);
-    shmem_uint64_atomic_add(&board.counters[0], 1, 2); /* for which it need not wait */
+    shmem_uint64_atomic_add(&board.counters[0], 1, 2); /* it need not wait for this one */
     shmem_pe_quiet(pes, 1);
 }
 
@@ -93,7 +93,7 @@ static void by_destroying(uint64_t round) {
     shmem_ctx_destroy(one);
 }
 
-/* All PEs write to all, and meet: everyone finds everything. */
+/* All PEs write to all others and meet in a barrier: then each PE finds all data. */
 static void check_barrier(int count) {
     static unsigned char all[4][BYTES];
     static unsigned char source[BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the words of a team that was destroyed are those of another one at once: by then
- * nobody looks at them any more, which the thread sanitizer sees. PEs: 2
+/* Description: the words of a destroyed team can be used for another team at once: no thread reads
+ * them any more, which the thread sanitizer checks. PEs: 2
  * Far: each */
 #include <unistd.h>
 #include "draw.h"
@@ -9,7 +9,7 @@ enum { ROUNDS = 3, SLOTS = 256, LATE_US = 30 * 1000 };
 
 static int me;
 
-/* A handle has the slot of its team in its lower part. */
+/* The low bits of a handle are the slot of its team. */
 static int slot_of(shmem_team_t team) {
     return (int)((uintptr_t)team % 512);
 }
@@ -21,7 +21,7 @@ static shmem_team_t split(shmem_team_t parent) {
     return team;
 }
 
-/* A team of all PEs in that slot. */
+/* Makes a team of all PEs in that slot. */
 static shmem_team_t split_at(int slot) {
     static shmem_team_t others[SLOTS];
     int n = 0;
@@ -35,8 +35,8 @@ static shmem_team_t split_at(int slot) {
     return team;
 }
 
-/* PE 0 sleeps until the other one comes, whose message is applied by the thread behind it; and it
- * makes a team of its own without a message. */
+/* PE 0 sleeps until the other PE arrives; that PE's message is applied by the progress thread. Then
+ * PE 0 makes a team without a message. */
 static void use_again(void) {
     shmem_team_t alone = split(SHMEM_TEAM_SHARED);
     int slot = slot_of(alone);

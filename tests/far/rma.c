@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: puts and gets of all sizes, with any offset, strided and in blocks, waited for or
- * not, from and to the heap, the statics and private memory. PEs: 2 4
+/* Description: puts and gets of all sizes and offsets, strided and in blocks, blocking or not,
+ * between the heap, the statics and private memory. PEs: 2 4
  * Far: each
  * Far: cyclic:2 seed=5,reorder=16,delay_us=30,refuse=5 */
 #include <string.h>
@@ -12,7 +12,7 @@ static unsigned char statics[BYTES], *heap, *private;
 static short strided[NELEMS * STRIDE_MAX], short_source[NELEMS * STRIDE_MAX];
 static int me, npes;
 
-/* Where either side of an access may lie. */
+/* Returns where either side of an access may be. */
 static unsigned char *place(uint64_t which) {
     return which % 2 ? heap : statics;
 }
@@ -63,8 +63,8 @@ static void get_without_waiting(int count) {
     shmem_barrier_all();
 }
 
-/* Every PE puts to its own part of every other one's memory, at odd places; nothing else changes.
- */
+/* Every PE puts to its own part of every other PE's memory, at odd places; no other memory
+ * changes. */
 static void put_all_sizes(int count) {
     uint64_t state = (uint64_t)me + 5;
     size_t part = BYTES / (size_t)npes, mine = (size_t)me * part;
@@ -102,8 +102,7 @@ static void move_strided(int count) {
         shmem_barrier_all();
         shmem_short_iput(strided, short_source, dest_stride, source_stride, nelems, to);
         shmem_barrier_all();
-        /* All PEs have drawn something else: what has come is told by what its first element says.
-         */
+        /* PEs draw different numbers: the first element identifies the data. */
         EXPECT(strided[0] == (short)(from * 100 + i), "first element %d", strided[0]);
         static short taken[NELEMS * STRIDE_MAX];
         memset(taken, 0, sizeof taken);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: all PEs do one thing to each other, over and over, and one of them dies of it where
- * the engine's settings say so.
+/* Description: all PEs repeat one operation on each other, and one PE dies of it if the engine's
+ * settings say so.
  *
  *   scenes SCENE TURNS
  *
- * SCENE is a name of the table below. Each PE prints "pid PE PID" at first. Ends with 0 where
- * nobody dies. For deaths.t; no test of its own. PEs: none */
+ * SCENE is a name in the table below. Each PE prints "pid PE PID" first. Exits with 0 if no PE
+ * dies. Used by deaths.t; not a test itself. PEs: none */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void put(void) {
     shmem_long_put(many, source, NELEMS, to);
 }
 
-/* Without a wait: the target, which does the same, is behind. */
+/* Puts without waiting: the target, which does the same, falls behind. */
 static void flood(void) {
     for (int i = 0; i < 300; i++)
         shmem_long_put_nbi(many, source, 1000, to);
@@ -70,7 +70,7 @@ static void reduce(void) {
     shmem_long_sum_reduce(SHMEM_TEAM_WORLD, many, source, (size_t)(turn % 2 ? 1 : NELEMS));
 }
 
-/* The root is ahead of the others as far as it may. */
+/* The root is ahead of the others as far as permitted. */
 static void broadcast(void) {
     shmem_long_broadcast(SHMEM_TEAM_WORLD, many, source, (size_t)(turn % 2 ? 1 : NELEMS), 0);
 }
@@ -82,7 +82,7 @@ static void teams(void) {
     shmem_team_destroy(team);
 }
 
-/* It computes, and is served. */
+/* The PE computes while it is served. */
 static void idle(void) {
     if (me == 0)
         shmem_long_atomic_fetch_add(&word, 1, npes - 1);
@@ -100,7 +100,7 @@ static void wait_for_peer(int number) {
     shmem_long_wait_until(&word, SHMEM_CMP_GT, shmem_long_g(&word, me));
 }
 
-/* PE 0 is broken into at all moments, also while it is in a call. */
+/* Signals interrupt PE 0 at all moments, also while it is in a call. */
 static void interrupted(void (*handler)(int)) {
     struct itimerval often = {{0, 50}, {0, 50}};
     if (me == 0 && turn == 1) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: who waits long for a far PE leaves the processor to others, in a wait for a word, in
- * a barrier and for a lock, also where an engine takes long to look for messages; and a message
- * wakes it, not a timer. PEs: 2 3 Far: each Far: each slow_look_us=50 */
+/* Description: a thread that waits long for a far PE leaves the processor to others, in a wait for
+ * a word, in a barrier and for a lock, also if polling the engine takes long; and a message wakes
+ * it, not a timer. PEs: 2 3 Far: each Far: each slow_look_us=50 */
 #include <shmem.h>
 #include <stdint.h>
 #include <time.h>
@@ -13,7 +13,7 @@ enum { SOON_NS = 500000, LOCK_SOON_NS = 5000000 };
 
 static int me, npes;
 static long lock, flag, sent_ns; /* symmetric */
-static int crowded; /* symmetric: so many others want a processor that no wake is soon */
+static int crowded;              /* symmetric: others need the processors, so no wake-up is soon */
 
 static long now_ns(clockid_t clock) {
     struct timespec now;
@@ -21,9 +21,9 @@ static long now_ns(clockid_t clock) {
     return now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* As PE 0 sees it. */
+/* Measured by PE 0. */
 static void look_for_crowd(void) {
-    enum { MANY = 2 }; /* for each processor */
+    enum { MANY = 2 }; /* per processor */
     static int seen;
     double load = 0;
     FILE *file = me == 0 ? fopen("/proc/loadavg", "r") : NULL;
@@ -48,14 +48,14 @@ static void wait_for_word(void) {
         shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1);
 }
 
-/* Which PE 0 has at the start. */
+/* PE 0 holds the lock at the start. */
 static void pass_lock_on(void) {
     if (me != 0)
         shmem_set_lock(&lock);
     shmem_clear_lock(&lock);
 }
 
-/* All wait for PE 0, which is late. */
+/* All PEs wait for PE 0, which is late. */
 static void check_idle(const char *where, void (*wait)(void)) {
     shmem_barrier_all();
     long used = now_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -67,9 +67,9 @@ static void check_idle(const char *where, void (*wait)(void)) {
            (double)used * 1e-9, where, LATE_US * 1e-6);
 }
 
-/* Collective. */
+/* Returns whether `mine` is true on all PEs. Collective. */
 static int is_true_for_all(int mine) {
-    static int untrue; /* symmetric: for how many */
+    static int untrue; /* symmetric: the number of PEs */
     untrue = 0;
     shmem_barrier_all();
     for (int pe = 0; pe < npes && !mine; pe++)
@@ -78,7 +78,7 @@ static int is_true_for_all(int mine) {
     return untrue == 0;
 }
 
-/* Behind a wait that has become used to long sleeps: without a bell one of 70 ms. */
+/* The wait has grown used to long sleeps: without a bell, one of 70 ms. */
 static int lock_comes_soon(void) {
     long now;
     if (me == 0)
@@ -96,7 +96,7 @@ static int lock_comes_soon(void) {
     return is_true_for_all(now - sent_ns < LOCK_SOON_NS);
 }
 
-/* A timer of 2 ms would do it by chance in a quarter of the rounds. */
+/* A timer of 2 ms would end a quarter of the waits soon enough by chance. */
 static int count_soon(void) {
     int soon = 0;
     for (long round = 1; round <= ROUNDS; round++) {
@@ -114,7 +114,7 @@ static int count_soon(void) {
     return soon;
 }
 
-/* Whether on every PE half of the wakes came soon. */
+/* Returns whether on every PE half of the wake-ups were soon. */
 static int wakes_soon(void) {
     int soon = count_soon();
     return is_true_for_all(me == 0 || soon >= ROUNDS / 2);
@@ -127,7 +127,7 @@ static int succeeds(int (*attempt)(void)) {
     return 0;
 }
 
-/* Runs a case that is about being woken soon. */
+/* Runs a case about soon wake-ups. */
 static void soon_case(const char *name, const char *skipped, int (*attempt)(void)) {
     tap_case(crowded ? skipped : name);
     EXPECT(crowded || succeeds(attempt), "not once in %d tries", TRIES);

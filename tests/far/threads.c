@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: threads of a PE put, get, fetch, wait and complete at once, each with its peer's
- * thread of the same number, while the messages of all go by the same channels. PEs: 2 3
+/* Description: threads of a PE put, get, fetch, wait and complete at the same time, each with its
+ * peer's thread of the same number, while the messages of all share the same channels. PEs: 2 3
  * Far: each
  * Far: cyclic:2 seed=5,reorder=16,delay_us=20,refuse=5
  * Far: cyclic:2 seed=6,reorder=16 WEFT_PROXIES=host */
@@ -51,7 +51,7 @@ static void turn(struct worker *worker, uint64_t turn) {
     expect(worker, shmem_uint64_atomic_fetch_inc(&ground->count, to) == turn - 1);
     shmem_uint64_atomic_inc(&all, to);
     shmem_ctx_fence(worker->ctx);
-    shmem_uint64_p(&ground->flag, turn, from); /* what it has sent has been read */
+    shmem_uint64_p(&ground->flag, turn, from); /* the peer has read this thread's data */
     shmem_uint64_wait_until(&ground->flag, SHMEM_CMP_EQ, turn);
 }
 

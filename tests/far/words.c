@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: atomics of near and far PEs on one word are atomic among each other: all operations,
- * of 32 and 64 bits, fetching or not; sums are exact, ladders of compare-and-swap have every step
- * once, what is swapped is never lost. PEs: 4
+/* Description: atomics of near and far PEs on one word are atomic with each other: all operations,
+ * of 32 and 64 bits, fetching or not. Sums are exact, every step of a ladder of compare-and-swaps
+ * is taken once, and no swapped value is lost. PEs: 4
  * Far: each
  * Far: cyclic:2 reorder=16,delay_us=20,seed=11
  * Far: list:0,0,1,0 refuse=10
@@ -9,7 +9,7 @@
 #include <string.h>
 #include "draw.h"
 
-/* The words of one PE, which all work on. */
+/* The words of one PE, which all PEs change. */
 static struct words {
     uint64_t sum64, ladder64, swap64, and64, or64, xor64;
     uint32_t sum32, ladder32, swap32, and32, or32, xor32;
@@ -20,8 +20,8 @@ static struct words {
 } words;
 
 static struct taken {
-    uint64_t swapped64, swapped32; /* sums of what came out of the swaps */
-    uint64_t steps64, steps32;     /* of the ladders, that were this PE's */
+    uint64_t swapped64, swapped32; /* sums of the values that swaps returned */
+    uint64_t steps64, steps32;     /* of the ladders, taken by this PE */
 } taken;
 
 static int me, npes;
@@ -39,7 +39,7 @@ static void add(int pe, uint64_t i) {
     shmem_uint32_atomic_add(&words.beside[me % 2], 1, pe);
 }
 
-/* Bits come and go an even number of times; each PE has bits of its own. */
+/* Each PE toggles bits of its own an even number of times. */
 static void toggle(int pe) {
     uint64_t bit = UINT64_C(0x100000001) << me;
     shmem_uint64_atomic_xor(&words.xor64, bit, pe);
@@ -60,14 +60,14 @@ static void toggle(int pe) {
     EXPECT((shmem_uint32_atomic_fetch_or(&words.and32, bit32, pe) & bit32) == 0, "of PE %d", pe);
 }
 
-/* What goes into a word by a swap comes out by another one, or stays. */
+/* A value that a swap stores is returned by another swap, or stays. */
 static void swap(int pe, uint64_t i) {
     uint64_t value = (i + 1) * (uint64_t)npes + (uint64_t)me;
     taken.swapped64 += shmem_uint64_atomic_swap(&words.swap64, value, pe);
     taken.swapped32 += shmem_uint32_atomic_swap(&words.swap32, (uint32_t)value, pe);
 }
 
-/* A step of each ladder, if nobody is ahead. */
+/* Takes a step of each ladder if no other PE is ahead. */
 static void climb(int pe) {
     uint64_t seen = shmem_uint64_atomic_fetch(&words.ladder64, pe);
     taken.steps64 += shmem_uint64_atomic_compare_swap(&words.ladder64, seen, seen + 1, pe) == seen;
@@ -76,7 +76,7 @@ static void climb(int pe) {
         shmem_uint32_atomic_compare_swap(&words.ladder32, seen32, seen32 + 1, pe) == seen32;
 }
 
-/* Near PEs add to the word of PE 0 as fast as they can, until all far ones have added to it. */
+/* Near PEs add to a word of PE 0 as fast as they can until all far PEs have added to it. */
 static void check_crowd(uint64_t count) {
     static uint64_t crowded, done, near_ones; /* symmetric */
     uint64_t mine = 0, nfar = 0;
@@ -125,7 +125,7 @@ static void check_sums(uint64_t count) {
            words.xor32, words.or32, words.and32);
 }
 
-/* Over all PEs' words: all values that went in, but the first, are out or still there. */
+/* Over all PEs' words: all stored values but the first were returned or are still there. */
 static void check_handed_on(uint64_t count) {
     uint64_t n = (uint64_t)npes, put_in = 0;
     for (uint64_t i = 0; i < count; i++)
@@ -141,7 +141,7 @@ static void check_handed_on(uint64_t count) {
     EXPECT(sum_of(&ladder32) == steps32, "%lu steps", (unsigned long)steps32);
 }
 
-/* All PEs set and swap reals; one of the values that were written is there. */
+/* All PEs set and swap floating-point numbers; the word holds one of the written values. */
 static void check_reals(void) {
     for (int pe = 0; pe < npes; pe++) {
         shmem_double_atomic_set(&words.real64, me + 0.25, pe);
@@ -154,7 +154,8 @@ static void check_reals(void) {
     }
 }
 
-/* What is fetched without waiting is there behind quiet: each PE's own counter goes up by ones. */
+/* Values fetched without blocking have arrived after a quiet: each PE's own counter increases by
+ * ones. */
 static void check_nbi(int count) {
     static uint64_t counter[64];
     uint64_t *fetched = calloc((size_t)count * (size_t)npes, sizeof *fetched);

@@ -13,7 +13,7 @@ MEMCHECK = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--err
             "--show-leak-kinds=definite"]
 ALWAYS = ["faults/phases"]
 AT_LENGTH = ["api/amo", "api/ctx", "api/collective", "api/memory", "api/rma", "api/signal", "api/team", "api/wait", "coll/packets",
-             "core/heap", "core/statics", "core/sync", "conformance/collectives", "conformance/contexts",
+             "core/heap", "job/statics", "core/sync", "conformance/collectives", "conformance/contexts",
              "conformance/life", "conformance/locks", "conformance/teams", "conformance/threads", "ops/vectors"]
 
 

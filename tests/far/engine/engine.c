@@ -32,8 +32,8 @@ static void spend(uint64_t us) {
         continue;
 }
 
-/* Every call is between these two. Core has one lock around all of them: who finds another thread
- * here has called without it. A call within deliver is that thread's own. */
+/* Every call is between call_begin and call_end. The library calls the engine under one lock, so a
+ * second thread here has called without it. A call within deliver is made by the same thread. */
 static void call_begin(struct weft_engine_end *end, const char *name) {
     pthread_t caller = atomic_load_explicit(&end->caller, memory_order_relaxed);
     if (caller && caller != pthread_self())
@@ -111,7 +111,7 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     link->end = end;
     int error = end->settings.fail_connect ? -(int)end->settings.fail_connect
                                            : sockets_connect(link, address, bytes);
-    link->next = end->links; /* a failed one, too: it is given back with the end */
+    link->next = end->links; /* also after a failure: it is freed with the end */
     end->links = link;
     if (error == 0)
         *result = link;
@@ -119,7 +119,7 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     return error;
 }
 
-/* One more message has been sent, or is about to be delivered. */
+/* Counts a message that is sent or delivered. */
 static void message_count(struct weft_engine_end *end, uint64_t *count) {
     ++*count;
     if (end->settings.die_after && end->sent + end->received == end->settings.die_after)
@@ -201,7 +201,7 @@ static unsigned inbound_read(struct weft_engine_end *end, struct inbound *inboun
     return moved;
 }
 
-/* Those that are due; where they are only reordered, so many of them as are drawn. */
+/* Delivers the messages that are due; if they are only reordered, a random number of them. */
 static unsigned late_read(struct weft_engine_end *end) {
     unsigned moved = 0;
     struct late_message *message;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that have come and are held up: until their time, and in an order drawn at random where
- * the settings say so. Each lies in memory of its own, so that who looks at one behind its delivery
- * is found by the address sanitizer. */
+/* Messages that have arrived and are delayed: until their time, and in a random order if the
+ * settings say so. Each has memory of its own, so that the address sanitizer finds a caller that
+ * reads a message after its delivery. */
 #ifndef TESTS_FAR_ENGINE_LATE_H
 #define TESTS_FAR_ENGINE_LATE_H
 
@@ -15,19 +15,19 @@ struct late_message {
 };
 
 struct late {
-    struct late_message **messages; /* in the order in which they came */
+    struct late_message **messages; /* in the order of arrival */
     size_t count, room;
     uint64_t random;
 };
 
-/* False when there is no memory. */
+/* Returns false if there is no memory. */
 bool late_add(struct late *late, const struct settings *settings, const void *message, size_t bytes,
               uint64_t now_ns);
 
-/* The caller's to free; NULL: none is due. */
+/* Returns a due message, which the caller frees, or NULL. */
 struct late_message *late_take(struct late *late, const struct settings *settings, uint64_t now_ns);
 
-/* When the next one is; UINT64_MAX: there is none. */
+/* Returns the time when the next message is due, or UINT64_MAX. */
 uint64_t late_due_ns(const struct late *late);
 
 void late_free(struct late *late);

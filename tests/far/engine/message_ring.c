@@ -47,7 +47,7 @@ static bool has_room(struct message_ring *ring, size_t bytes) {
     return ring->position + bytes - ring->taken <= ring->bytes;
 }
 
-/* The same, but where there is none the reader is told to ring. */
+/* Returns whether there is room; if not, asks the reader to ring. */
 static bool has_room_or_waits(struct message_ring *ring, size_t bytes) {
     if (has_room(ring, bytes))
         return true;
@@ -55,7 +55,8 @@ static bool has_room_or_waits(struct message_ring *ring, size_t bytes) {
     return has_room(ring, bytes);
 }
 
-/* Makes the record known, whose successor begins at `next`: release, and a full fence behind it. */
+/* Publishes the record, after which the next one begins at `next`: a release, and a full fence
+ * after it. */
 static void publish(struct message_ring *ring, uint64_t next, uint64_t head) {
     atomic_store_explicit(head_at(ring, next), 0, memory_order_relaxed);
     atomic_exchange(head_at(ring, ring->position), head);
@@ -65,7 +66,7 @@ static void publish(struct message_ring *ring, uint64_t next, uint64_t head) {
 bool message_ring_write(struct message_ring *ring, const struct iovec *parts, int nparts,
                         size_t bytes) {
     size_t record = record_bytes(bytes), left = ring->bytes - ring->position % ring->bytes;
-    size_t skip = record + HEAD > left ? left : 0; /* there is always a place for the next head */
+    size_t skip = record + HEAD > left ? left : 0; /* there is always room for the next head */
     if (!has_room_or_waits(ring, skip + record + HEAD))
         return false;
     if (skip)

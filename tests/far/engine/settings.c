@@ -28,7 +28,7 @@ static uint64_t *find(struct settings *settings, const char *name) {
     return NULL;
 }
 
-/* One of them, name=number; false: what follows in its group is another PE's. */
+/* Reads one setting, name=number. Returns false if the rest of the group is for another PE. */
 static bool read_one(struct settings *settings, char *text, int pe) {
     char *equals = strchr(text, '='), *end;
     if (!equals)

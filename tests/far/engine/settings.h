@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes wrong, and how large things are: read from FAKE_ENGINE, as in
+/* Faults and sizes, read from FAKE_ENGINE, as in
  *
  *   FAKE_ENGINE="seed=7,reorder=16,delay_us=50;pe=1,die_after=1000"
  *
- * Settings that follow pe=N, up to the next semicolon, are those of PE N alone. The table has all
- * of them: a name, what it is where nothing is said, and what it means. */
+ * Settings that follow pe=N, up to the next semicolon, are for PE N only. The table has all
+ * settings: name, default, and meaning. */
 #ifndef TESTS_FAR_ENGINE_SETTINGS_H
 #define TESTS_FAR_ENGINE_SETTINGS_H
 
@@ -34,10 +34,10 @@ struct settings {
 #undef SETTING
 };
 
-/* Those of this PE. The process ends with a line where the text has something else. */
+/* Reads the settings of this PE. Ends the process with a line if the text has anything else. */
 void settings_read(struct settings *settings, int pe);
 
-/* The next number that is drawn from this state, which is not 0. */
+/* Returns the next random number of this state, which is not 0. */
 static inline uint64_t random_next(uint64_t *state) {
     *state ^= *state << 13;
     *state ^= *state >> 7;

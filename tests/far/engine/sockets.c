@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections, each from a writer to a reader: the first message brings the ring's memfd, all
- * others are bells. The listener's name is drawn by the kernel's generator, and others' processes
- * are turned away. */
+ * others are bells. The kernel chooses the listener's name, and other users' processes are
+ * rejected. */
 #include "engine.h"
 #include <errno.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ void sockets_close(struct weft_engine_end *end) {
         close(end->epoll);
 }
 
-/* Hands over the descriptor with a message of one byte. */
+/* Sends the descriptor with a message of one byte. */
 static int descriptor_send(int socket, int fd) {
     union {
         struct cmsghdr head;
@@ -107,7 +107,7 @@ int sockets_connect(struct weft_engine_link *link, const void *name, size_t byte
     return error < 0 ? error : source_watch(link->end, &link->source);
 }
 
-/* A full socket has a bell in it already, and one that has nobody at its other end needs none. */
+/* A full socket already has a bell in it, and a socket without a peer needs none. */
 void sockets_ring(struct weft_engine_end *end, int fd) {
     if (fd >= 0 && send(fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN &&
         errno != EPIPE && errno != ECONNRESET)
@@ -142,8 +142,8 @@ static void connection_take(struct weft_engine_end *end) {
         engine_fail(end, "cannot watch a connection");
 }
 
-/* Reads all messages, and maps the ring that the first one brings. Whether the other side is there.
- */
+/* Reads all messages and maps the ring that the first one brings. Returns whether the peer is
+ * there. */
 static bool messages_take(struct weft_engine_end *end, struct source *source,
                           struct message_ring *ring) {
     union {
@@ -173,7 +173,7 @@ static bool messages_take(struct weft_engine_end *end, struct source *source,
     }
 }
 
-/* Whether there is room in a link that had none. */
+/* Returns whether there is room in a link that had none. */
 static bool source_look(struct weft_engine_end *end, struct source *source) {
     struct inbound *inbound = (struct inbound *)source;
     struct weft_engine_link *link = (struct weft_engine_link *)source;
@@ -188,7 +188,7 @@ static bool source_look(struct weft_engine_end *end, struct source *source) {
         break;
     case SOURCE_INBOUND:
         if (!messages_take(end, source, &inbound->ring))
-            source_close(source); /* what it has written before is still there to be read */
+            source_close(source); /* the messages it wrote before are still in the ring */
         break;
     case SOURCE_LINK:
         link->dead = !messages_take(end, source, &link->ring);

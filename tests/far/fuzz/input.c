@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The windows are of this file: a few pages each, between pages that nobody may touch. There is no
- * job and no engine. */
+/* The windows are made by this file: a few pages each, between pages that must not be touched.
+ * There is no job and no engine. */
 #include "input.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -25,21 +25,21 @@ enum {
     FROM_SHIFT = 1,
 };
 
-/* An input as it is read. */
+/* The unread part of an input. */
 struct reader {
     const unsigned char *at;
     size_t left;
 };
 
 struct input_counts input_counts;
-static char *windows[WEFT_FAR_WINDOWS], *dest; /* NULL: that of GPUs */
+static char *windows[WEFT_FAR_WINDOWS], *dest; /* NULL for GPU memory */
 static char before[WEFT_FAR_WINDOWS][WINDOW_BYTES];
 static const char *wrong;
 static unsigned room;
 
 /* --- Memory ---------------------------------------------------------------------------------- */
 
-/* `bytes` that end where their room ends, and nothing beside them. */
+/* Allocates `bytes` that end where an inaccessible page begins, with another one before them. */
 static char *memory_between_guards(size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *all = mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,7 +48,7 @@ static char *memory_between_guards(size_t bytes) {
     return all + page;
 }
 
-/* NULL: that of GPUs, of which there are none. */
+/* Returns NULL for GPU memory, since there is none. */
 static struct weft_segment *segment_of(int window) {
     struct weft_segment *segments[WEFT_FAR_WINDOWS] = {[WEFT_FAR_HEAP] = &weft_windows.heap,
                                                        [WEFT_FAR_STATICS] = &weft_windows.statics,
@@ -73,8 +73,8 @@ void input_open(void) {
     dest = memory_between_guards(DEST_BYTES);
 }
 
-/* --- An engine that takes what it is given, if it may ------------------------------------------
- */
+/* --- An engine that takes the messages it has room for
+ * ------------------------------------------- */
 
 static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
                           struct weft_engine_link **link) {
@@ -133,7 +133,7 @@ static int take_pe(struct reader *reader) {
     return 1 + (int)(take(reader) % (FUZZ_PES - 1));
 }
 
-/* A head that the peer could write now. */
+/* Returns a head that the peer could send now. */
 static struct head head_of(const struct head *drawn, unsigned flags) {
     struct head head = *drawn;
     int pe = 1 + (int)((flags & FLAG_FROM) >> FROM_SHIFT) % (FUZZ_PES - 1);
@@ -154,7 +154,7 @@ static bool has_changed(int window) {
     return windows[window] && memcmp(windows[window], before[window], WINDOW_BYTES) != 0;
 }
 
-/* Whether what a message has changed is what it was allowed to. */
+/* Checks that a message has changed only the memory that it may change. */
 static void look_at_refused(const struct head *head) {
     for (int i = 0; i < WEFT_FAR_WINDOWS; i++)
         if (head->sort != BUNDLE && has_changed(i))
@@ -213,8 +213,8 @@ static void step_send(struct reader *reader) {
     weft_coalesce_try_send(channel, &message);
 }
 
-/* --- What holds between any two steps ----------------------------------------------------------
- */
+/* --- Invariants between any two steps
+ * ------------------------------------------------------------ */
 
 static void look_at_channel(const struct weft_channel *channel) {
     uint32_t under_way = channel->sent - channel->acknowledged,
@@ -272,7 +272,7 @@ static void step_run(struct reader *reader) {
     }
 }
 
-/* It ends with the first message that is refused, as the job would. */
+/* The input ends with the first refused message, as the job would. */
 const char *input_run(const unsigned char *input, size_t bytes) {
     struct reader reader = {input, bytes};
     wrong = NULL;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: PEs that wait for a late one sleep the longer the longer they wait, in a barrier and
- * for a lock, so that hundreds of them leave it the processors. PEs: 3 */
+/* Description: PEs that wait for a late one sleep longer the longer they wait, in a barrier and for
+ * a lock, so that hundreds of them leave it the processors. PEs: 3 */
 #include <shmem.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "tap.h"
 
-enum { LATE_US = 1500000, SLEEPS_MAX = 120 /* one each 5 ms would be 300 */ };
+enum { LATE_US = 1500000, SLEEPS_MAX = 120 /* with a sleep every 5 ms there would be 300 */ };
 
 static long lock; /* symmetric */
 
-/* Of this thread: that which serves far PEs sleeps between their messages. */
+/* Counts this thread's sleeps; the progress thread sleeps between messages. */
 static long count_sleeps(void) {
     struct rusage usage;
     getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_nvcsw;
 }
 
-/* A sleep of its own is one, too. */
+/* The case's own sleep counts, too. */
 static void expect_few(long before, const char *where) {
     long sleeps = count_sleeps() - before;
     EXPECT(sleeps < SLEEPS_MAX, "%ld sleeps in %s for %d us", sleeps, where, LATE_US);

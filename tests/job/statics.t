@@ -8,12 +8,12 @@ trap 'rm -rf "$work"' EXIT
 number=0
 failed=0
 
-# try NAME FLAGS...: builds tests/core/statics.c with $compiler and runs it with 3 PEs.
+# try NAME FLAGS...: builds tests/job/statics.c with $compiler and runs it with 3 PEs.
 try() {
     name=$1
     shift
     number=$((number + 1))
-    if OSHCC=$compiler "$build/bin/oshcc" -std=gnu11 -D_GNU_SOURCE -O1 -g -Itests "$@" tests/core/statics.c \
+    if OSHCC=$compiler "$build/bin/oshcc" -std=gnu11 -D_GNU_SOURCE -O1 -g -Itests "$@" tests/job/statics.c \
         -o "$work/program" >"$work/log" 2>&1 &&
         timeout 60 "$build/bin/oshrun" -n 3 "$work/program" >"$work/log" 2>&1; then
         echo "ok $number - $name"

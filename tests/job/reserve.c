@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: address space that is held in reserve can be neither read nor written and is no part
- * of a core file, so that what walks over all memory of a process passes over it; what the heap has
- * granted is accessible on all PEs, and part of the core file of its own PE. PEs: 1 2 3 */
+/* Description: reserved address space can be neither read nor written and is not part of a core
+ * file, so that tools that read all memory of a process skip it. Granted heap memory is accessible
+ * on all PEs, and part of the core file of its own PE. PEs: 1 2 3 */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* Bytes of the mappings of one memfd: all, those that can be accessed, those in a core file. */
+/* Bytes of the mappings of one memfd: all, the accessible ones, and those in a core file. */
 struct mapped {
     size_t all, accessible, dumped;
 };
@@ -19,7 +19,7 @@ static struct mapped mapped_of(const char *name) {
     struct mapped sum = {0};
     char line[512], access[8];
     unsigned long begin, end;
-    size_t bytes = 0; /* of the mapping whose lines are read; 0 if it is of something else */
+    size_t bytes = 0; /* of the mapping whose lines are being read; 0 if it is another memfd's */
     FILE *maps = fopen("/proc/self/smaps", "r");
     while (maps && fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%lx %7s", &begin, &end, access) == 3) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: globals, statics and function statics of the executable are symmetric, keep their
- * values over the move, and a child process writes to a copy of its own. */
+ * values when they are moved, and a child process writes to a copy of its own. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdint.h>
@@ -30,8 +30,8 @@ long initialised[4] = {11, 22, 33, 44};
 static long zeros[4];
 static char huge[HUGE_BYTES];
 static int constructed;
-static long table[100000] = {5};                              /* .ldata if the model is medium */
-static const long constants[100000] = {[0] = 6, [99999] = 7}; /* .lrodata then */
+static long table[100000] = {5};                              /* .ldata with the medium model */
+static const long constants[100000] = {[0] = 6, [99999] = 7}; /* .lrodata with the medium model */
 static const char *const text = "kept";
 static long (*function)(long) = labs;
 
@@ -80,7 +80,7 @@ static void neighbours_write(int me, int npes) {
     shmem_barrier_all();
 }
 
-/* The child changes what it likes and exits with how many of its own values were wrong. */
+/* The child changes its data and exits with the number of its own values that were wrong. */
 static int child(void) {
     int wrong = zeros[3] != 42 || initialised[0] != 11;
     zeros[3] = 1;
@@ -112,7 +112,7 @@ static pid_t clone_bare(void) {
     return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 }
 
-/* The first access that such a child makes to its data may find it as it is later in the parent. */
+/* The first access of such a child to its data may find the values that the parent has by then. */
 static void unseen_child(pid_t (*make)(void), const char *how) {
     fflush(NULL);
     pid_t pid = make();
@@ -125,7 +125,7 @@ static void unseen_child(pid_t (*make)(void), const char *how) {
            "%s: the child wrote to the parent", how);
 }
 
-/* A sanitizer handles SIGSEGV itself: there such a child ends at its first access. */
+/* A sanitizer handles SIGSEGV itself: then such a child ends at its first access. */
 static void unseen_children_are_private(void) {
     tap_case("so does a child of clone(2) or _Fork, whose exit is not the end of the PE");
     zeros[3] = 42;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: which PEs are near, by every form of WEFT_PRETEND_HOSTS, and the values that are
- * none. PEs: 1 */
+/* Description: which PEs are near, for every form of WEFT_PRETEND_HOSTS, and the values that are
+ * refused. PEs: 1 */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { PES_MAX = 12 };
 
-/* What the hosts of so many PEs come to, as "first step count mine" of each PE. */
+/* The progressions of `npes` PEs, as "first step count mine" for each PE. */
 static void expect_runs(const char *hosts, int npes, const struct weft_slots *wanted) {
     weft_env.pretend_hosts = hosts;
     for (int pe = 0; pe < npes; pe++) {
