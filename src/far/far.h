@@ -32,8 +32,8 @@ int weft_far_open(void *endpoint, int *file);
  * once near memory is mapped. Returns 0, or -errno after logging the reason. */
 int weft_far_start(const void *endpoints, const int *files);
 
-/* Closes the engine at the end of a job, after its last barrier. Blocks until every PE has come
- * here with no message under way; meanwhile this PE still serves the others. */
+/* Closes the engine at the end of a job, after its last barrier. Blocks until every PE calls it
+ * with no message under way; meanwhile this PE still serves the others. */
 void weft_far_finish(void);
 
 /* Closes the engine at once: the job is over or did not start. Does nothing if no engine is

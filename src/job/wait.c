@@ -72,8 +72,7 @@ static inline bool look_for_messages(const struct weft_waiter *waiter, bool in_a
     return true;
 }
 
-/* Returns the time since the first call for this wait, and lets the watch look when its time has
- * come. */
+/* Returns the time since the first call for this wait, and lets the watch look when that is due. */
 static uint64_t lasted_ns(struct weft_waiter *waiter) {
     uint64_t now_ns = weft_clock_ns();
     if (waiter->since_ns == 0) {
