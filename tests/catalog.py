@@ -42,7 +42,11 @@ def is_helper(path):
 
 @functools.cache
 def head(path):
-    return path.read_text().splitlines()[:15]
+    lines = path.read_text().splitlines()[:15]
+    for line in lines:
+        if re.search(r"(PEs|Far): *$", line):
+            fail(f"{path}: what {line.split()[-1]} says has to stand on the same line")
+    return lines
 
 
 def pes_of(path):

@@ -89,8 +89,10 @@ static void say_cause(void) {
     }
     struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told, .pe = -1};
     say(&frame, &told, -1);
-    weft_hub_close(agent.hub);
+    struct weft_hub *hub = agent.hub; /* a forked child must not find one that is being closed */
     agent.hub = NULL;
+    weft_hub_close(hub);
+    weft_host_exchanges_close(&agent.exchanges);
 }
 
 static void say_bye(struct line *line) {
@@ -131,6 +133,9 @@ static void line_judge(int host) {
     if (line->over || line->link.end == WEFT_HOST_LINK_LIVES)
         return;
     line->over = true;
+    if (line->link.end == WEFT_HOST_LINK_WRONG)
+        weft_log("the connection to host %s has failed: %s", weft_boot_host_name(host),
+                 line->link.why);
     if (line->link.end == WEFT_HOST_LINK_CLOSED && !line->heard_bye &&
         !pe_has_left(pe_first_of(host)))
         job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
@@ -166,7 +171,6 @@ static bool shared_hear(const void *payload, size_t bytes) {
     return !agent.hub || weft_hub_complete(agent.hub, payload, bytes) == 0; /* else the job ends */
 }
 
-/* To a host, or to all. */
 static void share(void *owner, int host, const void *payload, size_t bytes) {
     struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)bytes, .pe = -1};
     (void)owner;
@@ -174,13 +178,16 @@ static void share(void *owner, int host, const void *payload, size_t bytes) {
         say(&frame, payload, -1);
     else if (host != agent.here)
         weft_host_link_send(&agent.line[host].link, &frame, payload);
-    if ((host < 0 || host == agent.here) && !shared_hear(payload, bytes))
-        job_end(WEFT_ABORT_ERROR, weft_attachment.pe, WEFT_STATUS_ERROR);
+    if ((host >= 0 && host != agent.here) || shared_hear(payload, bytes))
+        return;
+    weft_log("an exchange has ended on this host before other hosts gave to it; ending the job: a "
+             "member may have called exit while a thread was in the exchange");
+    job_end(WEFT_ABORT_ERROR, weft_attachment.pe, WEFT_STATUS_ERROR);
 }
 
 /* To PE 0's agent: a host gives, or this one. */
 static bool gave_hear(int host, const void *payload, size_t bytes) {
-    return weft_host_exchanges_give(&agent.exchanges, host, payload, bytes) == 0;
+    return agent.told || weft_host_exchanges_give(&agent.exchanges, host, payload, bytes) == 0;
 }
 
 /* PE 0's agent passes on what one host says of its own PEs. */
@@ -284,7 +291,8 @@ static void gather(void) {
     }
     if (right)
         return;
-    weft_log("there is no memory for what PEs tell each other, or they tell different things");
+    weft_log("an exchange cannot go on: its members gave different sizes, or there is no memory%s",
+             weft_remedy(-ENOMEM).text);
     job_end(WEFT_ABORT_ERROR, weft_attachment.pe, WEFT_STATUS_ERROR);
 }
 
@@ -361,8 +369,9 @@ static uint32_t agent_turn(struct pollfd *polls) {
     if (poll(polls, all, patience_ms()) <= 0)
         for (nfds_t i = 0; i < all; i++)
             polls[i].revents = 0;
-    if (polls[0].revents &&
-        (!weft_descriptor_is_ours(agent.wake) || read(agent.wake, &count, sizeof count) < 0))
+    if (polls[0].revents && !weft_descriptor_is_ours(agent.wake))
+        agent.wake = -1; /* the program has closed it: others wait for the next look */
+    else if (polls[0].revents && read(agent.wake, &count, sizeof count) < 0)
         weft_clock_sleep_ms(1);
     uint32_t asked = atomic_load(&agent.asked);
     hub_turn(pes);
@@ -453,7 +462,9 @@ int weft_agent_start(const struct weft_agent_setup *setup) {
     if (error) {
         weft_log("cannot start the thread that speaks for this host: %s%s", strerror(-error),
                  weft_remedy(error).text);
-        return error;
+        weft_hub_close(agent.hub); /* the PEs of this host see the end of their sockets */
+        agent.hub = NULL;
+        return error; /* and ends the process, or goes on without a job */
     }
     pthread_detach(thread);
     agent.runs = true;

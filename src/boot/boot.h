@@ -4,8 +4,8 @@
  *
  * Our launcher leaves a socket and the control page to each PE in two inherited descriptors, named
  * by the environment. The launcher's hub gathers what the PEs give and hands it to all. Under other
- * launchers (boot/source.h) the PEs meet by themselves, and PE 0 is the root of the hub. Without
- * any launcher a process is a job of one PE and every call here is trivial.
+ * launchers (boot/source.h) the PEs meet by themselves, and the first PE of each host serves the
+ * hub. Without any launcher a process is a job of one PE and every call here is trivial.
  *
  * This header brings exchanges, the end of a job, its hosts, and the limits of the wire to the
  * rooms above. */

@@ -147,9 +147,10 @@ int weft_control_find_gone(const struct weft_control *control, int npes,
                            const struct weft_wire_members *gave) {
     uint32_t departures = UINT32_MAX;
     for (int pe = 0; pe < npes; pe++) {
+        if (!weft_wire_members_has(gave, pe)) /* an entry of the page is far larger than this bit */
+            continue;
         uint32_t its = atomic_load(&control->pe[pe].departures);
-        if (weft_wire_members_has(gave, pe) && its < departures)
-            departures = its;
+        departures = its < departures ? its : departures;
     }
     for (int pe = 0; pe < npes; pe++) {
         const struct weft_control_pe *it = &control->pe[pe];

@@ -65,7 +65,7 @@ struct weft_stall {
 
 #define WEFT_STALLS 4 /* threads of a PE */
 
-/* How often letters were delivered to a PE, and how many of its threads sleep until some arrive
+/* How often messages were delivered to a PE, and how many of its threads sleep until some arrive
  * (futex; job/wait.h). */
 struct weft_arrivals {
     _Alignas(64) _Atomic uint32_t count;

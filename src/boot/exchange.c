@@ -202,10 +202,22 @@ static int contributions_take(struct exchange_part *part) {
     return 0;
 }
 
+/* Without this PE's contribution the other members of a subset would wait for ever. An exchange of
+ * all PEs starts or ends a job, which its caller gives up. */
+static void contribution_fail(const struct exchange_part *part, int error) {
+    if (!part->subset)
+        return;
+    weft_log("%s: cannot send to the %d members of an exchange: %s; ending the job",
+             weft_current_call, part->subset->count, strerror(-error));
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
+}
+
 static int call_run(struct exchange_part *part) {
     int error = hub_check();
     error = error ? error : contribution_give(part);
     weft_descriptor_close(part->far_end);
+    if (error)
+        contribution_fail(part, error);
     error = error ? error : contributions_take(part);
     weft_late_end(&part->late);
     if (error)
@@ -213,12 +225,17 @@ static int call_run(struct exchange_part *part) {
     return error;
 }
 
+/* The process that serves exchanges, for reports about waits that last. */
+static const char *server_name(void) {
+    if (weft_attachment.launched)
+        return "oshrun";
+    return weft_boot_nhosts() > 1 ? "the first PE of this host" : "PE 0";
+}
+
 static int exchange_all(struct weft_exchange *exchange) {
-    const char *root = exchange->over_hosts ? "the first PE of this host" : "PE 0";
     struct exchange_part part = {
         .exchange = exchange, .answer = weft_attachment.hub, .far_end = -1};
-    part.late = (struct weft_late){.count = exchange->members,
-                                   .server = weft_attachment.launched ? "oshrun" : root};
+    part.late = (struct weft_late){.count = exchange->members, .server = server_name()};
     return call_run(&part);
 }
 
@@ -325,7 +342,7 @@ static int exchange_some(struct exchange_part *part) {
     part->late = (struct weft_late){.pes = subset->pes,
                                     .count = subset->count,
                                     .which = (uint32_t)part->key,
-                                    .server = weft_attachment.launched ? "oshrun" : "PE 0"};
+                                    .server = server_name()};
     int error = call_run(part);
     close(pair[0]);
     if (error == 0)
@@ -360,6 +377,6 @@ int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
     if (error || first == subset->count)
         return error;
     if (own == 0)
-        weft_fail(all[first], "PE %d could not: %s", subset->pes[first], strerror(-all[first]));
+        weft_fail(all[first], "PE %d has failed: %s", subset->pes[first], strerror(-all[first]));
     return all[first];
 }

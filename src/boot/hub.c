@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges of one key and members follow each other: while a slow member still receives one, a
- * fast one may already give to the next. So a contribution is to the first of them to which its PE
- * has not given yet. */
+/* Exchanges of one key and members follow each other: a fast member may give to the next one while
+ * a slow one receives. So a contribution is to the first to which its PE has not given yet. */
 #include "boot/hub.h"
 #include <errno.h>
 #include <poll.h>
@@ -83,11 +82,9 @@ static void exchange_free(struct weft_hub *hub, struct hub_exchange *exchange) {
         at = &(*at)->next;
     *at = exchange->next;
     for (int i = 0; i < shares->members * shares->nfds; i++)
-        if (shares->fds[i] >= 0)
-            close(shares->fds[i]);
+        weft_descriptor_close(shares->fds[i]);
     for (int rank = 0; rank < shares->members; rank++)
-        if (exchange->member[rank].reply >= 0)
-            close(exchange->member[rank].reply);
+        weft_descriptor_close(exchange->member[rank].reply);
     free(shares->all);
     free(shares->fds);
     free(exchange);
@@ -168,36 +165,41 @@ bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
 
 /* --- Delivery --------------------------------------------------------------------------------- */
 
-static int answer_send(struct hub_exchange *exchange, struct hub_member *member, int socket) {
+/* In a PE's process a descriptor of the hub may have become a file of the program. */
+static int answer_send(const struct weft_hub *hub, struct hub_exchange *exchange,
+                       struct hub_member *member, int socket) {
     struct weft_wire_header header = {
         .kind = WEFT_WIRE_FAIL, .first = (uint32_t)exchange->culprit, .status = exchange->status};
-    if (exchange->status)
+    if (!weft_descriptor_is_ours(socket))
+        return -EPIPE;
+    if (!exchange->status && hub->last >= 0 && !weft_wire_shares_are_ours(&exchange->shares))
+        header.status = -EBADF;
+    if (header.status)
         return weft_wire_send(socket, &header, NULL, MSG_DONTWAIT);
     return weft_wire_share(socket, &exchange->shares, &member->position);
 }
 
 static void member_served(struct weft_hub *hub, struct hub_exchange *exchange, int pe, int rank) {
     struct hub_member *member = &exchange->member[rank];
-    if (member->reply >= 0)
-        close(member->reply);
-    else
+    if (member->reply < 0)
         hub->pe[pe].receives = NULL;
+    weft_descriptor_close(member->reply);
     member->reply = -1;
     member->receiving = false;
     hub->pe[pe].nopen--;
     exchange->receiving--;
 }
 
-/* Sends to one member what it can take now. That the socket of a PE is closed is left to reading; a
- * socket for an answer has no other use. */
+/* Sends to one member what it can take now. Reading finds out whether a PE's socket is closed. */
 static void member_deliver(struct weft_hub *hub, struct hub_exchange *exchange, int pe, int rank) {
     struct hub_member *member = &exchange->member[rank];
     bool own = member->reply >= 0;
     member->crowded = false;
     if (!exchange->complete || !member->receiving || member_has_to_wait(hub, exchange, pe))
         return;
-    int error = answer_send(exchange, member, own ? member->reply : hub->pe[pe].socket);
-    member->crowded = error == -ETOOMANYREFS || (own && error == -EAGAIN);
+    int error = answer_send(hub, exchange, member, own ? member->reply : hub->pe[pe].socket);
+    member->crowded = error == -ETOOMANYREFS || error == -ENOMEM || error == -ENOBUFS ||
+                      (own && error == -EAGAIN);
     hub->crowded = hub->crowded || member->crowded;
     if (!member->crowded && (!error || own))
         member_served(hub, exchange, pe, rank);
@@ -302,8 +304,6 @@ bool weft_hub_is_waiting(const struct weft_hub *hub) {
     return it != NULL;
 }
 
-/* A member of another host that has given departs only after the exchange has been completed here:
- * the news of it come later. */
 void weft_hub_judge(struct weft_hub *hub, const struct weft_control *control) {
     for (struct hub_exchange *it = hub->open, *next; it; it = next) {
         next = it->next;
@@ -385,14 +385,15 @@ static struct hub_exchange *gift_place(struct weft_hub *hub, const struct gift *
 /* Its descriptors are the exchange's from here on, or closed. */
 static void gift_take(struct weft_hub *hub, struct hub_exchange *exchange, const struct gift *gift,
                       int rank) {
-    size_t nfds = (size_t)gift->nfds;
-    if (!exchange->status) {
+    int *fds = exchange->shares.fds + rank * gift->nfds;
+    if (!exchange->status)
         memcpy(exchange->shares.all + (size_t)rank * gift->bytes, gift->from, gift->bytes);
-        memcpy(exchange->shares.fds + (size_t)rank * nfds, gift->fds, nfds * sizeof(int));
-    }
-    for (size_t i = 0; exchange->status && i < nfds; i++)
-        close(gift->fds[i]);
-    exchange->member[rank].reply = gift->reply;
+    for (int i = 0; i < gift->nfds; i++)
+        if (exchange->status)
+            close(gift->fds[i]);
+        else
+            fds[i] = weft_descriptor_keep(gift->fds[i]);
+    exchange->member[rank].reply = weft_descriptor_keep(gift->reply);
     exchange->member[rank].receiving = true;
     weft_wire_members_add(&exchange->gave, gift->pe);
     exchange->receiving++;

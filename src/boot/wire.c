@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "base/descriptor.h"
 
 /* --- Members ---------------------------------------------------------------------------------- */
 
@@ -98,6 +99,22 @@ static int message_refusal(ssize_t received, int flags) {
     return 0;
 }
 
+/* Asks twice before it believes in the end. Linux looks for a message and then whether the other
+ * side has closed: if that one sends its last message and closes in between, the call returns 0,
+ * and the next one the message. */
+static ssize_t message_receive(int socket, struct msghdr *msghdr, int flags) {
+    size_t room = msghdr->msg_controllen;
+    for (bool ended = false;; ended = true) {
+        ssize_t received;
+        do {
+            msghdr->msg_controllen = room;
+            received = recvmsg(socket, msghdr, flags | MSG_CMSG_CLOEXEC);
+        } while (received < 0 && errno == EINTR);
+        if (received != 0 || ended)
+            return received;
+    }
+}
+
 ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
                           size_t capacity, int flags) {
     struct iovec parts[2] = {{&message->header, sizeof message->header}, {payload, capacity}};
@@ -108,10 +125,7 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *p
                             .msg_controllen = sizeof ancillary};
     message->sender = 0;
     message->nfds = 0;
-    ssize_t received;
-    do {
-        received = recvmsg(socket, &msghdr, flags | MSG_CMSG_CLOEXEC);
-    } while (received < 0 && errno == EINTR);
+    ssize_t received = message_receive(socket, &msghdr, flags);
     if (received < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
     message_collect(message, &msghdr);
@@ -138,6 +152,13 @@ static int shares_batch(const struct weft_wire_shares *shares, int first) {
     while (count < most && share_has_fds(shares, first + count) == with_fds)
         count++;
     return count;
+}
+
+bool weft_wire_shares_are_ours(const struct weft_wire_shares *shares) {
+    for (int i = 0; i < shares->members * shares->nfds; i++)
+        if (shares->fds[i] >= 0 && !weft_descriptor_is_ours(shares->fds[i]))
+            return false;
+    return true;
 }
 
 int weft_wire_share(int socket, const struct weft_wire_shares *shares, int *position) {

@@ -112,6 +112,9 @@ struct weft_wire_shares {
     int *fds;           /* members * nfds; all of a member's are -1 where none have come */
 };
 
+/* Returns whether the descriptors of all contributions still stand for the files that came. */
+bool weft_wire_shares_are_ours(const struct weft_wire_shares *shares);
+
 /* Sends a member what it can take now from contribution *position on, which advances. 0: it has
  * all; -EAGAIN, -ETOOMANYREFS: later; or another -errno. */
 int weft_wire_share(int socket, const struct weft_wire_shares *shares, int *position);

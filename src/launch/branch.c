@@ -216,10 +216,7 @@ void weft_branch_reap(struct weft_branch *branch) {
 
 void weft_branch_send(struct weft_branch *branch, int child, const struct weft_frame *frame,
                       const void *payload) {
-    struct weft_host_link *link = &branch->child[child].link;
-    weft_host_link_send(link, frame, payload);
-    if (link->end == WEFT_HOST_LINK_WRONG)
-        child_lose(branch, child, "it takes no more");
+    weft_host_link_send(&branch->child[child].link, frame, payload);
 }
 
 void weft_branch_route(struct weft_branch *branch, const struct weft_frame *frame,
@@ -240,6 +237,8 @@ static void child_judge(struct weft_branch *branch, int child) {
         return;
     if (link->end == WEFT_HOST_LINK_SILENT)
         snprintf(why, sizeof why, "nothing was heard of it for %g s", branch->silence_s);
+    else if (link->end == WEFT_HOST_LINK_WRONG)
+        snprintf(why, sizeof why, "%s", link->why);
     child_lose(branch, child, why);
 }
 
@@ -278,8 +277,9 @@ void weft_branch_polls(const struct weft_branch *branch, struct pollfd *polls) {
     }
 }
 
-/* Frames of children that have just come in are looked for, too: they may lie behind the handshake.
- */
+/* Looks at children that have just come in, too: their first frames may have arrived with the
+ * handshake. A link that failed while a frame was sent is closed here and not there: the payload
+ * may lie in its queue. */
 void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
     const struct pollfd *children = &polls[POLL_CHILDREN];
     for (int child = 0; child < branch->nchildren; child++) {
@@ -293,8 +293,10 @@ void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
         weft_door_turn(branch->door);
     for (int child = 0; child < branch->nchildren; child++) {
         const struct pollfd *own = &children[child * POLLS_A_CHILD];
-        weft_host_link_turn(&branch->child[child].link, own[POLL_FRAMES].revents);
-        if (own[POLL_FRAMES].revents || own[POLL_FRAMES].fd < 0)
+        struct weft_host_link *link = &branch->child[child].link;
+        weft_host_link_turn(link, own[POLL_FRAMES].revents);
+        if (own[POLL_FRAMES].revents || own[POLL_FRAMES].fd < 0 ||
+            link->end == WEFT_HOST_LINK_WRONG)
             child_hear(branch, child);
     }
 }

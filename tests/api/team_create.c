@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Teams of any PEs: random lists in random order behave as specified in every query, collective,
  * context and tensor operator, also when they are split again; many at once in threads; invalid
- * lists, and members that have finalized, are refused; if no team is left, no member gets one. PEs:
- * 1 2 3 4 7 8 */
+ * lists, and members that have finalized, are refused; if no team is left, no member gets one.
+ * PEs: 1 2 3 4 7 8 */
 #include <shmemx.h>
 #include <errno.h>
 #include <pthread.h>

@@ -131,7 +131,9 @@ static void send_random(int pe) {
     size_t bytes =
         random_number(4) && header.bytes <= sizeof payload ? header.bytes : random_number(8192);
     struct weft_wire_body body = {payload, bytes, fds, nfds};
-    if (random_number(16) == 0)
+    if (random_number(64) == 0)
+        shutdown(pe_end[pe], SHUT_RDWR);
+    else if (random_number(16) == 0)
         send(pe_end[pe], payload, random_number(sizeof header), MSG_DONTWAIT | MSG_NOSIGNAL);
     else
         weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT);
@@ -149,7 +151,7 @@ static void random_messages(void) {
         seen[news]++;
         if (random_number(3) == 0)
             take(pe);
-        if (news == WEFT_HUB_LOST) { /* as a message of no bytes looks like */
+        if (news == WEFT_HUB_LOST) {
             close_hub(FEW);
             open_hub(FEW);
         }

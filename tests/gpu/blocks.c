@@ -48,7 +48,7 @@ static void spaces_that_differ(void) {
         EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
     else
         EXPECT(rc == -EINVAL && strstr(weft_last_error(), "of host memory and that of PE 0") &&
-                   strstr(weft_last_error(), "of device memory: give"),
+                   strstr(weft_last_error(), "of device memory: pass"),
                "%d: %s", rc, weft_last_error());
     shmemx_share_release(share);
     shmemx_block_free(block);

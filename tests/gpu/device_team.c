@@ -250,7 +250,7 @@ static void wrong_arguments(void) {
     if (npes == 1)
         return;
     refused(SHMEM_TEAM_WORLD, me == 0 ? 0 : 1, 16,
-            me == 0 ? "argument channels is 0" : "PE 0 could not: Invalid argument");
+            me == 0 ? "argument channels is 0" : "PE 0 has failed: Invalid argument");
     refused(SHMEM_TEAM_WORLD, me == 1 ? 2 : 1, 16,
             "PE 1 wants 2 channels with slots of 16 bytes and PE 0 1 with 16: pass the same");
     refused(SHMEM_TEAM_WORLD, 1, me == 1 ? 32 : 16,

@@ -25,7 +25,7 @@ static void refused(shmem_team_t team) {
         int rc = shmemx_device_team(team, 1, 16, &handle);
         const char *text = weft_last_error();
         EXPECT(rc == -ENOTSUP && (strstr(text, "has no peer access to GPU") ||
-                                  strstr(text, "could not: Operation not supported")),
+                                  strstr(text, "has failed: Operation not supported")),
                "%d: %s", rc, text);
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: puts and gets in the order of a stream, by both engines, between device heap, host
  * heap, statics and the program's own memory of either kind, to every PE, of odd sizes at odd
- * offsets, without changes around them; and refused arguments. PEs: 1 2 3 4, also staged Far:
- * cyclic:2 seed=7,reorder=16 */
+ * offsets, without changes around them; and refused arguments.
+ * PEs: 1 2 3 4, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include "on_stream.h"
 #include "own_memory.h"

@@ -2,8 +2,9 @@
 /* Description: the operators of weft.h on streams. Every reduction of every type, of all PEs and of
  * every second, in place and at odd sizes and offsets, has the bits that the host's threads
  * compute; moves of narrow and wide types; capture into a graph; and invalid arguments, which are
- * an error of the member that passes them and have no other effect. PEs: 1 2 3 4, also staged Far:
- * cyclic:2 seed=7,reorder=16 */
+ * an error of the member that passes them and have no other effect.
+ * PEs: 1 2 3 4, also staged
+ * Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include "gpu/graph.h"
 #include "gpu/on_stream.h"

@@ -36,7 +36,7 @@ def expect_line(kind, wanted):
     assert found and found["pid"] == pids["2"], (pids, lines)
 
 
-BARRIER = r"PE [01] \(pid \d+ on h0\): shmem_barrier_all at \S+ \(main\) has waited .* for PE 2 \(pid PID on h1\), "
+BARRIER = r"PE [01] \(pid \d+ on h0\): shmem_barrier_all at \S+ \(\w+\) has waited .* for PE 2 \(pid PID on h1\), "
 
 
 @case("in another call")
@@ -51,7 +51,7 @@ def own_code():
 
 @case("not in shmem_init yet")
 def absent():
-    expect_line("init", r"shmem_init at \S+ \(main\) has waited .* for PE 2 \(pid PID on h1\), which has not called shmem_init")
+    expect_line("init", r"shmem_init at \S+ \(\w+\) has waited .* for PE 2 \(pid PID on h1\), which has not called shmem_init")
 
 
 @case("one PE alone writes the line, where some wait on several hosts")

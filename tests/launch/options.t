@@ -256,7 +256,7 @@ def bound():
 
 @case("an oshrun that knows 300 options more than ours knows each of them")
 def many_options():
-    rows = "".join(f'    {{HARMLESS, "option{i:03}", "", NULL, "a test has it"}},\n' for i in range(300))
+    rows = "".join(f'    {{HARMLESS, FRONT, "option{i:03}", "", NULL, "a test has it"}},\n' for i in range(300))
     source = (ROOT / "src/launch/known.c").read_text().replace("struct weft_known_row weft_known[] = {\n", "struct weft_known_row weft_known[] = {\n" + rows)
     sources = [path for room in ("launch", "base", "boot") for path in (ROOT / "src" / room).glob("*.c") if path.stem != "known"]
     objects = [BUILD / "obj" / path.relative_to(ROOT).with_suffix(".o") for path in sources]

@@ -590,5 +590,5 @@ def test_device_teams_of_wrong_arguments(me, n):
         weft.device_team(7)
     if n == 1:
         return
-    with pytest.raises((TypeError, ValueError), match="argument channels" if me == 0 else "PE 0 could not"):
+    with pytest.raises((TypeError, ValueError), match="argument channels" if me == 0 else "PE 0 has failed"):
         weft.device_team(channels="many" if me == 0 else 1)
