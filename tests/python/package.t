@@ -163,7 +163,8 @@ def another_package(problems):
             problems.append(f"import {module}: status {done.returncode}: {done.stderr[-400:]}")
         own.write_text("from weft import loom\n")
     own.write_text(kept)
-    (folder() / "loom.py").unlink()
+    for path in folder() / "loom.py", *(folder() / "__pycache__").glob("loom.*"):
+        path.unlink()
     other.rmdir()
 
 
