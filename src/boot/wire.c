@@ -104,15 +104,16 @@ static int message_refusal(ssize_t received, int flags) {
  * and the next one the message. */
 static ssize_t message_receive(int socket, struct msghdr *msghdr, int flags) {
     size_t room = msghdr->msg_controllen;
-    for (bool ended = false;; ended = true) {
-        ssize_t received;
+    ssize_t received = 0;
+    for (int tries = 0; tries < 2 && received == 0; tries++) {
         do {
             msghdr->msg_controllen = room;
-            received = recvmsg(socket, msghdr, flags | MSG_CMSG_CLOEXEC);
+            received = recvmsg(socket, msghdr, flags | (tries ? MSG_DONTWAIT : 0));
         } while (received < 0 && errno == EINTR);
-        if (received != 0 || ended)
-            return received;
+        if (tries && received < 0)
+            return 0; /* nothing comes after a message of no bytes */
     }
+    return received;
 }
 
 ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
@@ -125,7 +126,7 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *p
                             .msg_controllen = sizeof ancillary};
     message->sender = 0;
     message->nfds = 0;
-    ssize_t received = message_receive(socket, &msghdr, flags);
+    ssize_t received = message_receive(socket, &msghdr, flags | MSG_CMSG_CLOEXEC);
     if (received < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
     message_collect(message, &msghdr);
