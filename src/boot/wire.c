@@ -90,8 +90,6 @@ static void message_collect(struct weft_wire_message *message, struct msghdr *re
 }
 
 static int message_refusal(ssize_t received, int flags) {
-    if (received == 0)
-        return -EPIPE;
     if (flags & MSG_CTRUNC)
         return -EMFILE;
     if ((flags & MSG_TRUNC) || received < (ssize_t)sizeof(struct weft_wire_header))
@@ -101,18 +99,18 @@ static int message_refusal(ssize_t received, int flags) {
 
 /* Asks twice before it believes in the end. Linux looks for a message and then whether the other
  * side has closed: if that one sends its last message and closes in between, the call returns 0,
- * and the next one the message. */
+ * and the next one the message. A message of no bytes returns 0, too, but it brings the credentials
+ * of its sender, where the socket has SO_PASSCRED. */
 static ssize_t message_receive(int socket, struct msghdr *msghdr, int flags) {
     size_t room = msghdr->msg_controllen;
-    ssize_t received = 0;
-    for (int tries = 0; tries < 2 && received == 0; tries++) {
-        do {
-            msghdr->msg_controllen = room;
-            received = recvmsg(socket, msghdr, flags | (tries ? MSG_DONTWAIT : 0));
-        } while (received < 0 && errno == EINTR);
-        if (tries && received < 0)
-            return 0; /* nothing comes after a message of no bytes */
-    }
+    ssize_t received;
+    int ends = 0;
+    do {
+        msghdr->msg_controllen = room;
+        received = recvmsg(socket, msghdr, flags);
+        ends += received == 0;
+    } while ((received < 0 && errno == EINTR) ||
+             (received == 0 && msghdr->msg_controllen == 0 && ends < 2));
     return received;
 }
 
@@ -129,6 +127,8 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *p
     ssize_t received = message_receive(socket, &msghdr, flags | MSG_CMSG_CLOEXEC);
     if (received < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
+    if (received == 0 && msghdr.msg_controllen == 0)
+        return -EPIPE;
     message_collect(message, &msghdr);
     int error = message_refusal(received, msghdr.msg_flags);
     if (error == 0)
