@@ -78,8 +78,8 @@ static void print_counts(void) {
     }
 }
 
-/* Before a barrier of its own is measured, which makes links. PE 0 fetches what all have counted,
- * and so is the last to have more. */
+/* Before a barrier of its own is measured, which makes channels. PE 0 fetches what all have
+ * counted, and so is the last to have more. */
 static void report(const char *stage) {
     count_memory();
     count_descriptors();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PEs of one host with PEs of another, in pairs: PE i and PE i + n/2 of n, the last pair alone and
  * all at once, while the targets wait in the library and while they compute. On two hosts it says
- * what a carrier for a host costs beside one for each PE (WEFT_PROXIES). */
+ * what a proxy for a host costs beside one for each PE (WEFT_PROXIES). */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>

@@ -37,6 +37,11 @@ def environment(**variables):
     return ["env", *(f"{name}={value}" for name, value in variables.items())]
 
 
+def suffix_of(*words):
+    """The end of a run's name that says how it runs."""
+    return "-" + re.sub("[:,;=_ ]+", "-", " ".join(words)).rstrip("-")
+
+
 class Plan:
     """All runs of some rows. `build` is the folder of gcc's build; `count` leaves runs on that many PEs alone."""
 
@@ -86,7 +91,7 @@ class Plan:
         script = next((path for path in catalog.all_tests()[name] if path.suffix == ".t"), None)
         far = "Far: also" if self.long else "Far: also."
         if script and (not way or asked or way == "each" and any(far in line for line in catalog.head(script))):
-            self.add(name, "gcc", f"-far-{way}".replace(":", "-").replace(",", "-") if way else "",
+            self.add(name, "gcc", suffix_of("far", way) if way else "",
                      (self.far("gcc", way) if way else []) + ["timeout", str(self.patience or 300), f"tests/{name}.t"])
 
     def add_module(self, name, way):
@@ -112,7 +117,7 @@ class Plan:
         elif name.startswith("gpu/") and way in ("", "delays", "staged"):
             self.add_pretended(name, build, way, npes)
         elif way:
-            suffix = f"-far-{way}".replace(":", "-").replace(",", "-")
+            suffix = suffix_of("far", way)
             self.add_job(name, build, npes, suffix, self.driver(name, build) + self.far(build, way))
         else:
             self.add_far_lines(name, build, npes) or self.add_job(name, build, npes)
@@ -139,7 +144,7 @@ class Plan:
     def add_far_lines(self, name, build, npes):
         lines = catalog.far_lines(catalog.program(name)) if npes > 1 or not name.startswith("gpu/") else []
         for placement, settings, variable in lines:
-            suffix = re.sub("[:,;=_ ]+", "-", f"-far-{placement} {settings} {variable}").rstrip("-")
+            suffix = suffix_of("far", placement, settings, variable)
             self.add_job(name, build, npes, suffix, self.driver(name, build) + self.far(build, placement, settings, variable))
         return bool(lines)
 
@@ -153,7 +158,7 @@ class Plan:
         variables = driver[1:] + [{"ucx": "WEFT_ENGINE=ucx", "proxy": "WEFT_PROXIES=host"}[kind]
                                   for kind in how if kind != "cyclic"]
         variables += ["WEFT_SSH=fakessh", f"WEFT_TEST_HOSTS={' '.join(options)}"]
-        self.add_job(name, build, npes, "-" + way.replace(":", "-"), ["tests/hosts/rig.py", "-n", hosts, "env", *variables],
+        self.add_job(name, build, npes, suffix_of(way), ["tests/hosts/rig.py", "-n", hosts, "env", *variables],
                      options, 300)  # hosts may have to share a processor here
 
     def add_pretended(self, name, build, way, npes):

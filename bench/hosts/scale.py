@@ -23,8 +23,8 @@ STARTS, DEATHS = 3, 3
 PATIENCE = 120  # seconds
 
 # MiB of a worker (4.4) and of what it is linked to (130 KiB each), as measured of UCX 1.13 over TCP by itself.
-OWN_CARRIERS_MIB = {8: 5.3, 16: 6.2, 32: 8.0, 64: 11.5}
-HOST_CARRIERS_MIB = 5.3
+OWN_PROXIES_MIB = {8: 5.3, 16: 6.2, 32: 8.0, 64: 11.5}
+HOST_PROXIES_MIB = 5.3
 
 
 def run(hosts, pes, program, *arguments):
@@ -71,7 +71,7 @@ def measure(hosts, pes):
 
 
 def cells(row):
-    """One line a stage, of which the last has a link to each PE."""
+    """One line a stage, of which the last has a channel to each PE."""
     for stage in row["stages"]:
         npes, far = stage["pes"], row["hosts"] > 1
         last = stage is row["stages"][-1]
@@ -80,13 +80,13 @@ def cells(row):
                *(f"{stage[name]:.0f} ({stage[name + '_most']:.0f})" for name in ("descriptors", "sockets")),
                f"{stage['barrier_us']:.0f}", f"{row['start_ms']:.0f}" if far and last else "",
                f"{row['death_ms']:.0f}" if far and last else "",
-               f"{OWN_CARRIERS_MIB[npes]} / {HOST_CARRIERS_MIB}" if far and last else ""]
+               f"{OWN_PROXIES_MIB[npes]} / {HOST_PROXIES_MIB}" if far and last else ""]
 
 
 def main():
     RESULTS.mkdir(parents=True, exist_ok=True)
     heads = ["PEs", "hosts", "behind", "MiB a PE, shared ones divided (most)", "own MiB", "descriptors", "sockets",
-             "barrier us", "start and end ms", "death to end ms", "reckoned MiB: own carriers / the host's"]
+             "barrier us", "start and end ms", "death to end ms", "reckoned MiB: channels of each PE / of host proxies"]
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
     with open(RESULTS / "scale.jsonl", "w") as file:
         for hosts, pes in ((1, 8), *((HOSTS, pes) for pes in PES_A_HOST)):

@@ -101,11 +101,12 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
                        size_t bytes) {
     if (bytes == 0)
         return;
-    size_t all = weft_check_bytes(bytes, (size_t)group->npes);
     check_symmetric("dest", dest, bytes, (size_t)group->npes);
     check_symmetric("source", source, bytes, (size_t)group->npes);
-    if (weft_checked())
+    if (weft_checked()) {
+        size_t all = weft_check_bytes(bytes, (size_t)group->npes);
         check_parts(group, arrays_of(dest, all, source, all, false), bytes);
+    }
     weft_group_alltoall(group, dest, source, bytes);
 }
 

@@ -30,8 +30,7 @@
       "each PE its own, each; the host of every PE, list:0,0,1; the same on all PEs")              \
     X(text, far_engine, "WEFT_ENGINE", NULL, "auto",                                               \
       "the engine that reaches PEs on other hosts: tcp; ucx; a library, by name or path; auto: "   \
-      "ucx where "                                                                                 \
-      "UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                          \
+      "ucx where UCX_TLS or UCX_NET_DEVICES is set, else tcp; the same on all PEs")                \
     X(text, proxies, "WEFT_PROXIES", NULL, "auto",                                                 \
       "which process receives messages of other hosts: pe, each PE for itself; host, the "         \
       "first PE of a host for all PEs there; auto: host in large jobs, on hosts that have a "      \
@@ -48,11 +47,10 @@
       "a host that has been silent this long ends its job, if that has several hosts")             \
     X(text, interface, "WEFT_INTERFACE", NULL, "auto",                                             \
       "the network interface through which hosts of a job without oshrun reach each other: its "   \
-      "name; "                                                                                     \
-      "auto: any that works")                                                                      \
+      "name; auto: any that works")                                                                \
     X(text, far_network, "WEFT_FAR_NETWORK", NULL, "private",                                      \
-      "private: messages, which are not encrypted, use no address that is "                        \
-      "public; trusted: they may")                                                                 \
+      "private: messages, which are not encrypted, use no address that is public; trusted: "       \
+      "they may")                                                                                  \
     X(text, bits, "WEFT_BITS", NULL, "same",                                                       \
       "sums of products over hosts: same, their bits are those of one host; any, a host adds its " \
       "own first, so that less is sent over the network; the same on all PEs")                     \

@@ -437,12 +437,12 @@ static int agent_make(const struct weft_agent_setup *setup) {
     agent.parting = setup->parting;
     agent.nparting = setup->nparting;
     agent.line = calloc((size_t)agent.nhosts, sizeof *agent.line);
-    for (int host = 0; agent.line && host < agent.nhosts; host++)
+    for (int host = 0; agent.line && host < agent.nhosts; host++) {
         agent.line[host].link = setup->link[host];
-    free(setup->link);
-    for (int host = 0; agent.line && host < agent.nhosts; host++)
         if (agent.line[host].link.frames)
             weft_frames_keep(agent.line[host].link.frames);
+    }
+    free(setup->link);
     agent.exchanges = (struct weft_host_exchanges){
         .npes = weft_attachment.npes, .nhosts = agent.nhosts, .share = share};
     agent.wake = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -4,7 +4,6 @@
  * another machine in this one's networks. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <weft/version.h>

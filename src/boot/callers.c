@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/env.h"
@@ -232,10 +231,8 @@ int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, 
 /* --- An end of the waiting -------------------------------------------------------------------- */
 
 void weft_callers_refuse(struct weft_callers *callers, const char *why) {
-    struct weft_frame frame = {
-        .kind = WEFT_ARRIVAL_REFUSAL, .bytes = (uint32_t)strlen(why), .pe = -1};
     for (int pe = 0; callers && pe < callers->self->npes; pe++)
-        weft_host_link_send(&callers->caller[pe].link, &frame, why);
+        weft_arrive_give_up(&callers->caller[pe].link, why);
 }
 
 /* The place of the host of this caller among those that have been seen. */

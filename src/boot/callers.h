@@ -105,7 +105,7 @@ bool weft_arrive_refused(struct weft_host_link *link, char *why);
 /* Says READY or BYE. */
 void weft_arrive_say(struct weft_host_link *link, enum weft_arrival_kind kind);
 
-/* Tells PE 0 that there will be no job because of a PE of this host, and why. */
+/* Tells the other side that there will be no job, and why. */
 void weft_arrive_give_up(struct weft_host_link *link, const char *why);
 
 #endif

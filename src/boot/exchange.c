@@ -156,7 +156,8 @@ void weft_exchange_drop(struct weft_exchange *exchange) {
     exchange->arrived = 0;
 }
 
-int weft_exchange_alone(struct weft_exchange *exchange) {
+/* The exchange of one PE, which gets what it gives. 0 or -errno. */
+static int exchange_alone(struct weft_exchange *exchange) {
     if (exchange->bytes)
         memcpy(exchange->all, exchange->mine, exchange->bytes);
     for (int i = 0; i < exchange->nfds; i++) {
@@ -243,7 +244,7 @@ int weft_boot_exchange(struct weft_exchange *exchange) {
     int npes = weft_attachment.npes, error = weft_exchange_begin(exchange, npes);
     exchange->over_hosts = weft_boot_nhosts() > 1;
     if (error == 0)
-        error = npes == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange);
+        error = npes == 1 ? exchange_alone(exchange) : exchange_all(exchange);
     if (error && error != -EBADF)
         weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", weft_current_call,
                  exchange->bytes, exchange->nfds, npes, strerror(-error));
@@ -360,7 +361,7 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
     error = error || exchange->nfds == 0 ? error : hosts_check(subset);
     if (error)
         return error;
-    error = subset->count == 1 ? weft_exchange_alone(exchange) : exchange_some(&part);
+    error = subset->count == 1 ? exchange_alone(exchange) : exchange_some(&part);
     if (error == -ECONNABORTED)
         return weft_fail(error, "PE %d has finalized and comes no more", exchange->gone);
     if (error)

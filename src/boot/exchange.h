@@ -58,9 +58,6 @@ int weft_boot_agree_among(const struct weft_boot_subset *subset, int own);
  * raises the limit on descriptors. 0 or -errno; then there are none to drop. */
 int weft_exchange_begin(struct weft_exchange *exchange, int members);
 
-/* The exchange of one PE, which gets what it gives. 0 or -errno. */
-int weft_exchange_alone(struct weft_exchange *exchange);
-
 /* Takes the next contributions. 0 or -errno; -EAGAIN: there are none yet; -EPIPE: the other side is
  * gone; or what it says has gone wrong there. */
 int weft_exchange_take(struct weft_exchange *exchange, int socket);

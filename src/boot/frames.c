@@ -144,10 +144,6 @@ size_t weft_frames_queued(const struct weft_frames *frames) {
     return queue_length(&frames->out);
 }
 
-const char *weft_frames_peer(const struct weft_frames *frames) {
-    return weft_tls_peer(frames->tls);
-}
-
 const char *weft_frames_why(const struct weft_frames *frames) {
     return frames->why ? frames->why : weft_tls_why(frames->tls);
 }

@@ -82,9 +82,6 @@ bool weft_frames_is_alive(struct weft_frames *frames, bool kernel);
 /* Bytes that wait to be sent. */
 size_t weft_frames_queued(const struct weft_frames *frames);
 
-/* The identity that the other side has proven; NULL on the side that has connected. */
-const char *weft_frames_peer(const struct weft_frames *frames);
-
 /* After a failure: words for it, such as "it has closed the connection". */
 const char *weft_frames_why(const struct weft_frames *frames);
 

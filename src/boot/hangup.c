@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/machine.h"

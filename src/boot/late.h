@@ -5,7 +5,6 @@
 #ifndef WEFT_BOOT_LATE_H
 #define WEFT_BOOT_LATE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct weft_stall;

@@ -89,8 +89,7 @@ struct weft_tree_cause weft_tree_cause_make(const struct weft_cause *cause) {
                                     .pe = cause->pe,
                                     .pid = cause->pid,
                                     .detail = cause->detail,
-                                    .state = cause->state,
-                                    .host = cause->pe >= 0 ? weft_boot_host(cause->pe) : -1};
+                                    .state = cause->state};
 }
 
 bool weft_tree_cause_read(struct weft_cause *cause, const void *payload, size_t bytes, int npes,

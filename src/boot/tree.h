@@ -58,9 +58,9 @@ enum weft_tree_kind {
     WEFT_TREE_INPUT,  /* down: for the standard input of PE 0; without bytes: its end */
     WEFT_TREE_TAKEN,  /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
     WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it */
-    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up, the end of the job begins here, or,
-                         WEFT_ABORT_CUT, should where the other host lives; down, the front's choice,
-                         which may be of another host */
+    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up, the end of the job begins here, or
+                         should, of WEFT_ABORT_CUT, if the other host lives; down, the front's
+                         choice,  which may be of another host */
     WEFT_TREE_LINE,   /* up: a line for the person, without its end; `value` is 1 if it tells the
                          cause that this host has begun to end by, which the front writes only if
                          it has taken that cause */
@@ -139,7 +139,7 @@ struct weft_tree_cause {
     int32_t pid;
     int32_t detail;
     uint32_t state; /* enum weft_pe_state */
-    int32_t host;   /* -1: none */
+    int32_t unused; /* 0 */
 };
 
 /* The payload that tells a cause, and the cause that a payload tells: false if it makes no sense,

@@ -133,7 +133,7 @@ static void collect_far(const struct weft_group *group, char *dest, const void *
         weft_host_push_meet(&push, 1);
     for (int member = 0; member < group->npes; offset += all[member++].bytes) {
         const struct brought *theirs = &all[member];
-        bool near = push.levels->hosts[member] == push.levels->leader;
+        bool near = weft_host_push_is_near(&push, member);
         blocks[member] = (struct weft_hosts_block){.offset = offset};
         if (theirs->inside && theirs->bytes > 0)
             weft_rma_copy(dest + offset, theirs->source, theirs->bytes);

@@ -36,6 +36,10 @@ void weft_host_push_await(const struct weft_host_push *push, enum weft_push why,
 
 /* --- Members of this host -------------------------------------------------------------------- */
 
+static inline bool weft_host_push_is_near(const struct weft_host_push *push, int member) {
+    return push->levels->hosts[member] == push->levels->leader;
+}
+
 static inline int weft_host_push_count(const struct weft_host_push *push) {
     return push->levels->near;
 }

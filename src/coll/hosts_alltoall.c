@@ -5,10 +5,6 @@
 
 enum { PART_BYTES = 60 << 10 }; /* goes in one message */
 
-static bool is_near(const struct weft_host_push *push, int member) {
-    return push->levels->hosts[member] == push->levels->leader;
-}
-
 static void push_pieces(const struct weft_host_push *push, const struct weft_pieces *pieces,
                         void *to, const void *from, int member) {
     const struct weft_group *group = push->group;
@@ -29,9 +25,9 @@ static void push_blocks(const struct weft_host_push *push, const struct weft_pla
     for (size_t first = 0; first < bytes; first += PART_BYTES)
         for (int distance = 1; distance < group->npes; distance++) {
             int member = weft_group_member(group, distance);
-            const char *from = weft_plan_source(plan, source, member);
-            if (is_near(push, member))
+            if (weft_host_push_is_near(push, member))
                 continue;
+            const char *from = weft_plan_source(plan, source, member);
             if (plan->pieces.count > 1)
                 push_pieces(push, &plan->pieces, to, from, member);
             else if (bytes - first > PART_BYTES)
@@ -52,12 +48,12 @@ void weft_hosts_alltoall(const struct weft_group *group, const struct weft_plan 
         int member = weft_group_member(group, distance);
         void *to = weft_plan_dest(plan, dest, member);
         const void *from = weft_plan_source(plan, source, group->me);
-        if (is_near(&push, member) && (member != group->me || to != from))
+        if (weft_host_push_is_near(&push, member) && (member != group->me || to != from))
             weft_mover_near.pull(group, to, from, &plan->pieces, member);
     }
     for (int distance = 1; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        if (!is_near(&push, member))
+        if (!weft_host_push_is_near(&push, member))
             weft_host_push_await(&push, WEFT_PUSH_ACROSS, member, 1, all, group->me);
     }
     weft_host_push_end(&push);

@@ -187,7 +187,7 @@ static void scatter_piece(const struct chain_lane *lane, const struct lane_fold 
     const struct weft_host_push *push = lane->push;
     size_t elem = lane->array->elem_bytes, number = piece % lane->block_pieces;
     int member = (int)(piece / lane->block_pieces);
-    bool near = push->levels->hosts[member] == push->levels->leader;
+    bool near = weft_host_push_is_near(push, member);
     char *at = lane->dest + number * piece_nelems(lane->array) * elem;
     size_t bytes = chunk->nelems * elem;
     char *to = near ? weft_group_near(push->group, at, bytes, member) : fold->room;

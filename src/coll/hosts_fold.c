@@ -22,7 +22,7 @@ static void fold_and_gather(struct weft_host_push *push, void *dest, const void 
     for (int member = 0; member < group->npes; member++) {
         size_t begin = weft_plan_chunk_begin(group, folding, member) * elem;
         size_t bytes = weft_plan_chunk_begin(group, folding, member + 1) * elem - begin;
-        bool near = push->levels->hosts[member] == push->levels->leader;
+        bool near = weft_host_push_is_near(push, member);
         char *at = (char *)dest + begin;
         if (member != group->me && bytes > 0)
             at = near ? weft_group_near(group, at, bytes, member) : NULL;

@@ -29,7 +29,7 @@ static void push_own(const struct weft_host_push *push, char *dest,
 static bool takes(const struct weft_host_push *push, int taker, int from,
                   const struct weft_hosts_block *block) {
     const struct weft_levels *levels = push->levels;
-    if (levels->hosts[from] == levels->leader || block->bytes == 0)
+    if (weft_host_push_is_near(push, from) || block->bytes == 0)
         return false;
     int rank = weft_levels_rank(levels, from);
     return weft_host_push_taker(push, levels->leader, rank) == taker;
@@ -78,7 +78,7 @@ void weft_hosts_fcollect(const struct weft_group *group, void *dest, const void 
     bool in_place = source == (char *)dest + (size_t)group->me * bytes;
     weft_host_push_meet(&push, 1);
     for (int member = 0; member < group->npes; member++) {
-        bool near = push.levels->hosts[member] == push.levels->leader;
+        bool near = weft_host_push_is_near(&push, member);
         size_t offset = (size_t)member * bytes;
         const void *at = in_place ? (char *)dest + offset : source;
         if (member != group->me)

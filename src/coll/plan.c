@@ -39,7 +39,8 @@ void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mov
 
 /* --- Reductions ------------------------------------------------------------------------------ */
 
-/* Elements [first, first + nelems) in work: parts[member] is a copy of a member's here. */
+/* Elements [first, first + nelems) in work: parts[member] is a member's part: a copy here, or
+ * (pull_parts) in its place. */
 struct fold_stage {
     size_t first, nelems;
     char **parts, *result;

@@ -31,6 +31,11 @@ static bool is_inside(const struct vector_call *c) {
     return c->vector->nelems <= WEFT_OFFER_BYTES / (c->elem_bytes * c->parts);
 }
 
+/* Returns whether the vector crosses by hosts: the same on all members. */
+static bool goes_over_hosts(const struct vector_call *c) {
+    return c->meeting->team->far && !is_inside(c);
+}
+
 /* All-reduce. Below this every member reduces the whole vector for itself: reading it all costs
  * less than another synchronisation. */
 static bool folds_for_all(const struct vector_call *c) {
@@ -164,7 +169,7 @@ void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *v
     bool sends = weft_plan_sends(&vector->plan, meeting->team->my_pe);
     if (meeting->team->npes == 1)
         return;
-    if (meeting->team->far && !is_inside(&c)) {
+    if (goes_over_hosts(&c)) {
         offer_to_hosts(&c);
         return;
     }
@@ -290,7 +295,7 @@ void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *ve
             memcpy(vector->dest, vector->source, bytes);
         return;
     }
-    if (meeting->team->far && !is_inside(&c)) {
+    if (goes_over_hosts(&c)) {
         move_over_hosts(&c);
         return;
     }

@@ -5,7 +5,9 @@
  * place. It comes in two steps around the agreement of a meeting: `offer` makes this member's input
  * readable to the others before it posts, `move` does the rest. Small inputs travel inside the
  * offer; symmetric ones are read where they lie; others go through the workspace a band at a time
- * (coll/band.h), so that it stays small and in the cache. A member alone just copies. */
+ * (coll/band.h), so that it stays small and in the cache.
+ * Among several hosts larger vectors are collectives by hosts (coll/hosts_vector.h). A member alone
+ * just copies. */
 #ifndef WEFT_COLL_VECTOR_H
 #define WEFT_COLL_VECTOR_H
 

@@ -29,4 +29,7 @@ enum { WEFT_AWAITED_OBJECT_BYTES = 112 };
  * object. */
 void weft_awaited_write_object(const void *object, char *text, size_t bytes);
 
+/* Starts watching this PE's waits, each for WEFT_HANG_SECONDS (core/hang.c). */
+void weft_hang_watch(void);
+
 #endif

@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "boot/stall.h"
 #include "boot/tally.h"
+#include "core/awaited.h"
 #include "core/team.h"
 
 enum look { SHOW, REPORT, REPORT_AGAIN, REPORT_LAST };

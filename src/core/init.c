@@ -19,6 +19,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "job/static.h"
+#include "core/awaited.h"
 #include "core/ctx.h"
 #include "core/heap.h"
 #include "core/order.h"

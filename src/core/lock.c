@@ -161,8 +161,7 @@ static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
                        this_thread ? "this thread" : "this PE");
 }
 
-/* --- The description of a wait for a lock
- * -------------------------------------------------------- */
+/* --- The description of a wait for a lock ---------------------------------------------------- */
 
 struct awaited_turn {
     struct weft_awaited awaited;
@@ -207,8 +206,7 @@ static void tested_in_vain(long *object) {
         sched_yield();
 }
 
-/* --- HOME is far
- * --------------------------------------------------------------------------------- */
+/* --- HOME is far ----------------------------------------------------------------------------- */
 
 /* Sleeps until the bell rings or for some time, then checks the holder. Returns the ticket that is
  * served afterwards. The bell is read before the bit is set: a release either sees the bit and
@@ -276,8 +274,7 @@ static void far_release(struct lock *lock) {
     }
 }
 
-/* --- The calls
- * ----------------------------------------------------------------------------------- */
+/* --- The calls ------------------------------------------------------------------------------- */
 
 int weft_lock_set(long *object) {
     struct lock *lock = lock_at(object, HOME);

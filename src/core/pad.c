@@ -63,12 +63,12 @@ int weft_pad_wait(const struct weft_pad *pad, int peer) {
 }
 
 int weft_pad_barrier(const struct weft_pad *pad) {
-    int rc = 0;
-    for (int peer = 0; peer < pad->n && rc == 0; peer++)
+    int error = 0;
+    for (int peer = 0; peer < pad->n && error == 0; peer++)
         if (peer != pad->me)
-            rc = weft_pad_put(pad, peer);
-    for (int peer = 0; peer < pad->n && rc == 0; peer++)
+            error = weft_pad_put(pad, peer);
+    for (int peer = 0; peer < pad->n && error == 0; peer++)
         if (peer != pad->me)
-            rc = weft_pad_wait(pad, peer);
-    return rc;
+            error = weft_pad_wait(pad, peer);
+    return error;
 }

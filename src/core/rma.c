@@ -107,8 +107,7 @@ void weft_rma_get_strided(void *dest, const void *source, const struct weft_stri
         get_strided_slow(dest, source, shape, pe, call);
 }
 
-/* --- The slow path
- * ------------------------------------------------------------------------------- */
+/* --- The slow path --------------------------------------------------------------------------- */
 
 int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe) {
     void *near = weft_near(dest, bytes, pe);

@@ -29,8 +29,7 @@ static bool is_forked(void) {
     return weft_job.phase == WEFT_JOB_FORKED;
 }
 
-/* --- Releasing
- * ----------------------------------------------------------------------------------- */
+/* --- Releasing ------------------------------------------------------------------------------- */
 
 static void add_left_block(struct weft_block *block) {
     block->next = left_blocks;

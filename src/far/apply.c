@@ -234,8 +234,7 @@ static bool space_signal(int from, uint64_t *word, uint64_t value, enum weft_far
     return space_check(weft_space_device->messages->signal(from, word, value, as));
 }
 
-/* --- Kinds of messages
- * -------------------------------------------------------------------------- */
+/* --- Kinds of messages ----------------------------------------------------------------------- */
 
 /* These functions return false if the message was refused or put off. */
 
@@ -371,8 +370,17 @@ bool weft_far_apply(int from, const void *message, size_t bytes) {
     return reader_take(&reader, &header, sizeof header) && message_apply(&reader, &header);
 }
 
-/* --- Which slots are served
- * ---------------------------------------------------------------------- */
+void weft_far_answered(int from, const struct weft_message_request *request, const void *payload,
+                       size_t bytes) {
+    size_t wanted = request->block_bytes * request->nblocks;
+    if (bytes == wanted)
+        blocks_store(request->dest, request->step, request->block_bytes, request->nblocks, payload);
+    else
+        weft_message_refuse(from, "it answers with %zu bytes, but %zu were requested", bytes,
+                            wanted);
+}
+
+/* --- Which slots are served ------------------------------------------------------------------ */
 
 void weft_far_serve(bool all) {
     serves_all_slots = all;
@@ -388,14 +396,4 @@ void weft_far_wake_served(void) {
             weft_arrivals_notify(&weft_job.control->pe[near->first + slot * near->step].arrivals);
     memset(changed, 0, (near->count + 63) / 64 * sizeof *changed);
     any_changed = false;
-}
-
-void weft_far_answered(int from, const struct weft_message_request *request, const void *payload,
-                       size_t bytes) {
-    size_t wanted = request->block_bytes * request->nblocks;
-    if (bytes == wanted)
-        blocks_store(request->dest, request->step, request->block_bytes, request->nblocks, payload);
-    else
-        weft_message_refuse(from, "it answers with %zu bytes, but %zu were requested", bytes,
-                            wanted);
 }

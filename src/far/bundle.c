@@ -17,9 +17,9 @@ size_t weft_payload_bytes(const struct iovec *payload, int nparts) {
     return bytes;
 }
 
-size_t weft_bundle_part_bytes(size_t text_bytes) {
+size_t weft_bundle_part_bytes(size_t payload_bytes) {
     size_t past = WEFT_ENGINE_ALIGNMENT - 1;
-    return sizeof(struct part) + ((text_bytes + past) & ~past);
+    return sizeof(struct part) + ((payload_bytes + past) & ~past);
 }
 
 void weft_bundle_add(unsigned char *at, const struct iovec *payload, int nparts) {

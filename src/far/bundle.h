@@ -27,7 +27,7 @@ struct head {
 size_t weft_payload_bytes(const struct iovec *payload, int nparts);
 
 /* Returns the bytes that such a payload takes in a bundle. */
-size_t weft_bundle_part_bytes(size_t text_bytes);
+size_t weft_bundle_part_bytes(size_t payload_bytes);
 
 /* Appends a payload. */
 void weft_bundle_add(unsigned char *at, const struct iovec *payload, int nparts);

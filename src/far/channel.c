@@ -56,8 +56,7 @@ bool weft_message_refuse(int from, const char *format, ...) {
     return false;
 }
 
-/* --- Channels -----------------------------------------------------------------------------------
- */
+/* --- Channels -------------------------------------------------------------------------------- */
 
 static struct weft_channel *channel_make(int pe) {
     struct weft_channel *channel = calloc(1, sizeof *channel);

@@ -16,6 +16,7 @@ static struct endpoints {
     _Alignas(64) struct weft_endpoint of[];
 } * endpoints;
 static size_t endpoints_bytes;
+static bool has_proxies; /* some PE has one that is another process */
 
 /* Returns whether this PE can exchange messages with the PE of this endpoint; logs the reason if
  * not. */
@@ -75,10 +76,13 @@ static void endpoints_write(const void *all) {
 int weft_endpoints_take(const void *all, int file) {
     struct weft_endpoint mine = endpoint_at(all, weft_job.pe);
     bool writes = mine.first == (uint32_t)weft_job.pe;
+    has_proxies = false;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         struct weft_endpoint endpoint = endpoint_at(all, pe);
         if (!endpoint_fits(&endpoint, &mine, pe))
             return -EPROTO;
+        has_proxies = has_proxies || (endpoint.first != (uint32_t)pe &&
+                                      endpoint_at(all, (int)endpoint.first).uses_proxies);
     }
     int error = endpoints_map(file, writes ? PROT_READ | PROT_WRITE : PROT_READ);
     if (error == 0 && writes)
@@ -108,6 +112,10 @@ int weft_far_first(int pe) {
 int weft_far_proxy(int pe) {
     uint32_t first = endpoints->of[pe].first;
     return endpoints->of[first].uses_proxies ? (int)first : pe;
+}
+
+bool weft_far_has_proxies(void) {
+    return has_proxies;
 }
 
 bool weft_far_is_proxy(void) {

@@ -52,6 +52,9 @@ int weft_far_first(int pe);
  * sent to the PE itself. */
 int weft_far_proxy(int pe);
 
+/* Returns whether some PE has a proxy that is another process. */
+bool weft_far_has_proxies(void);
+
 /* Returns whether this process is the host proxy of other PEs. */
 bool weft_far_is_proxy(void);
 

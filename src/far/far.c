@@ -111,17 +111,10 @@ void weft_far_finish(void) {
     weft_far_abandon();
 }
 
-static bool any_has_proxy(void) {
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        if (weft_far_proxy(pe) != pe)
-            return true;
-    return false;
-}
-
 /* Messages for a PE's GPU memory and for its host memory may be sent to two processes, the PE and
  * its proxy, with no order between them. */
 void weft_far_fence(void) {
-    if (weft_job.devices && any_has_proxy())
+    if (weft_job.devices && weft_far_has_proxies())
         weft_far_quiet();
     else
         weft_messages_fence();

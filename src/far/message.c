@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/env.h"
-#include "base/futex.h"
 #include "base/machine.h"
 #include "base/thread.h"
 #include "job/job.h"
@@ -20,8 +20,8 @@
 _Atomic bool weft_messages_armed;
 
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-static _Atomic(pthread_t)
-    holder; /* the thread that holds the lock; may be out of date for other threads */
+/* The thread that holds the lock; may be out of date for other threads. */
+static _Atomic(pthread_t) holder;
 static bool started;
 
 /* Ends the job: a signal handler has interrupted this thread while it held the lock. */
@@ -133,8 +133,7 @@ void weft_messages_close(void) {
     messages_unlock();
 }
 
-/* --- Polling and waiting
- * ------------------------------------------------------------------------- */
+/* --- Polling and waiting --------------------------------------------------------------------- */
 
 /* Once the job is over, no message is delivered: the destination of an answer may be gone. */
 static bool channels_look(bool linger) {

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/env.h"

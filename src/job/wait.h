@@ -62,9 +62,6 @@ struct weft_wait_watch {
 };
 extern struct weft_wait_watch weft_wait_watch;
 
-/* Starts watching this PE's waits, each for WEFT_HANG_SECONDS. */
-void weft_hang_watch(void);
-
 /* Delivers messages that have arrived unless another thread is doing so; never blocks. NULL if no
  * PE is far. */
 extern void (*_Atomic weft_wait_look)(void);

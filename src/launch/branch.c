@@ -242,6 +242,12 @@ static void child_judge(struct weft_branch *branch, int child) {
     child_lose(branch, child, why);
 }
 
+/* Relays alone lose hosts, and only hosts of their own. */
+static bool lost_is_sound(const struct weft_branch_child *it, const struct weft_frame *frame) {
+    return it->count > 1 && frame->value >= 1 &&
+           frame->value <= it->first + it->count - frame->host;
+}
+
 static void child_hear(struct weft_branch *branch, int child) {
     struct weft_branch_child *it = &branch->child[child];
     struct weft_frame frame;
@@ -249,6 +255,7 @@ static void child_hear(struct weft_branch *branch, int child) {
     char why[80];
     while (weft_host_link_next(&it->link, &frame, &payload)) {
         if (weft_branch_child_of(branch, frame.host) == child &&
+            (frame.kind != WEFT_TREE_LOST || lost_is_sound(it, &frame)) &&
             branch->above->hear(branch->owner, child, &frame, payload))
             continue;
         snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,

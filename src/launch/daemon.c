@@ -138,15 +138,20 @@ static void hear_all(void) {
         weft_daemon_hear(&job, &frame, payload);
 }
 
+/* Waits once for the front. */
+static void front_await(void) {
+    struct pollfd polls[WEFT_UPLINK_POLLS];
+    weft_uplink_polls(&job.front, polls);
+    poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(&job.front));
+    weft_uplink_turn(&job.front, polls);
+}
+
 /* Until all hosts are there. PEs are started only then, so nothing has to be taken back. */
 static int go_await(void) {
-    struct pollfd polls[WEFT_UPLINK_POLLS];
     struct weft_frame frame;
     const void *payload;
     while (job.phase == WEFT_TREE_BEFORE_GO) {
-        weft_uplink_polls(&job.front, polls);
-        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(&job.front));
-        weft_uplink_turn(&job.front, polls);
+        front_await();
         if (weft_host_link_next(&job.front.link, &frame, &payload))
             weft_daemon_hear(&job, &frame, payload);
         else if (job.front.link.end)
@@ -252,14 +257,11 @@ static void job_watch(void) {
 
 /* The connection is the front's to close: what is under way to it would be lost. */
 static void parting_await(void) {
-    struct pollfd polls[WEFT_UPLINK_POLLS];
     int64_t until_ms = weft_clock_ms() + LAST_WORDS_MS;
     struct weft_frame frame;
     const void *payload;
     while (!job.front.link.end && weft_clock_ms() < until_ms) {
-        weft_uplink_polls(&job.front, polls);
-        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(&job.front));
-        weft_uplink_turn(&job.front, polls);
+        front_await();
         while (weft_host_link_next(&job.front.link, &frame, &payload))
             continue;
     }

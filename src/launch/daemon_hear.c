@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The front has the key, but may be broken or of another version: it does not choose what memory
  * the daemon reads and writes. */
-#include <string.h>
 #include "boot/hub.h"
 #include "launch/daemon.h"
 #include "launch/end.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames of daemons. A frame that no daemon of ours sends makes its host a lost one: its daemon has
  * broken down, or is of another version. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <weft/version.h>
 #include "base/clock.h"
@@ -270,24 +268,22 @@ static bool frame_hear(struct weft_front *front, int host, const struct weft_fra
 }
 
 /* A relay has lost hosts below it. */
-static bool lost_hear(struct weft_front *front, int child, const struct weft_frame *frame,
+static void lost_hear(struct weft_front *front, const struct weft_frame *frame,
                       const void *payload) {
-    const struct weft_branch_child *it = &front->branch.child[child];
     char why[256];
-    if (frame->value < 1 || frame->value > it->first + it->count - frame->host)
-        return false;
     snprintf(why, sizeof why, "%.*s", (int)frame->bytes, (const char *)payload);
     weft_log_make_printable(why, sizeof why);
     weft_front_lose(front, frame->host, frame->value, why);
-    return true;
 }
 
 static bool child_hear(void *owner, int child, const struct weft_frame *frame,
                        const void *payload) {
     struct weft_front *front = owner;
-    if (frame->kind == WEFT_TREE_LOST)
-        return front->branch.child[child].count > 1 && lost_hear(front, child, frame, payload);
-    return frame_hear(front, frame->host, frame, payload);
+    (void)child;
+    if (frame->kind != WEFT_TREE_LOST)
+        return frame_hear(front, frame->host, frame, payload);
+    lost_hear(front, frame, payload);
+    return true;
 }
 
 static void child_lose(void *owner, int child, const char *why) {

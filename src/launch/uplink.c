@@ -2,7 +2,6 @@
 #include "launch/uplink.h"
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "launch/failure.h"

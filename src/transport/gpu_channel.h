@@ -120,11 +120,6 @@ WEFT_ADDR size_t weft_gpu_form_words_bytes(enum weft_gpu_form form, int n) {
     return form == WEFT_FORM_LL ? WEFT_GPU_CHANNELS * weft_gpu_channel_bytes(n) : 0;
 }
 
-/* Returns the bytes of a form for a team of n members, on each member. */
-WEFT_ADDR size_t weft_gpu_form_bytes(enum weft_gpu_form form, int n) {
-    return weft_gpu_form_words_bytes(form, n) + weft_gpu_inbox_bytes(form, n);
-}
-
 /* The arrays of a collective kernel, in blocks of `bytes`. The block for member m begins at
  * `source` + m * source_step, and the block from member m at `dest` + m * dest_step; a step is 0 if
  * the block is the same for all. A reduction folds the blocks of the members, in their order, into

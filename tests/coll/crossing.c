@@ -46,15 +46,15 @@ static void alltoall(void) {
 
 static void all_to_allv(void) {
     size_t nelems[MEMBERS] = {NELEMS, NELEMS, NELEMS, NELEMS};
-    int rc = weft_all_to_allv(SHMEM_TEAM_WORLD, dest, nelems, NULL, source, nelems, NULL, 1,
-                              WEFT_F64, WEFT_STREAM_HOST);
-    EXPECT(rc == 0, "%s", weft_last_error());
+    int error = weft_all_to_allv(SHMEM_TEAM_WORLD, dest, nelems, NULL, source, nelems, NULL, 1,
+                                 WEFT_F64, WEFT_STREAM_HOST);
+    EXPECT(error == 0, "%s", weft_last_error());
 }
 
 /* --- Vectors ---------------------------------------------------------------------------------- */
 
-static void weft_succeeds(int rc) {
-    EXPECT(rc == 0, "%s", weft_last_error());
+static void weft_succeeds(int error) {
+    EXPECT(error == 0, "%s", weft_last_error());
 }
 
 static void vector_broadcast(void) {

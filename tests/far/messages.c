@@ -19,8 +19,7 @@ struct head {
     uint8_t sort, asks, reserved[2];
 };
 
-/* --- An engine that keeps the messages it is given
- * ---------------------------------------------- */
+/* --- An engine that keeps the messages it is given ------------------------------------------- */
 
 static struct head sent[SENT_MAX];
 static size_t sent_bytes[SENT_MAX];
@@ -57,8 +56,7 @@ static const struct weft_engine engine = {
     .abilities = engine_abilities,
 };
 
-/* --- The user of messages: a payload is an index, and whether to answer
- * ------------------------- */
+/* --- The user of messages: a payload is an index, and whether to answer ---------------------- */
 
 static uint32_t applied, completed, answered, out_of_order;
 static bool answers;

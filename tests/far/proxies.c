@@ -36,11 +36,11 @@ static bool is_far(int pe) {
 /* All messages for a host go to its first PE, and a PE that is no proxy has channels to proxies
  * only. */
 static void check_channels(void) {
-    bool carries = weft_far_proxy(me) == me;
+    bool is_proxy = weft_far_proxy(me) == me;
     for (int pe = 0; pe < npes; pe++) {
         bool proxy = weft_far_proxy(pe) == pe;
-        EXPECT(proxy == (weft_far_first(pe) == pe), "PE %d carries: %d", pe, proxy);
-        EXPECT(!weft_channels.of[pe] || proxy || carries, "PE %d has a channel to PE %d", me, pe);
+        EXPECT(proxy == (weft_far_first(pe) == pe), "PE %d is a proxy: %d", pe, proxy);
+        EXPECT(!weft_channels.of[pe] || proxy || is_proxy, "PE %d has a channel to PE %d", me, pe);
         EXPECT(!weft_channels.of[pe] || is_far(pe), "PE %d has a channel to its neighbour %d", me,
                pe);
     }

@@ -38,6 +38,16 @@ def said():
     assert sorted(lines) == ["0", "1"], result.err
 
 
+@case("a PE without its line to the job ends it when some PEs make a team: the others do not wait")
+def mute():
+    program = str(BUILD / "tests/faults/mute")
+    said = r"PE 1 .*shmemx_team_create: cannot send to the 3 members of an exchange: .*; ending the job"
+    result = run("-n", 3, program)
+    assert result.status == 71 and re.search(said, result.err), (result.status, result.err)
+    job = starters.torchrun(3, [program])
+    job.expect(70)
+
+
 def expect_end(engine, statuses, line):
     with tempfile.TemporaryDirectory(prefix="weft-closed-") as folder:
         result = run("-n", 2, "env", "WEFT_PRETEND_HOSTS=each", f"WEFT_ENGINE={engine}", CLOSED, 0, folder)

@@ -351,10 +351,10 @@ EVENTS = {
 
 # --- All of them -----------------------------------------------------------------------------------------------------
 
-def apart(event, kind, carriers, found):
+def apart(event, kind, proxies, found):
     """Runs one in hosts of its own."""
     result = subprocess.run([sys.executable, __file__, event, kind], text=True, capture_output=True, timeout=300,
-                            env=dict(os.environ, WEFT_PROXIES=carriers))
+                            env=dict(os.environ, WEFT_PROXIES=proxies))
     if "# SKIP" in result.stdout:
         raise tap.Skip(result.stdout.partition("# SKIP ")[2].splitlines()[0])
     if result.returncode:
@@ -369,9 +369,9 @@ def cases():
         for name, (function, kinds) in EVENTS.items():
             for kind in kinds if LONG else [draw.choice(kinds)]:
                 turn = number if LONG else draw.randrange(2)
-                carriers = os.environ.get("WEFT_PROXIES") or ("pe", "host")[turn % 2]
-                yield (f"{name}: {kind}, {carriers}" + (f" ({number + 1})" if number else ""),
-                       lambda found, case=(function.__name__, kind, carriers): apart(*case, found))
+                proxies = os.environ.get("WEFT_PROXIES") or ("pe", "host")[turn % 2]
+                yield (f"{name}: {kind}, {proxies}" + (f" ({number + 1})" if number else ""),
+                       lambda found, case=(function.__name__, kind, proxies): apart(*case, found))
 
 
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))

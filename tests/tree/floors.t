@@ -12,6 +12,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/tree")]
 import tap  # noqa: E402
+from circles import find_circle  # noqa: E402
 from ranks import RANKS, rank  # noqa: E402
 
 # From the ground up; the rooms that a room may include.
@@ -82,22 +83,8 @@ def check_circles(problems):
             target = name.rsplit(".", 1)[0]
             if target != node and (ROOT / "src" / name).exists():
                 edges.setdefault(node, set()).add(target)
-    seen, stack = {}, []
-
-    def visit(node):
-        seen[node] = "open"
-        stack.append(node)
-        for target in sorted(edges.get(node, ())):
-            if seen.get(target) == "open":
-                problems.append("circle: " + " -> ".join(stack[stack.index(target):] + [target]))
-            elif target not in seen:
-                visit(target)
-        stack.pop()
-        seen[node] = "done"
-
-    for node in sorted(edges):
-        if node not in seen:
-            visit(node)
+    if circle := find_circle(edges):
+        problems.append("circle: " + " -> ".join(circle))
 
 
 def check_python(problems):

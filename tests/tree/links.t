@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "build/obj/src"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/tree")]
 import tap  # noqa: E402
+from circles import find_circle  # noqa: E402
 from ranks import RANKS, rank  # noqa: E402
 
 ROOMS = ["base", "boot", "transport", "tcp", "job", "far", "core", "device", "coll", ("api", "ops")]
@@ -59,25 +60,10 @@ def check_ranks(problems):
 
 
 def check_circles(problems):
-    """A walk in depth: an edge to a file whose walk has not ended closes a circle."""
-    seen, stack = {}, []
-
-    def visit(path):
-        seen[path] = "open"
-        stack.append(path)
-        for other in sorted(EDGES.get(path, ())):
-            if other.split("/")[0] != path.split("/")[0]:
-                continue
-            if seen.get(other) == "open":
-                problems.append("circle: " + " -> ".join(stack[stack.index(other):] + [other]))
-            elif other not in seen:
-                visit(other)
-        stack.pop()
-        seen[path] = "done"
-
-    for path in sorted(EDGES):
-        if path.split("/")[0] in WHOLE and path not in seen:
-            visit(path)
+    inside = {path: {other for other in needed if other.split("/")[0] == path.split("/")[0]}
+              for path, needed in EDGES.items() if path.split("/")[0] in WHOLE}
+    if circle := find_circle(inside):
+        problems.append("circle: " + " -> ".join(circle))
 
 
 if not OBJECTS.is_dir():

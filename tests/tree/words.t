@@ -16,7 +16,7 @@ import tap  # noqa: E402
 FOLDERS = ["include", "examples", "tools", "docs", "python", "tests/python",
            "src/base", "src/tcp", "src/ucx", "src/transport", "src/job", "src/far", "src/core", "src/device", "src/api", "src/without_gpu",
            "tests/base", "tests/tcp", "tests/ucx", "tests/job", "tests/far", "tests/core", "tests/api", "tests/gpu"]
-EXCEPT = re.compile(r"\.svg$|tests/python/helion_")  # the latter have Helion's own comments
+EXCEPT = re.compile(r"tests/python/helion_")  # these have Helion's own comments
 OPENERS = re.compile(r"(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
 COMMENTS_SHARE_MAX = 0.01
 PHRASES = [

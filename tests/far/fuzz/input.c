@@ -73,8 +73,7 @@ void input_open(void) {
     dest = memory_between_guards(DEST_BYTES);
 }
 
-/* --- An engine that takes the messages it has room for
- * ------------------------------------------- */
+/* --- An engine that takes the messages it has room for --------------------------------------- */
 
 static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
                           struct weft_engine_link **link) {
@@ -213,8 +212,7 @@ static void step_send(struct reader *reader) {
     weft_coalesce_try_send(channel, &message);
 }
 
-/* --- Invariants between any two steps
- * ------------------------------------------------------------ */
+/* --- Invariants between any two steps -------------------------------------------------------- */
 
 static void look_at_channel(const struct weft_channel *channel) {
     uint32_t under_way = channel->sent - channel->acknowledged,
