@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <shmemx.h>
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 #include "core/init.h"
 #include "device/device.h"
 #include "api/body.h"
@@ -68,7 +68,7 @@ void shmemx_set_end_handler(shmemx_end_handler_t handler) {
 }
 
 void shmemx_set_where_handler(shmemx_where_handler_t handler) {
-    weft_stall_set_where_handler(handler);
+    weft_long_wait_set_where_handler(handler);
 }
 
 void shmemx_set_log_handler(shmemx_log_handler_t handler) {

@@ -18,7 +18,7 @@
 #include "boot/attachment.h"
 #include "boot/host_exchange.h"
 #include "boot/hub.h"
-#include "boot/news.h"
+#include "boot/pe_status.h"
 
 enum {
     LOOK_MS = 20,
@@ -40,7 +40,7 @@ static struct {
     struct weft_host_link *parting;
     int nparting;
     struct weft_hub *hub; /* NULL: the job is over */
-    struct weft_news *news;
+    struct weft_pe_status *pe_status;
     struct weft_host_exchanges exchanges; /* PE 0's alone */
     bool told;                            /* the cause of the end */
     int wake;                             /* an eventfd */
@@ -69,7 +69,7 @@ static void say(const struct weft_frame *frame, const void *payload, int but) {
             weft_host_link_send(&agent.line[host].link, frame, payload);
 }
 
-static void say_news(void *owner, const struct weft_frame *frame, const void *payload) {
+static void say_pe_status(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner;
     say(frame, payload, -1);
 }
@@ -191,8 +191,8 @@ static bool gave_hear(int host, const void *payload, size_t bytes) {
 }
 
 /* PE 0's agent passes on what one host says of its own PEs. */
-static bool news_hear(int host, const struct weft_frame *frame, const void *payload) {
-    if (weft_news_hear(agent.news, is_middle() ? host : -1, frame, payload))
+static bool pe_status_hear(int host, const struct weft_frame *frame, const void *payload) {
+    if (weft_pe_status_hear(agent.pe_status, is_middle() ? host : -1, frame, payload))
         return false;
     if (is_middle())
         say(frame, payload, host);
@@ -251,9 +251,9 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
         return is_middle() && gave_hear(host, payload, frame->bytes);
     case WEFT_TREE_SHARED:
         return !is_middle() && shared_hear(payload, frame->bytes);
-    case WEFT_TREE_NEWS:
-    case WEFT_TREE_STALL:
-        return news_hear(host, frame, payload);
+    case WEFT_TREE_PE_STATUS:
+    case WEFT_TREE_LONG_WAIT:
+        return pe_status_hear(host, frame, payload);
     case WEFT_TREE_CAUSE:
         return cause_hear(host, payload, frame->bytes);
     case WEFT_TREE_BYE:
@@ -318,13 +318,13 @@ static void pe_check_lost(int pe) {
 /* Reads all that one PE has sent. */
 static void pe_serve(int pe) {
     struct weft_hub_report report;
-    enum weft_hub_news news;
+    enum weft_hub_event event;
     do
-        news = weft_hub_serve(agent.hub, pe, &report);
-    while (news == WEFT_HUB_GAVE);
-    if (news == WEFT_HUB_CUT)
+        event = weft_hub_serve(agent.hub, pe, &report);
+    while (event == WEFT_HUB_GAVE);
+    if (event == WEFT_HUB_CUT)
         cut_say(pe, report.culprit);
-    if (news == WEFT_HUB_CUT || news == WEFT_HUB_NOTHING || news == WEFT_HUB_LOST)
+    if (event == WEFT_HUB_CUT || event == WEFT_HUB_NOTHING || event == WEFT_HUB_LOST)
         return;
     if (!weft_control_aborted(weft_attachment.control))
         weft_log("PE %d sent %s; ending the job", pe,
@@ -380,7 +380,7 @@ static uint32_t agent_turn(struct pollfd *polls) {
     partings_turn(parting);
     gather();
     if (agent.nhosts > 1)
-        weft_news_tell(agent.news);
+        weft_pe_status_tell(agent.pe_status);
     exchanges_judge();
     say_cause();
     lines_close();
@@ -448,8 +448,8 @@ static int agent_make(const struct weft_agent_setup *setup) {
     agent.wake = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (agent.wake < 0 || !agent.line)
         return agent.line ? -errno : -ENOMEM;
-    return weft_news_open(&agent.news, weft_attachment.control, weft_attachment.npes, say_news,
-                          NULL);
+    return weft_pe_status_open(&agent.pe_status, weft_attachment.control, weft_attachment.npes,
+                               say_pe_status, NULL);
 }
 
 int weft_agent_start(const struct weft_agent_setup *setup) {

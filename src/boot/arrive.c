@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "boot/callers.h"
-#include "boot/door.h"
+#include "boot/tls_listener.h"
 #include "boot/tree.h"
 
 enum { CONNECT_MS = 1000, AGAIN_MS_MAX = 100 };

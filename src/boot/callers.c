@@ -12,7 +12,7 @@
 #include <weft/version.h>
 #include "base/env.h"
 #include "base/openssl.h"
-#include "boot/door.h"
+#include "boot/tls_listener.h"
 #include "boot/tree.h"
 
 enum { ROOM_FOR_STRANGERS = 16 };
@@ -26,7 +26,7 @@ struct caller {
 
 struct weft_callers {
     const struct weft_identity *self;
-    struct weft_door *door;
+    struct weft_tls_listener *listener;
     bool tried;       /* to open it, */
     const char *deaf; /* and why that has failed; NULL: it has not */
     bool *came;
@@ -56,7 +56,7 @@ void weft_callers_close(struct weft_callers *callers) {
         return;
     for (int pe = 0; pe < callers->self->npes; pe++)
         weft_host_link_close(&callers->caller[pe].link);
-    weft_door_close(callers->door);
+    weft_tls_listener_close(callers->listener);
     int reserved = weft_invitation_redeem(&callers->self->job_key.invitation);
     if (reserved >= 0)
         close(reserved);
@@ -104,12 +104,12 @@ int weft_callers_listen(struct weft_callers *callers) {
             weft_log("%s: some PEs are on other hosts, and %s", self->source->name, callers->deaf);
         return -EADDRNOTAVAIL;
     }
-    return weft_door_open(&callers->door,
-                          &(struct weft_door_options){.places = self->npes + ROOM_FOR_STRANGERS,
-                                                      .key_of = caller_key_of,
-                                                      .take = caller_take,
-                                                      .owner = callers,
-                                                      .reserved = &reserved});
+    return weft_tls_listener_open(&callers->listener, &(struct weft_tls_listener_options){
+                                                          .places = self->npes + ROOM_FOR_STRANGERS,
+                                                          .key_of = caller_key_of,
+                                                          .take = caller_take,
+                                                          .owner = callers,
+                                                          .reserved = &reserved});
 }
 
 void weft_callers_hint(const struct weft_callers *callers) {
@@ -205,8 +205,9 @@ static int caller_turn(struct weft_callers *callers, int pe, short revents, char
 }
 
 int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls) {
-    int count = 1, door = callers->door ? weft_door_descriptor(callers->door) : -1;
-    polls[0] = (struct pollfd){.fd = door, .events = POLLIN};
+    int count = 1,
+        listener = callers->listener ? weft_tls_listener_descriptor(callers->listener) : -1;
+    polls[0] = (struct pollfd){.fd = listener, .events = POLLIN};
     for (int pe = 0; pe < callers->self->npes; pe++)
         if (callers->caller[pe].link.frames)
             polls[count++] = weft_host_link_poll(&callers->caller[pe].link);
@@ -220,8 +221,8 @@ int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, 
     short revents[callers->self->npes];
     for (int pe = 0; pe < callers->self->npes; pe++)
         revents[pe] = callers->caller[pe].link.frames ? polls[at++].revents : 0;
-    if (callers->door && polls[0].revents)
-        weft_door_turn(callers->door);
+    if (callers->listener && polls[0].revents)
+        weft_tls_listener_turn(callers->listener);
     for (int pe = 0; error == 0 && pe < callers->self->npes; pe++)
         if (callers->caller[pe].link.frames)
             error = caller_turn(callers, pe, revents[pe], why);
@@ -290,8 +291,8 @@ static void network_find(const struct weft_callers *callers, struct weft_places 
 
 int weft_callers_place(struct weft_callers *callers, struct weft_places *places, char *why) {
     size_t npes = (size_t)callers->self->npes;
-    weft_door_close(callers->door);
-    callers->door = NULL;
+    weft_tls_listener_close(callers->listener);
+    callers->listener = NULL;
     *places = (struct weft_places){.nhosts = 1};
     if (callers->ncame == 0)
         return 0;

@@ -45,10 +45,10 @@ enum weft_end_kind {
     WEFT_ABORT_KINDS,
 };
 
-enum { WEFT_STALL_NO_TEAM = -1, WEFT_STALL_EXCHANGE = -2 };
+enum { WEFT_LONG_WAIT_NO_TEAM = -1, WEFT_LONG_WAIT_EXCHANGE = -2 };
 
-/* A wait that lasts, as the PE that waits shows it (boot/stall.h). */
-struct weft_stall_facts {
+/* A wait that lasts, as the PE that waits shows it (boot/long_wait.h). */
+struct weft_long_wait_facts {
     int32_t pe;        /* that is waited for; -1: whichever */
     int32_t team;      /* its slot of the scratch window, or one of the two below */
     uint32_t round;    /* of the team: who is behind has a smaller one; which exchange */
@@ -57,13 +57,13 @@ struct weft_stall_facts {
     char awaited[192]; /* the word and the condition of a wait for one of the user's, or nothing */
 };
 
-struct weft_stall {
-    _Atomic uint32_t state;    /* counts up; see boot/stall.c */
+struct weft_long_wait {
+    _Atomic uint32_t state;    /* counts up; see boot/long_wait.c */
     _Atomic uint32_t reported; /* some PE has written a line about it */
-    struct weft_stall_facts facts;
+    struct weft_long_wait_facts facts;
 };
 
-#define WEFT_STALLS 4 /* threads of a PE */
+#define WEFT_LONG_WAITS 4 /* threads of a PE */
 
 /* How often messages were delivered to a PE, and how many of its threads sleep until some arrive
  * (futex; job/wait.h). */
@@ -82,7 +82,7 @@ struct weft_control_pe {
     _Atomic int32_t exit_status; /* of exit, which finalizes: written before the departure */
     int32_t host;                /* where it runs */
     struct weft_arrivals arrivals;
-    struct weft_stall stall[WEFT_STALLS];
+    struct weft_long_wait wait[WEFT_LONG_WAITS];
 };
 
 struct weft_control {
@@ -98,7 +98,7 @@ struct weft_control {
     _Atomic uint32_t abort_claimed; /* somebody writes the three others */
     _Atomic int32_t abort_pe;
     _Atomic int32_t abort_detail;
-    _Atomic uint32_t telling; /* 1 + the PE that looks at all stalls just now; 0: nobody */
+    _Atomic uint32_t telling; /* 1 + the PE that looks at all waits just now; 0: nobody */
     _Alignas(128) struct weft_control_pe pe[]; /* npes, and behind them a struct weft_host each */
 };
 

@@ -17,8 +17,8 @@
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/end.h"
+#include "boot/exchange_wait.h"
 #include "boot/guard.h"
-#include "boot/late.h"
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AMONG_MS = 20, LAST_WORDS_MS = 2000 };
 
@@ -30,13 +30,13 @@ struct exchange_part {
     struct weft_wire_members members; /* of a subset */
     int answer;                       /* the socket by which contributions come, */
     int far_end;                      /* and its other end, on the way to the hub; -1: none */
-    struct weft_late late;
+    struct weft_exchange_wait wait;
 };
 
 /* Called in every turn of every wait, so that none outlasts the job. A launcher that is stopped
  * sends nothing, not even the end of the job. */
 static void call_turn(struct exchange_part *part) {
-    weft_late_turn(&part->late);
+    weft_exchange_wait_turn(&part->wait);
     weft_guard_look();
     if (!weft_control_aborted(weft_attachment.control))
         return;
@@ -220,7 +220,7 @@ static int call_run(struct exchange_part *part) {
     if (error)
         contribution_fail(part, error);
     error = error ? error : contributions_take(part);
-    weft_late_end(&part->late);
+    weft_exchange_wait_end(&part->wait);
     if (error)
         weft_exchange_drop(part->exchange);
     return error;
@@ -236,7 +236,7 @@ static const char *server_name(void) {
 static int exchange_all(struct weft_exchange *exchange) {
     struct exchange_part part = {
         .exchange = exchange, .answer = weft_attachment.hub, .far_end = -1};
-    part.late = (struct weft_late){.count = exchange->members, .server = server_name()};
+    part.wait = (struct weft_exchange_wait){.count = exchange->members, .server = server_name()};
     return call_run(&part);
 }
 
@@ -340,10 +340,10 @@ static int exchange_some(struct exchange_part *part) {
     part->answer = pair[0];
     part->far_end = pair[1];
     part->key = subset_key(subset);
-    part->late = (struct weft_late){.pes = subset->pes,
-                                    .count = subset->count,
-                                    .which = (uint32_t)part->key,
-                                    .server = server_name()};
+    part->wait = (struct weft_exchange_wait){.pes = subset->pes,
+                                             .count = subset->count,
+                                             .which = (uint32_t)part->key,
+                                             .server = server_name()};
     int error = call_run(part);
     close(pair[0]);
     if (error == 0)

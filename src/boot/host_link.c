@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
-#include "boot/door.h"
+#include "boot/tls_listener.h"
 #include "boot/tree.h"
 
 enum { SHAKE_MS = 5000 };
@@ -37,7 +37,7 @@ static int call_fail(struct weft_host_call *call, int error, const char *why) {
 int weft_host_link_call(struct weft_tls **tls, struct weft_host_call *call) {
     char identity[16];
     call->why[0] = '\0';
-    int socket = weft_door_connect(call->address, call->port, call->connect_ms);
+    int socket = weft_tls_listener_connect(call->address, call->port, call->connect_ms);
     call->taken = socket >= 0;
     if (socket < 0)
         return call_fail(call, socket, "");

@@ -46,8 +46,8 @@ struct weft_host_call {
     char why[256];
 };
 
-/* Calls a listener of another host (boot/door.h) and proves the key. 0; -EPIPE: closed in the
- * handshake, as happens where the listener makes room: call again; -ECANCELED: by `ends`; or
+/* Calls a listener of another host (boot/tls_listener.h) and proves the key. 0; -EPIPE: closed in
+ * the handshake, as happens where the listener makes room: call again; -ECANCELED: by `ends`; or
  * another -errno. The reason is in call->why, which is empty if it was logged already: then calling
  * again is of no use. */
 int weft_host_link_call(struct weft_tls **tls, struct weft_host_call *call);

@@ -419,10 +419,10 @@ static const char *contribution_store(struct weft_hub *hub, int pe,
     return NULL;
 }
 
-static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
-                                        struct weft_wire_message *message,
-                                        const struct weft_wire_body *body,
-                                        struct weft_hub_report *report) {
+static enum weft_hub_event message_judge(struct weft_hub *hub, int pe,
+                                         struct weft_wire_message *message,
+                                         const struct weft_wire_body *body,
+                                         struct weft_hub_report *report) {
     const struct weft_wire_header *header = &message->header;
     report->pid = message->sender;
     report->status = header->status;
@@ -454,7 +454,7 @@ static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
 }
 
 /* Nobody waits for what was still to be sent there. */
-static enum weft_hub_news socket_lose(struct weft_hub *hub, int pe) {
+static enum weft_hub_event socket_lose(struct weft_hub *hub, int pe) {
     struct hub_exchange *receives = hub->pe[pe].receives;
     weft_descriptor_close(hub->pe[pe].socket);
     hub->pe[pe].socket = -1;
@@ -465,8 +465,8 @@ static enum weft_hub_news socket_lose(struct weft_hub *hub, int pe) {
     return WEFT_HUB_LOST;
 }
 
-static enum weft_hub_news message_failure(struct weft_hub *hub, int pe, int code,
-                                          struct weft_hub_report *report) {
+static enum weft_hub_event message_failure(struct weft_hub *hub, int pe, int code,
+                                           struct weft_hub_report *report) {
     if (code == -EAGAIN)
         return WEFT_HUB_NOTHING;
     report->why = code == -EMFILE ? "more descriptors than the launcher may have open (ulimit -n)"
@@ -476,7 +476,7 @@ static enum weft_hub_news message_failure(struct weft_hub *hub, int pe, int code
     return socket_lose(hub, pe);
 }
 
-enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report) {
+enum weft_hub_event weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report) {
     struct hub_pe *it = &hub->pe[pe];
     *report = (struct weft_hub_report){0};
     if (it->socket < 0)
@@ -494,7 +494,7 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     if (bytes < 0)
         return message_failure(hub, pe, (int)bytes, report);
     struct weft_wire_body body = {payload, (size_t)bytes, message.fd, message.nfds};
-    enum weft_hub_news news = message_judge(hub, pe, &message, &body, report);
+    enum weft_hub_event event = message_judge(hub, pe, &message, &body, report);
     weft_wire_close(&message);
-    return news;
+    return event;
 }

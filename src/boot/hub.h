@@ -19,7 +19,7 @@
 struct weft_control;
 struct weft_hub;
 
-enum weft_hub_news {
+enum weft_hub_event {
     WEFT_HUB_NOTHING, /* there was no message */
     WEFT_HUB_GAVE,
     WEFT_HUB_JOINED, /* pid: of the process that did */
@@ -55,7 +55,7 @@ int weft_hub_socket(const struct weft_hub *hub, int pe);
 short weft_hub_events(const struct weft_hub *hub, int pe);
 
 /* Reads at most one message of this PE and sends it what it can take. */
-enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report);
+enum weft_hub_event weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report);
 
 /* Returns the payload of a GAVE (boot/tree.h), the caller's to free: an exchange to which all of
  * its members here have given, and not all of its members are here. False if there is none that was

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "boot/door.h"
+#include "boot/tls_listener.h"
 #include "boot/wire.h"
 
 enum { KEPT_MAX = 8 };
@@ -49,7 +49,7 @@ void weft_invitation_make(struct weft_invitation *invitation) {
     for (int family = 0; family < 2; family++)
         for (int i = 0; i < addresses.count; i++)
             address_pack(invitation, addresses.text[i], families[family]);
-    int socket = addresses.count ? weft_door_reserve(&invitation->port) : -1;
+    int socket = addresses.count ? weft_tls_listener_reserve(&invitation->port) : -1;
     if (socket >= 0)
         port_keep(socket, invitation->port);
     else

@@ -52,26 +52,28 @@ enum weft_tree_kind {
     WEFT_TREE_GAVE,      /* up: struct weft_tree_exchange, then what each member on this host gives,
                             in the order of their numbers */
     WEFT_TREE_SHARED,    /* down: struct weft_tree_exchange, then what every member gives */
-    WEFT_TREE_NEWS,   /* both: one struct weft_tree_news or more; up of own PEs, down of others */
-    WEFT_TREE_OUTPUT, /* up: what PE `pe` has written to its descriptor `value`, 1 or 2; without
-                         bytes: its end */
-    WEFT_TREE_INPUT,  /* down: for the standard input of PE 0; without bytes: its end */
-    WEFT_TREE_TAKEN,  /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
-    WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it */
-    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up, the end of the job begins here, or
-                         should, of WEFT_ABORT_CUT, if the other host lives; down, the front's
-                         choice,  which may be of another host */
-    WEFT_TREE_LINE,   /* up: a line for the person, without its end; `value` is 1 if it tells the
-                         cause that this host has begun to end by, which the front writes only if
-                         it has taken that cause */
-    WEFT_TREE_DONE,   /* up: struct weft_tree_done */
-    WEFT_TREE_BYE,    /* down: the DONE has come */
-    WEFT_TREE_BEAT,   /* both: still here */
-    WEFT_TREE_STALL,  /* both: a wait of PE `pe` that lasts, struct weft_stall_facts, in place
-                         `value` & 255 of WEFT_STALLS; with 256 its PE has written a line of it;
-                         without bytes: none is there any more. Up of own PEs, down of others */
-    WEFT_TREE_CLOSED, /* down: nobody reads descriptor `value`, 1 or 2, any more; PEs are to meet
-                         SIGPIPE as with a closed pipe of their own */
+    WEFT_TREE_PE_STATUS, /* both: one struct weft_tree_pe_status or more; up of own PEs, down of
+                            others */
+    WEFT_TREE_OUTPUT,    /* up: what PE `pe` has written to its descriptor `value`, 1 or 2; without
+                            bytes: its end */
+    WEFT_TREE_INPUT,     /* down: for the standard input of PE 0; without bytes: its end */
+    WEFT_TREE_TAKEN,     /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
+    WEFT_TREE_SIGNAL,    /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it */
+    WEFT_TREE_CAUSE,     /* both: struct weft_tree_cause. Up, the end of the job begins here, or
+                            should, of WEFT_ABORT_CUT, if the other host lives; down, the front's
+                            choice,  which may be of another host */
+    WEFT_TREE_LINE,      /* up: a line for the person, without its end; `value` is 1 if it tells the
+                            cause that this host has begun to end by, which the front writes only if
+                            it has taken that cause */
+    WEFT_TREE_DONE,      /* up: struct weft_tree_done */
+    WEFT_TREE_BYE,       /* down: the DONE has come */
+    WEFT_TREE_BEAT,      /* both: still here */
+    WEFT_TREE_LONG_WAIT, /* both: a wait of PE `pe` that lasts, struct weft_long_wait_facts, in
+                        place `value` & 255 of WEFT_LONG_WAITS; with 256 its PE has written a line
+                        of it; without bytes: none is there any more. Up of own PEs, down of others
+                      */
+    WEFT_TREE_CLOSED,    /* down: nobody reads descriptor `value`, 1 or 2, any more; PEs are to meet
+                            SIGPIPE as with a closed pipe of their own */
     WEFT_TREE_LOST, /* up, of a relay: it has lost `value` hosts from `host` on, or could not start
                        them; why, in words */
 };
@@ -124,7 +126,7 @@ unsigned char *weft_tree_given_make(struct weft_tree_given *given, int npes, int
                                     size_t *bytes);
 
 /* The entry of one PE in the control page, as its host sees it. */
-struct weft_tree_news {
+struct weft_tree_pe_status {
     int32_t pe;
     int32_t pid;
     uint32_t state; /* enum weft_pe_state */

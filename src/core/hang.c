@@ -2,17 +2,17 @@
 /* Reports long waits: which PE waits, for which PE, and what that one is doing meanwhile. None of
  * this is executed in a short wait.
  *
- * A long wait is looked at up to three times: first to show it in the control page (boot/stall.h),
- * then to write the line. If some PE shows nothing, the line is delayed once, because that PE's
- * wait may have been too short to be shown. Among PEs on several hosts that wait in the same call,
- * the host of the lowest-numbered PE writes first, because it takes a moment until other hosts know
- * that the line was written. */
+ * A long wait is looked at up to three times: first to show it in the control page
+ * (boot/long_wait.h), then to write the line. If some PE shows nothing, the line is delayed once,
+ * because that PE's wait may have been too short to be shown. Among PEs on several hosts that wait
+ * in the same call, the host of the lowest-numbered PE writes first, because it takes a moment
+ * until other hosts know that the line was written. */
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/env.h"
-#include "boot/stall.h"
-#include "boot/tally.h"
+#include "boot/long_wait.h"
+#include "boot/wait_report.h"
 #include "core/awaited.h"
 #include "core/team.h"
 
@@ -37,39 +37,42 @@ static uint32_t round_of(const struct weft_team *team) {
     return team->barrier_epoch + team->closing_epoch + team->post_epoch + team->packet_epoch;
 }
 
-static struct weft_stall_facts facts_of(const struct weft_waiter *waiter) {
+static struct weft_long_wait_facts facts_of(const struct weft_waiter *waiter) {
     const struct weft_team *team = team_of_word(waiter->word);
-    struct weft_stall_facts facts = {.pe = waiter->pe,
-                                     .team = team ? team->slot : WEFT_STALL_NO_TEAM,
-                                     .round = team ? round_of(team) : 0};
+    struct weft_long_wait_facts facts = {.pe = waiter->pe,
+                                         .team = team ? team->slot : WEFT_LONG_WAIT_NO_TEAM,
+                                         .round = team ? round_of(team) : 0};
     snprintf(facts.call, sizeof facts.call, "%s", weft_current_call);
     return facts;
 }
 
 /* Compares calls on a team or, if neither is on a team, on active sets. */
-static bool is_same_call(const struct weft_stall_facts *a, const struct weft_stall_facts *b) {
+static bool is_same_call(const struct weft_long_wait_facts *a,
+                         const struct weft_long_wait_facts *b) {
     return a->team == b->team && a->round == b->round && strcmp(a->call, b->call) == 0;
 }
 
 /* --- What another PE does -------------------------------------------------------------------- */
 
 /* Reads a wait that `pe` shows, preferably one on the same team. Returns false if it shows none. */
-static bool read_stall(int pe, int team, struct weft_stall_facts *facts, struct weft_stall **from) {
-    struct weft_stall *stall = weft_job.control->pe[pe].stall;
+static bool shown_read(int pe, int team, struct weft_long_wait_facts *facts,
+                       struct weft_long_wait **from) {
+    struct weft_long_wait *shown = weft_job.control->pe[pe].wait;
     bool found = false;
-    for (struct weft_stall *end = stall + WEFT_STALLS; stall < end; stall++) {
-        struct weft_stall_facts theirs;
-        if (!weft_stall_read(stall, &theirs) || (found && theirs.team != team))
+    for (struct weft_long_wait *end = shown + WEFT_LONG_WAITS; shown < end; shown++) {
+        struct weft_long_wait_facts theirs;
+        if (!weft_long_wait_read(shown, &theirs) || (found && theirs.team != team))
             continue;
         *facts = theirs;
-        *from = stall;
+        *from = shown;
         found = true;
     }
     return found;
 }
 
-static void describe_stall(const struct weft_stall_facts *mine,
-                           const struct weft_stall_facts *theirs, char *text, size_t bytes) {
+static void describe_long_wait(const struct weft_long_wait_facts *mine,
+                               const struct weft_long_wait_facts *theirs, char *text,
+                               size_t bytes) {
     bool same_team = theirs->team >= 0 && theirs->team == mine->team;
     bool same_name = same_team && strcmp(theirs->call, mine->call) == 0;
     int32_t ahead = (int32_t)(theirs->round - mine->round);
@@ -77,7 +80,7 @@ static void describe_stall(const struct weft_stall_facts *mine,
                       !same_name || ahead == 0 ? ""
                       : ahead < 0              ? "an earlier "
                                                : "a later ",
-                      weft_stall_call(theirs->call, theirs->where).text,
+                      weft_long_wait_call(theirs->call, theirs->where).text,
                       theirs->team >= 0 && mine->team >= 0 && !same_team ? " of another team" : "");
     if (theirs->team < 0 && theirs->pe >= 0 && (size_t)at < bytes)
         at += snprintf(text + at, bytes - (size_t)at, ", where it waits for PE %d", theirs->pe);
@@ -88,11 +91,11 @@ static void describe_stall(const struct weft_stall_facts *mine,
 /* --- The line -------------------------------------------------------------------------------- */
 
 struct report {
-    struct weft_stall_facts mine;
+    struct weft_long_wait_facts mine;
     const struct weft_team *team;               /* NULL if the wait is not on a team */
     const struct weft_member_list *member_list; /* of the team or active set */
     int npes;                                   /* of the team or active set, or 0 */
-    struct weft_tally tally;
+    struct weft_wait_report groups;
     bool mismatch; /* some PE is in a different call on the team */
     bool reported; /* another PE in the same call has written the line */
     bool later;    /* the first PE that waits in the call is on another host */
@@ -129,11 +132,11 @@ static bool has_come(const struct weft_team *team, const struct weft_word *word,
 }
 
 static void add_pe(struct report *report, int pe, bool also_same) {
-    struct weft_stall_facts theirs;
-    struct weft_stall *stall;
-    char what[WEFT_TALLY_WHAT_BYTES];
-    if (!read_stall(pe, report->mine.team, &theirs, &stall)) {
-        weft_tally_add_silent(&report->tally, weft_job.control, pe);
+    struct weft_long_wait_facts theirs;
+    struct weft_long_wait *shown;
+    char what[WEFT_WAIT_REPORT_WHAT_BYTES];
+    if (!shown_read(pe, report->mine.team, &theirs, &shown)) {
+        weft_wait_report_add_silent(&report->groups, weft_job.control, pe);
         return;
     }
     if (report->npes && is_same_call(&report->mine, &theirs)) {
@@ -142,26 +145,26 @@ static void add_pe(struct report *report, int pe, bool also_same) {
         snprintf(what, sizeof what,
                  "in this call, too: do their arguments differ? SHMEM_DEBUG=1 checks that");
     } else {
-        describe_stall(&report->mine, &theirs, what, sizeof what);
+        describe_long_wait(&report->mine, &theirs, what, sizeof what);
         report->mismatch |= theirs.team == report->mine.team && theirs.team >= 0 &&
                             strcmp(theirs.call, report->mine.call) != 0;
     }
-    weft_tally_add(&report->tally, weft_job.control, pe, "is", what);
+    weft_wait_report_add(&report->groups, weft_job.control, pe, "is", what);
 }
 
 /* Checks whether a PE that waits in the same call has written the line, or should write it
  * first. */
 static void look_at_others(struct report *report) {
-    struct weft_stall_facts theirs;
-    struct weft_stall *stall;
+    struct weft_long_wait_facts theirs;
+    struct weft_long_wait *shown;
     int first = weft_job.pe;
     for (int member = 0; member < report->npes; member++) {
         int pe = weft_member_pe(report->member_list, member);
-        if (pe == weft_job.pe || !read_stall(pe, report->mine.team, &theirs, &stall) ||
+        if (pe == weft_job.pe || !shown_read(pe, report->mine.team, &theirs, &shown) ||
             !is_same_call(&report->mine, &theirs))
             continue;
         first = pe < first ? pe : first;
-        report->reported |= atomic_load(&stall->reported) != 0;
+        report->reported |= atomic_load(&shown->reported) != 0;
     }
     report->later = !weft_boot_is_here(first);
 }
@@ -174,7 +177,7 @@ static void add_members(struct report *report, const struct weft_waiter *waiter)
         if (pe != weft_job.pe && !(report->team && has_come(report->team, waiter->word, member)))
             add_pe(report, pe, false);
     }
-    if (report->tally.ngroups == 0)
+    if (report->groups.ngroups == 0)
         add_pe(report, waiter->pe, true);
 }
 
@@ -201,11 +204,11 @@ static struct report report_of(const struct weft_waiter *waiter) {
 /* Appends the present values of the words that are waited for. */
 static void append_awaited(const struct weft_waiter *waiter, const char *between, char *text,
                            size_t bytes) {
-    char awaited[sizeof((struct weft_stall_facts *)0)->awaited];
+    char awaited[sizeof((struct weft_long_wait_facts *)0)->awaited];
     if (!waiter->awaited)
         return;
     waiter->awaited->write(waiter->awaited, awaited, sizeof awaited);
-    weft_tally_append(text, bytes, "%s%s", between, awaited);
+    weft_wait_report_append(text, bytes, "%s%s", between, awaited);
 }
 
 /* Appends the case that any PE may end the wait. */
@@ -213,29 +216,31 @@ static void append_anybody(const struct weft_waiter *waiter, const struct report
                            char *text, size_t bytes) {
     append_awaited(waiter, ": ", text, bytes);
     if (weft_job.npes == 1) {
-        weft_tally_append(text, bytes, ", and there is no other PE");
+        weft_wait_report_append(text, bytes, ", and there is no other PE");
         return;
     }
-    weft_tally_append(text, bytes, "; any PE may %s. ", waiter->awaited ? "send it" : "end it");
-    weft_tally_write(&report->tally, " ", text, bytes);
+    weft_wait_report_append(text, bytes, "; any PE may %s. ",
+                            waiter->awaited ? "send it" : "end it");
+    weft_wait_report_write(&report->groups, " ", text, bytes);
 }
 
 static void report_write(const struct weft_waiter *waiter, const struct report *report,
                          uint64_t now_ns) {
-    const char *where = waiter->stall ? waiter->stall->facts.where : "";
-    char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, "%s has waited %.3g s",
-                      weft_stall_call(weft_current_call, where).text,
-                      (double)(now_ns - waiter->since_ns) * 1e-9);
+    const char *where = waiter->shown ? waiter->shown->facts.where : "";
+    char text[WEFT_WAIT_REPORT_TEXT_BYTES] = "";
+    weft_wait_report_append(text, sizeof text, "%s has waited %.3g s",
+                            weft_long_wait_call(weft_current_call, where).text,
+                            (double)(now_ns - waiter->since_ns) * 1e-9);
     if (waiter->pe == WEFT_PE_ANY && !waiter->member_list) {
         append_anybody(waiter, report, text, sizeof text);
     } else {
-        weft_tally_append(text, sizeof text, waiter->pe == WEFT_PE_NONE ? " for a GPU" : " for ");
-        weft_tally_write(&report->tally, ", which ", text, sizeof text);
+        weft_wait_report_append(text, sizeof text,
+                                waiter->pe == WEFT_PE_NONE ? " for a GPU" : " for ");
+        weft_wait_report_write(&report->groups, ", which ", text, sizeof text);
         append_awaited(waiter, "; ", text, sizeof text);
     }
     if (report->mismatch)
-        weft_tally_append(
+        weft_wait_report_append(
             text, sizeof text,
             ". These are different collective calls: all members of a team must make the same "
             "ones in the same order");
@@ -245,29 +250,29 @@ static void report_write(const struct weft_waiter *waiter, const struct report *
 /* --- The watch ------------------------------------------------------------------------------- */
 
 static void show(struct weft_waiter *waiter) {
-    struct weft_stall_facts facts = facts_of(waiter);
-    weft_stall_where(facts.where, sizeof facts.where);
+    struct weft_long_wait_facts facts = facts_of(waiter);
+    weft_long_wait_where(facts.where, sizeof facts.where);
     if (waiter->awaited)
         waiter->awaited->write(waiter->awaited, facts.awaited, sizeof facts.awaited);
-    waiter->stall = weft_stall_show(weft_job.control, weft_job.pe, &facts);
+    waiter->shown = weft_long_wait_show(weft_job.control, weft_job.pe, &facts);
 }
 
 /* Writes the line unless another PE of the call has; returns whether the report is finished.
  * Only one PE at a time does this, so that of several waiting in one call a single one writes
  * the line. */
 static bool try_report(struct weft_waiter *waiter, uint64_t now_ns) {
-    if (!weft_tally_begin(weft_job.control, weft_job.pe, &waiter->failures))
+    if (!weft_wait_report_begin(weft_job.control, weft_job.pe, &waiter->failures))
         return false;
     struct report report = report_of(waiter);
     bool complete = report.later ? waiter->looks == REPORT_LAST
-                                 : waiter->looks > REPORT || report.tally.silent == 0;
+                                 : waiter->looks > REPORT || report.groups.silent == 0;
     if (complete && !report.reported) {
         report_write(waiter, &report, now_ns);
-        weft_tally_count_line();
+        weft_wait_report_count_line();
     }
-    if (complete && waiter->stall)
-        atomic_store(&waiter->stall->reported, 1);
-    weft_tally_end(weft_job.control, weft_job.pe);
+    if (complete && waiter->shown)
+        atomic_store(&waiter->shown->reported, 1);
+    weft_wait_report_end(weft_job.control, weft_job.pe);
     waiter->looks += !complete;
     return complete;
 }
@@ -281,12 +286,12 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     if (now == SHOW) {
         show(waiter);
         waiter->looks = REPORT;
-        waiter->look_ns = waiter->since_ns + weft_tally_patience_ns();
+        waiter->look_ns = waiter->since_ns + weft_wait_report_patience_ns();
     } else if (try_report(waiter, now_ns)) {
         waiter->look_ns = UINT64_MAX;
     } else {
-        waiter->look_ns =
-            waiter->looks != now ? now_ns + later_ns : now_ns + WEFT_TALLY_BUSY_MS * WEFT_NS_PER_MS;
+        waiter->look_ns = waiter->looks != now ? now_ns + later_ns
+                                               : now_ns + WEFT_WAIT_REPORT_BUSY_MS * WEFT_NS_PER_MS;
     }
 }
 
@@ -306,7 +311,8 @@ static void refuse_nested(const struct weft_waiter *waiter) {
 
 void weft_hang_watch(void) {
     uint64_t patience_ns = (uint64_t)(weft_env.hang_seconds * 1e9);
-    weft_wait_watch = (struct weft_wait_watch){.look = patience_ns ? look : NULL,
-                                               .nested = refuse_nested,
-                                               .after_ns = patience_ns / WEFT_TALLY_SHOWN_AFTER};
+    weft_wait_watch =
+        (struct weft_wait_watch){.look = patience_ns ? look : NULL,
+                                 .nested = refuse_nested,
+                                 .after_ns = patience_ns / WEFT_WAIT_REPORT_SHOWN_AFTER};
 }

@@ -11,7 +11,7 @@
 #include "base/futex.h"
 #include "base/place.h"
 #include "boot/boot.h"
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 #include "job/made.h"
 
 /* Reasons why ordering takes more than a fence instruction: the job is checked, not running, or has
@@ -193,8 +193,8 @@ static void panic_log(const char *text) {
     weft_log("%s", text);
     if (strcmp(weft_current_call, WEFT_NO_CALL) == 0)
         return;
-    if (weft_stall_where_handled()) {
-        weft_stall_where(place, sizeof place);
+    if (weft_long_wait_where_handled()) {
+        weft_long_wait_where(place, sizeof place);
         if (*place)
             weft_log("    %s", place);
         return;

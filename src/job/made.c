@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/place.h"
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 
 static const struct {
     const char *one, *many, *state, *act;
@@ -37,8 +37,8 @@ enum { LINES_MAX = 16 };
 static void place_note(struct made *made) {
     void *calls[WEFT_PLACE_CALLS];
     char where[WEFT_PLACE_BYTES];
-    if (weft_stall_where_handled()) {
-        weft_stall_where(where, sizeof where);
+    if (weft_long_wait_where_handled()) {
+        weft_long_wait_where(where, sizeof where);
         made->where = *where ? strdup(where) : NULL;
     } else if (weft_place_calls(calls) > 0) {
         made->call = calls[0];

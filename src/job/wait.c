@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "boot/end.h"
 #include "boot/guard.h"
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 #include "job/placement.h"
 
 enum {
@@ -181,8 +181,8 @@ uint32_t weft_arrivals_sleep(uint32_t seen, uint64_t rest_ns) {
 }
 
 void weft_waiter_hide(struct weft_waiter *waiter) {
-    weft_stall_hide(waiter->stall);
-    waiter->stall = NULL;
+    weft_long_wait_hide(waiter->shown);
+    waiter->shown = NULL;
 }
 
 /* Returns an eighth of the time waited, between 5 and 100 ms. With shorter sleeps, many sleepers on

@@ -23,7 +23,7 @@ struct weft_word {
     _Atomic uint32_t sleepers; /* on the same line as the value, which the setter owns already */
 };
 
-struct weft_stall;
+struct weft_long_wait;
 enum { WEFT_PE_ANY = -1, WEFT_PE_NONE = -2 /* no PE, but a GPU */ };
 enum { WEFT_YIELD_ALONE_NS = 1000 }; /* a shorter yield has let no other thread run */
 
@@ -49,7 +49,8 @@ struct weft_waiter {
     int npes;
     const struct weft_awaited *awaited; /* NULL if the word is the library's */
     const struct weft_waiter *outer; /* the wait of this thread that a signal handler interrupted */
-    struct weft_stall *stall; /* the entry by which all PEs see this wait; NULL while it is short */
+    struct weft_long_wait
+        *shown; /* the entry by which all PEs see this wait; NULL while it is short */
 };
 
 /* The watch over long waits (core/hang.c). `look`, if not NULL, is called once a wait has lasted
@@ -83,7 +84,7 @@ uint32_t weft_arrivals_sleep(uint32_t seen, uint64_t rest_ns);
 /* Ends a wait: other PEs no longer see it. Not needed for a wait that never rested. */
 void weft_waiter_hide(struct weft_waiter *waiter);
 static inline void weft_waiter_end(struct weft_waiter *waiter) {
-    if (__builtin_expect(waiter->stall != NULL, 0))
+    if (__builtin_expect(waiter->shown != NULL, 0))
         weft_waiter_hide(waiter);
 }
 

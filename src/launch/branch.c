@@ -19,7 +19,7 @@ enum {
 };
 
 /* Places in the array for poll; three of each child follow. */
-enum { POLL_DOOR, POLL_CHILDREN };
+enum { POLL_LISTENER, POLL_CHILDREN };
 enum { POLL_FRAMES, POLL_SAYS, POLL_FEED, POLLS_A_CHILD };
 
 /* --- Children -------------------------------------------------------------------------------- */
@@ -68,7 +68,8 @@ static void child_lose(struct weft_branch *branch, int child, const char *why) {
 
 /* --- Starting -------------------------------------------------------------------------------- */
 
-static bool door_key_of(void *owner, const char *identity, unsigned char key[WEFT_TLS_KEY_BYTES]) {
+static bool listener_key_of(void *owner, const char *identity,
+                            unsigned char key[WEFT_TLS_KEY_BYTES]) {
     const struct weft_branch *branch = owner;
     int host = weft_options_number(identity, 0, branch->nhosts - 1);
     int child = host < 0 ? -1 : weft_branch_child_of(branch, host);
@@ -76,11 +77,11 @@ static bool door_key_of(void *owner, const char *identity, unsigned char key[WEF
            weft_tls_derive(key, branch->secret, "weft-psk-v1", (uint32_t)host) == 0;
 }
 
-static void door_take(void *owner, struct weft_tls *tls) {
+static void listener_take(void *owner, struct weft_tls *tls) {
     struct weft_branch *branch = owner;
     int host = weft_options_number(weft_tls_peer(tls), 0, branch->nhosts - 1);
     int child = weft_branch_child_of(branch, host);
-    if (child < 0 || branch->child[child].came) { /* the door has seen to it */
+    if (child < 0 || branch->child[child].came) { /* the listener has seen to it */
         weft_tls_close(tls);
         return;
     }
@@ -89,17 +90,17 @@ static void door_take(void *owner, struct weft_tls *tls) {
         child_lose(branch, child, "there is no memory for its connection");
 }
 
-static int door_open(struct weft_branch *branch) {
+static int listener_open(struct weft_branch *branch) {
     int error = weft_tls_load();
     if (error)
         return error; /* said */
     if (getrandom(branch->secret, sizeof branch->secret, 0) != sizeof branch->secret)
         return weft_failure_say(-errno, "getrandom, for the secret of the job");
-    return weft_door_open(&branch->door,
-                          &(struct weft_door_options){.places = branch->nchildren + 16,
-                                                      .key_of = door_key_of,
-                                                      .take = door_take,
-                                                      .owner = branch});
+    return weft_tls_listener_open(
+        &branch->listener, &(struct weft_tls_listener_options){.places = branch->nchildren + 16,
+                                                               .key_of = listener_key_of,
+                                                               .take = listener_take,
+                                                               .owner = branch});
 }
 
 /* On this host, too, a child calls by the network of the others: by it PEs will reach each other.
@@ -132,7 +133,7 @@ static struct weft_addresses_way *ways_find(const struct weft_branch *branch, co
 }
 
 static int child_start(struct weft_branch *branch, int child, struct weft_start *start,
-                       const struct weft_catch *caught) {
+                       const struct weft_signals *signals) {
     struct weft_branch_child *it = &branch->child[child];
     char *text;
     size_t bytes;
@@ -147,20 +148,20 @@ static int child_start(struct weft_branch *branch, int child, struct weft_start 
                                 "which other hosts can call back");
     if (weft_start_write(start, &text, &bytes) != 0)
         return weft_failure_say(-ENOMEM, "malloc, for what host %s is told", it->name);
-    return weft_remote_start(&it->remote, caught, text, bytes);
+    return weft_remote_start(&it->remote, signals, text, bytes);
 }
 
 int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
-                      const struct weft_branch_plan *plan, const struct weft_catch *caught,
+                      const struct weft_branch_plan *plan, const struct weft_signals *signals,
                       const char *network) {
     static struct weft_addresses addresses;
     const char **called = calloc((size_t)plan->nhosts, sizeof *called);
     struct weft_addresses_way *ways = ways_find(branch, network);
-    int error = called && ways ? door_open(branch)
+    int error = called && ways ? listener_open(branch)
                                : weft_failure_say(-ENOMEM, "malloc, for %d hosts", plan->nhosts);
     for (int host = 0; called && host < plan->nhosts; host++)
         called[host] = plan->host[host].called;
-    start->port = error ? 0 : weft_door_port(branch->door);
+    start->port = error ? 0 : weft_tls_listener_port(branch->listener);
     branch->silence_s = start->silence_ms / 1e3;
     for (int child = 0; child < branch->nchildren && error == 0; child++) {
         addresses_find(&addresses, branch, child, ways);
@@ -168,7 +169,7 @@ int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
         for (int i = 0; i < addresses.count; i++)
             start->address[i] = addresses.text[i];
         start->called = called + branch->child[child].first;
-        error = child_start(branch, child, start, caught);
+        error = child_start(branch, child, start, signals);
     }
     explicit_bzero(start->key, sizeof start->key);
     free(called);
@@ -177,8 +178,8 @@ int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
 }
 
 void weft_branch_shut(struct weft_branch *branch) {
-    weft_door_close(branch->door);
-    branch->door = NULL;
+    weft_tls_listener_close(branch->listener);
+    branch->listener = NULL;
     explicit_bzero(branch->secret, sizeof branch->secret);
 }
 
@@ -272,8 +273,9 @@ int weft_branch_count(const struct weft_branch *branch) {
 }
 
 void weft_branch_polls(const struct weft_branch *branch, struct pollfd *polls) {
-    polls[POLL_DOOR] = (struct pollfd){.fd = branch->door ? weft_door_descriptor(branch->door) : -1,
-                                       .events = POLLIN};
+    polls[POLL_LISTENER] = (struct pollfd){
+        .fd = branch->listener ? weft_tls_listener_descriptor(branch->listener) : -1,
+        .events = POLLIN};
     for (int child = 0; child < branch->nchildren; child++) {
         const struct weft_branch_child *it = &branch->child[child];
         struct pollfd *own = &polls[POLL_CHILDREN + child * POLLS_A_CHILD];
@@ -296,8 +298,8 @@ void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
         if (own[POLL_FEED].revents)
             weft_remote_feed(&branch->child[child].remote);
     }
-    if (branch->door && polls[POLL_DOOR].revents)
-        weft_door_turn(branch->door);
+    if (branch->listener && polls[POLL_LISTENER].revents)
+        weft_tls_listener_turn(branch->listener);
     for (int child = 0; child < branch->nchildren; child++) {
         const struct pollfd *own = &children[child * POLLS_A_CHILD];
         struct weft_host_link *link = &branch->child[child].link;

@@ -10,8 +10,8 @@
 
 #include <poll.h>
 #include <stdbool.h>
-#include "boot/door.h"
 #include "boot/host_link.h"
+#include "boot/tls_listener.h"
 #include "launch/remote.h"
 #include "launch/start.h"
 
@@ -33,7 +33,7 @@ struct weft_branch_above {
 struct weft_branch {
     int nchildren, nhosts;
     struct weft_branch_child *child;
-    struct weft_door *door; /* NULL: everybody has come */
+    struct weft_tls_listener *listener; /* NULL: everybody has come */
     unsigned char secret[WEFT_TLS_KEY_BYTES];
     double silence_s; /* a child that is silent for so long is lost */
     const struct weft_branch_above *above;
@@ -55,10 +55,11 @@ struct weft_branch_plan {
 };
 int weft_branch_open(struct weft_branch *branch, const struct weft_branch_plan *plan);
 
-/* Opens the door and starts them all with what `start` says, but for what it says of this branch.
- * `network` is an address of this host in the network of the job, or NULL. 0 or -errno, said. */
+/* Opens the listener and starts them all with what `start` says, but for what it says of this
+ * branch. `network` is an address of this host in the network of the job, or NULL. 0 or -errno,
+ * said. */
 int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
-                      const struct weft_branch_plan *plan, const struct weft_catch *caught,
+                      const struct weft_branch_plan *plan, const struct weft_signals *signals,
                       const char *network);
 
 /* What to poll for, weft_branch_count entries, and what is to be done then, or after some time. */

@@ -100,7 +100,7 @@ static void tell_gathered(void) {
     }
 }
 
-static void tell_news(void *owner, const struct weft_frame *frame, const void *payload) {
+static void tell_pe_status(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner;
     tell((enum weft_tree_kind)frame->kind, frame->pe, frame->value, payload, frame->bytes);
 }
@@ -124,7 +124,7 @@ static void tell_done(void) {
                                   .first_pe = run->first_pe,
                                   .first_pid = weft_run_pid(run, run->first_pe),
                                   .failures = run->failures};
-    weft_news_tell(job.news);
+    weft_pe_status_tell(job.pe_status);
     tell(WEFT_TREE_DONE, -1, 0, &done, sizeof done);
     job.phase = WEFT_TREE_AFTER_DONE;
 }
@@ -187,14 +187,14 @@ static int pes_start(void) {
     error = error ? error : weft_forward_open(&job.forward, npes, &streams);
     if (error)
         return error; /* said */
-    error = weft_news_open(&job.news, run->control, npes, tell_news, NULL);
+    error = weft_pe_status_open(&job.pe_status, run->control, npes, tell_pe_status, NULL);
     if (error)
         return weft_failure_say(error, "malloc, for what is told of %d PEs", npes);
     run->above = &above;
     run->forward = job.forward;
     error = weft_spawn_all(run);
     weft_forward_start(job.forward);
-    weft_shortage_note(&run->before);
+    weft_oom_note(&run->before);
     return error;
 }
 
@@ -228,7 +228,7 @@ static void turn(void) {
     hear_all();
     weft_forward_serve(job.forward, polls + WEFT_UPLINK_POLLS);
     tell_gathered();
-    weft_news_tell(job.news);
+    weft_pe_status_tell(job.pe_status);
     if (job.front.link.end && !job.bye && job.phase != WEFT_TREE_AFTER_DONE)
         front_mourn();
 }
@@ -290,7 +290,7 @@ int weft_daemon_main(void) {
     }
     priority_raise();
     job_watch();
-    weft_end_tell_foreign(&job.run);
+    weft_end_tell_other_library(&job.run);
     parting_await();
     weft_forward_free(job.forward);
     return 0;

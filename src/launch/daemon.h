@@ -6,7 +6,7 @@
 #ifndef WEFT_LAUNCH_DAEMON_H
 #define WEFT_LAUNCH_DAEMON_H
 
-#include "boot/news.h"
+#include "boot/pe_status.h"
 #include "launch/forward.h"
 #include "launch/run.h"
 #include "launch/uplink.h"
@@ -16,7 +16,7 @@ struct weft_daemon {
     struct weft_run run;
     struct weft_uplink front;
     struct weft_forward *forward;
-    struct weft_news *news;
+    struct weft_pe_status *pe_status;
     enum weft_tree_phase phase;
     bool heard_cause; /* the end has been told by the front */
     int64_t over_ms;  /* since when all PEs here are over; 0: they are not */

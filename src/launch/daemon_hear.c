@@ -17,9 +17,9 @@ static void hear_shared(struct weft_daemon *daemon, const void *payload, size_t 
 }
 
 /* Some PE that is waited for may have joined. */
-static void hear_news(struct weft_daemon *daemon, const struct weft_frame *frame,
-                      const void *payload) {
-    const char *objection = weft_news_hear(daemon->news, -1, frame, payload);
+static void hear_pe_status(struct weft_daemon *daemon, const struct weft_frame *frame,
+                           const void *payload) {
+    const char *objection = weft_pe_status_hear(daemon->pe_status, -1, frame, payload);
     if (objection)
         refuse(daemon, objection);
     else
@@ -58,7 +58,7 @@ static void hear_cause(struct weft_daemon *daemon, const void *payload, size_t b
 
 static void hear_signal(struct weft_daemon *daemon, int signal, bool by_terminal) {
     struct weft_run *run = &daemon->run;
-    if (!weft_catch_is_forwarded(signal)) {
+    if (!weft_signal_is_forwarded(signal)) {
         refuse(daemon, "it has sent a signal that is not passed on");
         return;
     }
@@ -67,7 +67,7 @@ static void hear_signal(struct weft_daemon *daemon, int signal, bool by_terminal
     bool group = by_terminal || signal == SIGCONT; /* a shell continues the whole job, too */
     for (int pe = 0; pe < run->npes; pe++)
         (group ? weft_run_signal_group : weft_run_signal)(run, pe, signal);
-    if (weft_catch_is_deadly(signal))
+    if (weft_signal_is_deadly(signal))
         weft_end_signaled(run, signal, by_terminal);
 }
 
@@ -98,9 +98,9 @@ void weft_daemon_hear(struct weft_daemon *daemon, const struct weft_frame *frame
     case WEFT_TREE_SHARED:
         hear_shared(daemon, payload, frame->bytes);
         break;
-    case WEFT_TREE_NEWS:
-    case WEFT_TREE_STALL:
-        hear_news(daemon, frame, payload);
+    case WEFT_TREE_PE_STATUS:
+    case WEFT_TREE_LONG_WAIT:
+        hear_pe_status(daemon, frame, payload);
         break;
     case WEFT_TREE_INPUT:
         if (weft_forward_input(daemon->forward, payload, frame->bytes) != 0)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "boot/hub.h"
-#include "launch/family.h"
+#include "launch/descendants.h"
 #include "launch/spawn.h"
 
 enum {
@@ -35,14 +35,14 @@ static bool end_is_known(const struct weft_run *run) {
 }
 
 /* SIGKILL may be the kernel's, for want of memory. */
-static void shortage_tell(struct weft_run *run) {
+static void oom_tell(struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
-    char what[WEFT_SHORTAGE_TEXT_MAX];
+    char what[WEFT_OOM_TEXT_MAX];
     bool killed = cause->kind == WEFT_ABORT_DIED && weft_run_has(run, cause->pe) &&
                   (!cause->detail || cause->detail == SIGKILL);
     const struct weft_run_pe *culprit = killed ? &run->pe[cause->pe] : NULL;
     if (killed &&
-        weft_shortage_text(culprit->self ? &culprit->before : &run->before, what, sizeof what) > 0)
+        weft_oom_text(culprit->self ? &culprit->before : &run->before, what, sizeof what) > 0)
         weft_run_say(run, true, "the kernel killed PE %d for want of memory: %s", cause->pe, what);
 }
 
@@ -61,7 +61,7 @@ static void end_announce(struct weft_run *run) {
                      failure.beside ? failure.object : "", failure.beside ? "?" : "");
     else if (!end_is_known(run))
         weft_run_say(run, true, "%s; ending the job", text);
-    shortage_tell(run);
+    oom_tell(run);
 }
 
 /* A death right after a deadly signal to all is not that PE's fault. */
@@ -121,7 +121,7 @@ static void end_announce_unknown(struct weft_run *run) {
     if (run->announced || !weft_run_has(run, run->cause.pe))
         return;
     const struct weft_run_pe *culprit = &run->pe[run->cause.pe];
-    if (weft_family_runs(weft_run_pid(run, run->cause.pe)))
+    if (weft_descendants_runs(weft_run_pid(run, run->cause.pe)))
         run->cause.kind = WEFT_ABORT_EXECED;
     else if (culprit->self == culprit->child)
         return;
@@ -143,7 +143,7 @@ static void pes_kill(struct weft_run *run) {
             close(run->pe[pe].life);
         run->pe[pe].life = -1;
     }
-    weft_family_signal(SIGKILL);
+    weft_descendants_signal(SIGKILL);
 }
 
 void weft_end_signaled(struct weft_run *run, int signal, bool from_terminal) {
@@ -185,7 +185,7 @@ void weft_end_advance(struct weft_run *run) {
         break;
     case WEFT_GRACE:
         end_announce_unknown(run);
-        weft_family_signal(SIGTERM);
+        weft_descendants_signal(SIGTERM);
         phase_enter(run, WEFT_TERMINATING, TERMINATING_MS);
         break;
     case WEFT_TERMINATING:

@@ -28,7 +28,7 @@ void weft_end_tell_status(const struct weft_run *run);
  * says that this process goes on alone. If a PE that matters has never called Weft's shmem_init,
  * and its program calls another one, says so: programs of another OpenSHMEM library run here as if
  * each PE were alone. */
-void weft_end_tell_foreign(const struct weft_run *run);
+void weft_end_tell_other_library(const struct weft_run *run);
 
 /* The status that oshrun exits with. */
 int weft_end_status(const struct weft_run *run);

@@ -77,7 +77,7 @@ static void deadly_note(struct weft_front *front, int signal, bool from_terminal
 }
 
 static void signal_serve(struct weft_front *front, int signal, bool from_terminal) {
-    if (weft_catch_is_deadly(signal))
+    if (weft_signal_is_deadly(signal))
         deadly_note(front, signal, from_terminal);
     if (signal == SIGCHLD)
         weft_branch_reap(&front->branch);
@@ -93,7 +93,7 @@ static void signal_serve(struct weft_front *front, int signal, bool from_termina
 static void signals_serve(struct weft_front *front) {
     int signal;
     bool from_kernel;
-    while (weft_catch_next(&front->caught, &signal, &from_kernel))
+    while (weft_signals_next(&front->signals, &signal, &from_kernel))
         signal_serve(front, signal, from_kernel);
 }
 
@@ -136,7 +136,8 @@ static void start_is_late(struct weft_front *front) {
         weft_front_refuse(front, host,
                           "it has not called back within %g s (WEFT_START_TIMEOUT)%s; it has to "
                           "reach port %d of this host",
-                          weft_env.start_timeout, others, weft_door_port(front->branch.door));
+                          weft_env.start_timeout, others,
+                          weft_tls_listener_port(front->branch.listener));
 }
 
 void weft_front_time(struct weft_front *front) {
@@ -162,7 +163,7 @@ void weft_front_time(struct weft_front *front) {
 /* --- The loop -------------------------------------------------------------------------------- */
 
 static void polls_fill(const struct weft_front *front, struct pollfd *polls) {
-    polls[POLL_SIGNALS] = (struct pollfd){.fd = front->caught.signals, .events = POLLIN};
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = front->signals.signals, .events = POLLIN};
     polls[POLL_WRITER] =
         (struct pollfd){.fd = weft_writer_descriptor(front->writer), .events = POLLIN};
     polls[POLL_INPUT] =
@@ -205,7 +206,7 @@ static int hosts_make(struct weft_front *front) {
     front->name = calloc((size_t)list->count, sizeof *front->name);
     if (!names || !front->host || !front->name ||
         weft_control_create(front->npes, front->nhosts, &front->control, NULL) != 0 ||
-        weft_news_open(&front->news, front->control, front->npes, NULL, NULL) != 0)
+        weft_pe_status_open(&front->pe_status, front->control, front->npes, NULL, NULL) != 0)
         return -ENOMEM;
     for (int i = 0; i < list->count; i++) {
         struct weft_front_host *host = &front->host[i];
@@ -244,7 +245,7 @@ static int front_open(struct weft_front *front, const struct weft_options *optio
     if (hosts_make(front) != 0)
         return weft_failure_say(-ENOMEM, "malloc, for %d PEs on %d hosts", front->npes,
                                 front->nhosts);
-    return weft_catch_open(&front->caught);
+    return weft_signals_open(&front->signals);
 }
 
 static int writer_open(struct weft_front *front) {
@@ -271,7 +272,7 @@ static void signal_die(const struct weft_front *front) {
     bool meant = front->cause.kind == WEFT_ABORT_LAUNCHER && front->cause.detail == SIGINT;
     if (!meant || !front->end_by_terminal)
         return;
-    weft_catch_restore(&front->caught);
+    weft_signals_restore(&front->signals);
     raise(SIGINT);
 }
 

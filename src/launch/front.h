@@ -10,7 +10,7 @@
 
 #include <stdarg.h>
 #include "boot/host_exchange.h"
-#include "boot/news.h"
+#include "boot/pe_status.h"
 #include "launch/branch.h"
 #include "launch/writer.h"
 
@@ -37,7 +37,7 @@ enum weft_front_phase {
 
 struct weft_front {
     const struct weft_options *options;
-    struct weft_catch caught;
+    struct weft_signals signals;
     int npes, nhosts;
     const int32_t *host_of; /* of each PE */
     struct weft_front_host *host;
@@ -50,8 +50,8 @@ struct weft_front {
     int64_t time_is_up_ms; /* --timeout; 0: none */
 
     struct weft_control
-        *control;           /* what hosts tell of their PEs, in a page of this process alone */
-    struct weft_news *news; /* which writes it there */
+        *control; /* what hosts tell of their PEs, in a page of this process alone */
+    struct weft_pe_status *pe_status; /* which writes it there */
     struct weft_host_exchanges exchanges;
 
     bool input_over;

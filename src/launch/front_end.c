@@ -138,8 +138,8 @@ static int output_finish(struct weft_front *front, bool ended) {
     int error, signal;
     bool left = false, from_terminal;
     while ((error = weft_writer_finish(front->writer, OUTPUT_LOOK_MS)) == -ETIMEDOUT) {
-        while (weft_catch_next(&front->caught, &signal, &from_terminal))
-            left = left || weft_catch_is_deadly(signal);
+        while (weft_signals_next(&front->signals, &signal, &from_terminal))
+            left = left || weft_signal_is_deadly(signal);
         if (left || (ended && weft_clock_ms() > until_ms))
             return 0;
     }
@@ -148,7 +148,7 @@ static int output_finish(struct weft_front *front, bool ended) {
 
 int weft_front_finish(struct weft_front *front) {
     bool ended = front->cause.kind != WEFT_ABORT_NONE || front->status;
-    bool started = !front->branch.door;
+    bool started = !front->branch.listener;
     weft_branch_shut(&front->branch);
     int error = output_finish(front, ended);
     weft_branch_close(&front->branch, started ? PROCESSES_MS : UNSTARTED_MS, started);

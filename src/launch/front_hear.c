@@ -98,9 +98,9 @@ static bool gave_hear(struct weft_front *front, int host, const struct weft_fram
 }
 
 /* News and waits that last: other hosts show them to PEs that wait for these. */
-static bool news_hear(struct weft_front *front, int host, const struct weft_frame *frame,
-                      const void *payload) {
-    if (weft_news_hear(front->news, host, frame, payload))
+static bool pe_status_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                           const void *payload) {
+    if (weft_pe_status_hear(front->pe_status, host, frame, payload))
         return false;
     weft_front_send_all(front, host, *frame, payload);
     weft_host_exchanges_judge(&front->exchanges, front->control);
@@ -249,9 +249,9 @@ static bool frame_hear(struct weft_front *front, int host, const struct weft_fra
         return hello_hear(front, host, frame, payload);
     case WEFT_TREE_GAVE:
         return gave_hear(front, host, frame, payload);
-    case WEFT_TREE_NEWS:
-    case WEFT_TREE_STALL:
-        return news_hear(front, host, frame, payload);
+    case WEFT_TREE_PE_STATUS:
+    case WEFT_TREE_LONG_WAIT:
+        return pe_status_hear(front, host, frame, payload);
     case WEFT_TREE_OUTPUT:
         return output_hear(front, host, frame, payload);
     case WEFT_TREE_TAKEN:

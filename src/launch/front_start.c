@@ -122,7 +122,7 @@ int weft_front_start(struct weft_front *front, const struct weft_branch_plan *pl
     if (error)
         weft_failure_say(error, "malloc, for the environment");
     error = error ? error : programs_make(options, &start.options.program);
-    error = error ? error : weft_branch_start(&front->branch, &start, plan, &front->caught, NULL);
+    error = error ? error : weft_branch_start(&front->branch, &start, plan, &front->signals, NULL);
     told_free(options, &start.options);
     return error;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weft/version.h>
-#include "launch/known.h"
+#include "launch/option_table.h"
 
 enum { COLUMN = 26, WIDTH = 96 };
 
@@ -24,12 +24,12 @@ static const char closing[] =
     "program; 126: not executable; 124: --timeout; 2: a wrong option.\n";
 
 static const char *const headings[] = {
-    [WEFT_KNOWN_START] = "What to start",
-    [WEFT_KNOWN_PLACE] = "On which processors",
-    [WEFT_KNOWN_ENVIRONMENT] = "In which environment",
-    [WEFT_KNOWN_OUTPUT] = "Output and end",
-    [WEFT_KNOWN_HARMLESS] = "Taken without an effect (-v says why)",
-    [WEFT_KNOWN_REFUSED] = "Not possible, and an error that says why",
+    [WEFT_OPTION_START] = "What to start",
+    [WEFT_OPTION_PLACE] = "On which processors",
+    [WEFT_OPTION_ENVIRONMENT] = "In which environment",
+    [WEFT_OPTION_OUTPUT] = "Output and end",
+    [WEFT_OPTION_HARMLESS] = "Taken without an effect (-v says why)",
+    [WEFT_OPTION_REFUSED] = "Not possible, and an error that says why",
 };
 enum { KINDS = sizeof headings / sizeof *headings };
 
@@ -49,16 +49,16 @@ static void words_print(const char *text, int begin) {
 }
 
 /* "-n, --np N" */
-static int names_print(const struct weft_known_row *row) {
-    char name[WEFT_KNOWN_NAME_BYTES];
+static int names_print(const struct weft_option_row *row) {
+    char name[WEFT_OPTION_NAME_BYTES];
     const char *at = row->names;
     int used = printf(" ");
-    for (bool first = true; weft_known_next(&at, name); first = false)
+    for (bool first = true; weft_option_next(&at, name); first = false)
         used += printf("%s %s%s", first ? "" : ",", name[1] ? "--" : "-", name);
     return used + (*row->arguments ? printf(" %s", row->arguments) : 0);
 }
 
-static void row_print(const struct weft_known_row *row) {
+static void row_print(const struct weft_option_row *row) {
     int at = names_print(row);
     if (at >= COLUMN) {
         putchar('\n');
@@ -69,12 +69,13 @@ static void row_print(const struct weft_known_row *row) {
 }
 
 /* Options that do nothing are printed by their names alone. */
-static void names_print_only(enum weft_known_kind kind) {
-    char name[WEFT_KNOWN_NAME_BYTES], line[4096] = "";
+static void names_print_only(enum weft_option_kind kind) {
+    char name[WEFT_OPTION_NAME_BYTES], line[4096] = "";
     size_t used = 0;
-    for (int row = 0; row < weft_known_count; row++) {
-        const char *at = weft_known[row].names;
-        while (weft_known[row].kind == kind && weft_known_next(&at, name) && used < sizeof line)
+    for (int row = 0; row < weft_option_table_count; row++) {
+        const char *at = weft_option_table[row].names;
+        while (weft_option_table[row].kind == kind && weft_option_next(&at, name) &&
+               used < sizeof line)
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", used ? " " : "",
                                      name[1] ? "--" : "-", name);
     }
@@ -86,11 +87,11 @@ static void help_print(void) {
     fputs(opening, stdout);
     for (int kind = 0; kind < KINDS; kind++) {
         printf("\n%s:\n", headings[kind]);
-        if (kind >= WEFT_KNOWN_HARMLESS)
-            names_print_only((enum weft_known_kind)kind);
-        for (int row = 0; row < weft_known_count; row++)
-            if (kind < WEFT_KNOWN_HARMLESS && (int)weft_known[row].kind == kind)
-                row_print(&weft_known[row]);
+        if (kind >= WEFT_OPTION_HARMLESS)
+            names_print_only((enum weft_option_kind)kind);
+        for (int row = 0; row < weft_option_table_count; row++)
+            if (kind < WEFT_OPTION_HARMLESS && (int)weft_option_table[row].kind == kind)
+                row_print(&weft_option_table[row]);
     }
     fputs(closing, stdout);
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "launch/bind.h"
 
-struct weft_known_row;
+struct weft_option_row;
 
 /* The changes that -x, -env, -genvlist and the like make to the environment of PEs, in the order of
  * the command line. */
@@ -44,7 +44,7 @@ struct weft_host_list {
 struct weft_option_list {
     int count;
     struct weft_option {
-        const struct weft_known_row *row;
+        const struct weft_option_row *row;
         const char *value; /* NULL: the option takes none */
     } * option;
 };

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "launch/daemon.h"
+#include "launch/descendants.h"
 #include "launch/end.h"
-#include "launch/family.h"
 #include "launch/front.h"
 #include "launch/output.h"
 #include "launch/serve.h"
@@ -29,17 +29,17 @@ static int run_execute(struct weft_run *run) {
     if (error == 0 && run->output)
         error = weft_output_start(run->output);
     if (error) {
-        weft_family_signal(SIGKILL);
+        weft_descendants_signal(SIGKILL);
         return STATUS_SYSTEM;
     }
-    weft_shortage_note(&run->before);
+    weft_oom_note(&run->before);
     while (!weft_serve_is_over(run))
         weft_serve_turn(run, NULL, 0, -1);
     error = 0;
     if (run->output)
         error = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
     weft_end_tell_status(run);
-    weft_end_tell_foreign(run);
+    weft_end_tell_other_library(run);
     int status = weft_end_status(run);
     return error && status == 0 ? WEFT_STATUS_OUTPUT : status;
 }
@@ -49,7 +49,7 @@ static void signal_die(const struct weft_run *run) {
     if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->end_by_terminal ||
         run->cause.detail != SIGINT)
         return;
-    weft_catch_restore(&run->caught);
+    weft_signals_restore(&run->signals);
     raise(SIGINT);
 }
 

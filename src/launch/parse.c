@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options end at "--", or at the first word that is no option, which is the program. They may be
  * written as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one
- * table (launch/known.h). A colon begins another program with options of its own. */
+ * table (launch/option_table.h). A colon begins another program with options of its own. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include "boot/wire.h"
 #include "launch/hosts.h"
-#include "launch/known.h"
+#include "launch/option_table.h"
 
 enum { FIRST_LONG = 256 };
 
@@ -17,13 +17,13 @@ struct grammar {
     char *letters;
 };
 
-typedef char known_name[WEFT_KNOWN_NAME_BYTES];
+typedef char known_name[WEFT_OPTION_NAME_BYTES];
 
 static int grammar_count_names(void) {
     known_name name;
     int count = 0;
-    for (int row = 0; row < weft_known_count; row++)
-        for (const char *at = weft_known[row].names; weft_known_next(&at, name);)
+    for (int row = 0; row < weft_option_table_count; row++)
+        for (const char *at = weft_option_table[row].names; weft_option_next(&at, name);)
             count++;
     return count;
 }
@@ -33,9 +33,9 @@ static void grammar_fill(struct grammar *grammar, known_name *copies) {
     int count = 0;
     *letter++ = '+'; /* stop at the program */
     *letter++ = ':'; /* tell a missing argument from an unknown option */
-    for (int row = 0; row < weft_known_count; row++)
-        for (const char *at = weft_known[row].names; weft_known_next(&at, copies[count]);) {
-            bool argument = weft_known_arguments(&weft_known[row]) > 0;
+    for (int row = 0; row < weft_option_table_count; row++)
+        for (const char *at = weft_option_table[row].names; weft_option_next(&at, copies[count]);) {
+            bool argument = weft_option_arguments(&weft_option_table[row]) > 0;
             grammar->names[count] = (struct option){
                 copies[count], argument ? required_argument : no_argument, NULL, FIRST_LONG + row};
             if (!copies[count][1]) {
@@ -64,15 +64,15 @@ static const struct grammar *grammar_make(void) {
 }
 
 /* The row of what getopt returned or left in optopt; NULL: of no known option. */
-static const struct weft_known_row *option_row(int value) {
+static const struct weft_option_row *option_row(int value) {
     char letter[2] = {(char)value, '\0'};
     if (value >= FIRST_LONG)
-        return &weft_known[value - FIRST_LONG];
-    return value > 0 ? weft_known_find(letter) : NULL;
+        return &weft_option_table[value - FIRST_LONG];
+    return value > 0 ? weft_option_find(letter) : NULL;
 }
 
 static int option_unknown(const char *word) {
-    const char *name = word + strspn(word, "-"), *near = weft_known_nearest(name);
+    const char *name = word + strspn(word, "-"), *near = weft_option_nearest(name);
     if (near)
         return weft_options_error("unknown option %s; did you mean %s%s?", word,
                                   near[1] ? "--" : "-", near);
@@ -81,7 +81,7 @@ static int option_unknown(const char *word) {
 
 /* getopt has returned '?' or ':' for this word. */
 static int option_refuse(int option, const char *word) {
-    const struct weft_known_row *row = option_row(optopt);
+    const struct weft_option_row *row = option_row(optopt);
     if (!row)
         return option_unknown(word);
     if (option == ':')
@@ -92,18 +92,18 @@ static int option_refuse(int option, const char *word) {
 
 /* Acts on one option. If it has two arguments, getopt has taken the first, unless they are
  * NAME=VALUE. */
-static int option_act(const struct weft_known_row *row, const char *word, int argc, char **argv,
+static int option_act(const struct weft_option_row *row, const char *word, int argc, char **argv,
                       struct weft_options *options) {
-    struct weft_known_use use = {.word = word, .value = optarg};
+    struct weft_option_use use = {.word = word, .value = optarg};
     use.program = &options->program[options->nprograms - 1];
-    bool two = weft_known_arguments(row) == 2 && !strchr(optarg, '=');
-    if (row->kind == WEFT_KNOWN_REFUSED)
+    bool two = weft_option_arguments(row) == 2 && !strchr(optarg, '=');
+    if (row->kind == WEFT_OPTION_REFUSED)
         return weft_options_error("%.*s cannot be done: %s", (int)strcspn(word, "="), word,
                                   row->text);
     if (two && optind >= argc)
         return weft_options_error("%s takes %s, and only one is there", word, row->arguments);
     use.second = two ? argv[optind++] : NULL;
-    int status = weft_known_act(options, row, &use);
+    int status = weft_option_act(options, row, &use);
     return options->answer ? weft_help_answer(options->answer) : status;
 }
 
@@ -187,6 +187,6 @@ int weft_parse_options(int argc, char **argv, struct weft_options *options) {
     if (status < 0)
         status = options_count_pes(options);
     if (status < 0 && options->verbose)
-        weft_known_show_notes();
+        weft_option_show_notes();
     return status;
 }

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include "boot/alive.h"
 #include "boot/hub.h"
+#include "launch/descendants.h"
 #include "launch/end.h"
-#include "launch/family.h"
 
 enum { LOST_GRACE_MS = 1000, LOST_LOOK_MS = 50 };
 
@@ -86,7 +86,7 @@ static void child_judge(struct weft_run *run, int pe) {
 static void pe_joined(struct weft_run *run, int pe, pid_t self) {
     run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
     weft_watch_start(&run->pe[pe].watch);
-    weft_shortage_note_other(&run->pe[pe].before, run->pe[pe].self, &run->before);
+    weft_oom_note_other(&run->pe[pe].before, run->pe[pe].self, &run->before);
     weft_reap_judge_absent(run);
 }
 
@@ -121,7 +121,7 @@ static bool pe_seems_alive(const struct weft_run *run, int pe) {
     const struct weft_run_pe *it = &run->pe[pe];
     bool over = it->reaped && it->self == it->child;
     return !over && weft_alive_is_held(&run->control->pe[pe].alive) &&
-           weft_family_runs(weft_run_pid(run, pe));
+           weft_descendants_runs(weft_run_pid(run, pe));
 }
 
 /* The socket of a PE has closed: it has died, or has closed what it did not open. Only a PE that
@@ -175,8 +175,8 @@ static void pe_sent_junk(struct weft_run *run, int pe, const char *why) {
 
 bool weft_reap_serve(struct weft_run *run, int pe) {
     struct weft_hub_report report;
-    enum weft_hub_news news = run->hub ? weft_hub_serve(run->hub, pe, &report) : WEFT_HUB_NOTHING;
-    switch (news) {
+    enum weft_hub_event event = run->hub ? weft_hub_serve(run->hub, pe, &report) : WEFT_HUB_NOTHING;
+    switch (event) {
     case WEFT_HUB_NOTHING:
         return false;
     case WEFT_HUB_GAVE:

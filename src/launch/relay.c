@@ -16,7 +16,7 @@ enum { POLL_SIGNALS = WEFT_UPLINK_POLLS, POLL_BRANCH };
 struct relay {
     struct weft_uplink up;
     struct weft_branch below;
-    struct weft_catch caught;
+    struct weft_signals signals;
     bool told_to_end;
 };
 
@@ -40,11 +40,11 @@ static void lose(void *owner, int child, const char *why) {
 static void signals_serve(struct relay *relay) {
     int signal;
     bool from_kernel;
-    while (weft_catch_next(&relay->caught, &signal, &from_kernel))
+    while (weft_signals_next(&relay->signals, &signal, &from_kernel))
         if (signal == SIGCHLD)
             weft_branch_reap(&relay->below);
         else
-            relay->told_to_end |= weft_catch_is_deadly(signal);
+            relay->told_to_end |= weft_signal_is_deadly(signal);
 }
 
 static bool all_came(const struct weft_branch *branch) {
@@ -61,7 +61,7 @@ static void turn(struct relay *relay) {
     struct weft_frame frame;
     const void *payload;
     weft_uplink_polls(&relay->up, polls);
-    polls[POLL_SIGNALS] = (struct pollfd){.fd = relay->caught.signals, .events = POLLIN};
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = relay->signals.signals, .events = POLLIN};
     weft_branch_polls(&relay->below, &polls[POLL_BRANCH]);
     if (poll(polls, (nfds_t)count, patience_ms) < 0)
         memset(polls, 0, sizeof polls); /* interrupted; what there is shows again */
@@ -72,7 +72,7 @@ static void turn(struct relay *relay) {
         weft_branch_route(&relay->below, &frame, payload);
     weft_branch_serve(&relay->below, &polls[POLL_BRANCH]);
     weft_branch_turn(&relay->below);
-    if (relay->below.door && all_came(&relay->below))
+    if (relay->below.listener && all_came(&relay->below))
         weft_branch_shut(&relay->below);
 }
 
@@ -99,9 +99,9 @@ static int branch_start(struct relay *relay, const struct weft_start *start) {
     int error = host ? weft_branch_open(&relay->below, &plan) : -ENOMEM;
     if (error)
         weft_failure_say(error, "malloc, for %d hosts below this one", start->below);
-    error = error ? error : weft_catch_open(&relay->caught);
+    error = error ? error : weft_signals_open(&relay->signals);
     if (error == 0)
-        error = weft_branch_start(&relay->below, &below, &plan, &relay->caught,
+        error = weft_branch_start(&relay->below, &below, &plan, &relay->signals,
                                   relay->up.address[0] ? relay->up.address : NULL);
     free(host);
     return error;

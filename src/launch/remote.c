@@ -73,7 +73,7 @@ static _Noreturn void daemon_run(void) {
     command_run(words);
 }
 
-int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caught, char *text,
+int weft_remote_start(struct weft_remote *remote, const struct weft_signals *signals, char *text,
                       size_t bytes) {
     int input[2], says[2];
     *remote = (struct weft_remote){.name = remote->name,
@@ -91,7 +91,7 @@ int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caugh
         dup2(input[0], STDIN_FILENO);
         dup2(says[1], STDOUT_FILENO);
         dup2(says[1], STDERR_FILENO);
-        weft_catch_restore(caught);
+        weft_signals_restore(signals);
         if (remote->here)
             daemon_run();
         ssh_run(remote->name);

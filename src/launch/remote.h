@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "launch/catch.h"
+#include "launch/signals.h"
 
 struct weft_remote {
     const char *name; /* of the host, as ssh takes it */
@@ -26,10 +26,10 @@ struct weft_remote {
     char line[1024]; /* what has come of the current one */
 };
 
-/* Starts it; `text` becomes its own. The signals in `caught` are the standard's again in a daemon
+/* Starts it; `text` becomes its own. The signals in `signals` are the standard's again in a daemon
  * on this host; ssh takes none from the terminal, whose signals are for the front. 0 or -errno,
  * said. */
-int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caught, char *text,
+int weft_remote_start(struct weft_remote *remote, const struct weft_signals *signals, char *text,
                       size_t bytes);
 
 /* If ssh takes long to come through, says so once. `patience_ms`: the time in which the daemon has

@@ -10,9 +10,9 @@
 #include <sys/types.h>
 #include "base/clock.h"
 #include "boot/control.h"
-#include "launch/catch.h"
+#include "launch/oom.h"
 #include "launch/options.h"
-#include "launch/shortage.h"
+#include "launch/signals.h"
 #include "launch/watch.h"
 
 struct weft_forward;
@@ -31,7 +31,7 @@ struct weft_run_pe {
     bool mute;       /* and it does live */
     bool killed;     /* but only after we began to kill whoever was left */
     struct weft_watch watch;
-    struct weft_shortage before; /* it joined */
+    struct weft_oom before; /* it joined */
 };
 
 /* RUNNING (-> SIGNALED) -> GRACE -> TERMINATING -> KILLING -> OVER, or straight to OVER. */
@@ -64,7 +64,7 @@ struct weft_run {
     const struct weft_run_above *above; /* NULL: this is the launcher of the whole job */
     int notices[2];                     /* pipe from the watchers */
     int exec_failures[2];               /* pipe from children that could not become the program */
-    struct weft_catch caught;
+    struct weft_signals signals;
     struct rlimit descriptors; /* their limit as the launcher found it, for the PEs */
 
     enum weft_phase phase;
@@ -73,9 +73,9 @@ struct weft_run {
         time_is_up_ms; /* when the job has had all the time that it may have; 0: it may have any */
     int end_signal;
     bool end_by_terminal;
-    struct weft_cause cause;     /* from GRACE on: why the job ends */
-    struct weft_shortage before; /* anyone was started */
-    bool announced;              /* the person knows */
+    struct weft_cause cause; /* from GRACE on: why the job ends */
+    struct weft_oom before;  /* anyone was started */
+    bool announced;          /* the person knows */
     bool childless;
     int first_status; /* of the first PE that ended with another status than 0, */
     int first_pe;     /* and which it was */

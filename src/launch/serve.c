@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include "base/machine.h"
 #include "boot/hub.h"
+#include "launch/descendants.h"
 #include "launch/end.h"
 #include "launch/failure.h"
-#include "launch/family.h"
 #include "launch/hosts.h"
 #include "launch/output.h"
 #include "launch/reap.h"
@@ -66,12 +66,12 @@ int weft_serve_open(struct weft_run *run, const struct weft_options *options,
     for (int pe = 0; pe < run->npes; pe++)
         run->pe[pe].watch = (struct weft_watch){
             .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
-    weft_family_adopt();
-    return weft_catch_open(&run->caught);
+    weft_descendants_adopt();
+    return weft_signals_open(&run->signals);
 }
 
 static void polls_fill(const struct weft_run *run, struct pollfd *polls) {
-    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->caught.signals, .events = POLLIN};
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->signals.signals, .events = POLLIN};
     polls[POLL_NOTICES] = (struct pollfd){.fd = run->notices[0], .events = POLLIN};
     for (int pe = 0; run->hub && pe < run->npes; pe++)
         polls[POLL_PES + pe] = (struct pollfd){.fd = weft_hub_socket(run->hub, pe),
@@ -91,7 +91,7 @@ static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
     }
     for (int pe = 0; !group_has_it && pe < run->npes; pe++)
         weft_run_signal(run, pe, signal);
-    if (weft_catch_is_deadly(signal))
+    if (weft_signal_is_deadly(signal))
         weft_end_signaled(run, signal, group_has_it);
     else if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
@@ -103,7 +103,7 @@ static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
 static void signals_serve(struct weft_run *run) {
     int signal;
     bool from_kernel;
-    while (weft_catch_next(&run->caught, &signal, &from_kernel))
+    while (weft_signals_next(&run->signals, &signal, &from_kernel))
         signal_serve(run, signal, from_kernel);
 }
 

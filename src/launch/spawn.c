@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include "boot/hub.h"
 #include "boot/wire.h"
+#include "launch/descendants.h"
 #include "launch/failure.h"
-#include "launch/family.h"
 #include "launch/forward.h"
 #include "launch/output.h"
 
@@ -140,7 +140,7 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
     weft_environment_apply(&run->pe[birth->pe].program->environment);
     environment_complete(run, birth->pe, birth->lines);
     setrlimit(RLIMIT_NOFILE, &run->descriptors);
-    weft_catch_restore(&run->caught);
+    weft_signals_restore(&run->signals);
     child_exec(run, birth->pe);
 }
 
@@ -225,7 +225,7 @@ int weft_spawn_all(struct weft_run *run) {
             }
     free(lines);
     if (error)
-        weft_family_signal(SIGKILL);
+        weft_descendants_signal(SIGKILL);
     return error;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weft/version.h>
-#include "launch/known.h"
+#include "launch/option_table.h"
 
 enum { NAME_MAX_BYTES = 16, HEAD_MAX = 48, KEY_DIGITS = 2 * WEFT_TLS_KEY_BYTES };
 
@@ -57,9 +57,9 @@ static void environment_put(FILE *text, const struct weft_environment *environme
 }
 
 static void option_put(FILE *text, const struct weft_option *option) {
-    char name[WEFT_KNOWN_NAME_BYTES];
+    char name[WEFT_OPTION_NAME_BYTES];
     const char *names = option->row->names;
-    weft_known_next(&names, name);
+    weft_option_next(&names, name);
     if (option->value)
         fprintf(text, "option %zu\n%s=%s\n", strlen(name) + 1 + strlen(option->value), name,
                 option->value);
@@ -246,11 +246,11 @@ static int take_option(start_t *start, char *value) {
     char *equals = strchr(value, '=');
     if (equals)
         *equals = '\0';
-    struct weft_known_use use = {.word = value, .value = equals ? equals + 1 : NULL};
-    const struct weft_known_row *row = weft_known_find(value);
+    struct weft_option_use use = {.word = value, .value = equals ? equals + 1 : NULL};
+    const struct weft_option_row *row = weft_option_find(value);
     bool takes =
-        row && row->scope == WEFT_KNOWN_HOSTS && weft_known_arguments(row) == (equals != NULL);
-    return takes && weft_known_act(&start->options, row, &use) < 0 ? 0 : -EINVAL;
+        row && row->scope == WEFT_OPTION_HOSTS && weft_option_arguments(row) == (equals != NULL);
+    return takes && weft_option_act(&start->options, row, &use) < 0 ? 0 : -EINVAL;
 }
 
 static int take_program(start_t *start, char *value) {

@@ -43,8 +43,8 @@ struct weft_start {
     const char **called; /* under these names */
 
     /* All programs with all PEs of the job, each with an absolute folder; the environment, which
-     * begins with the variables that the front forwards; and the options that launch/known.c marks
-     * for every host. */
+     * begins with the variables that the front forwards; and the options that launch/option_table.c
+     * marks for every host. */
     struct weft_options options;
 };
 

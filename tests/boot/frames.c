@@ -45,10 +45,10 @@ static void frames_pair(struct weft_frames **a, struct weft_frames **b) {
 /* Takes the next frame, while the other side sends what it has. */
 static int take(struct weft_frames *to, struct weft_frames *from, struct weft_frame *frame,
                 const void **got) {
-    int news;
-    while ((news = weft_frames_next(to, frame, got)) == 0 && weft_frames_queued(from))
+    int result;
+    while ((result = weft_frames_next(to, frame, got)) == 0 && weft_frames_queued(from))
         EXPECT(weft_frames_serve(from, POLLOUT) == 0, "serve");
-    return news;
+    return result;
 }
 
 static void all_sizes(void) {
@@ -80,10 +80,10 @@ static void all_sizes(void) {
     EXPECT(weft_frames_queued(a) > WEFT_FRAME_BYTES_MAX, "%zu", weft_frames_queued(a));
     EXPECT(weft_frames_events(a) == (POLLIN | POLLOUT), "events");
     for (int i = 0; i < SIZES; i++) {
-        int news = take(b, a, &frame, &got);
-        EXPECT(news == 1 && frame.kind == (uint32_t)i + 1 && frame.bytes == sizes[i] &&
+        int result = take(b, a, &frame, &got);
+        EXPECT(result == 1 && frame.kind == (uint32_t)i + 1 && frame.bytes == sizes[i] &&
                    frame.pe == -i && frame.value == i * i,
-               "frame %d: %d, kind %u, %u bytes", i, news, frame.kind, frame.bytes);
+               "frame %d: %d, kind %u, %u bytes", i, result, frame.kind, frame.bytes);
         EXPECT((uintptr_t)got % 8 == 0, "payload %d at %p", i, got);
         EXPECT(memcmp(got, payload, frame.bytes) == 0, "payload %d", i);
     }
@@ -101,7 +101,7 @@ static void slow_reader(void) {
     struct weft_frames *a, *b;
     struct weft_frame frame = {.kind = 1, .bytes = 100003};
     const void *got;
-    int sent = 0, error, news, taken = 0;
+    int sent = 0, error, result, taken = 0;
     frames_pair(&a, &b);
     while ((error = weft_frames_send(a, &frame, payload)) == 0)
         frame.value = ++sent;
@@ -110,11 +110,11 @@ static void slow_reader(void) {
     EXPECT(weft_frames_queued(a) <= WEFT_FRAMES_QUEUED_MAX &&
                weft_frames_queued(a) + 2 * frame.bytes > WEFT_FRAMES_QUEUED_MAX,
            "%zu", weft_frames_queued(a));
-    while ((news = take(b, a, &frame, &got)) == 1) {
+    while ((result = take(b, a, &frame, &got)) == 1) {
         EXPECT(frame.value == taken && memcmp(got, payload, frame.bytes) == 0, "%d", frame.value);
         taken++;
     }
-    EXPECT(news == 0 && taken == sent, "%d: %d of %d", news, taken, sent);
+    EXPECT(result == 0 && taken == sent, "%d: %d of %d", result, taken, sent);
     frame.kind = 2;
     EXPECT(weft_frames_send(a, &frame, payload) == 0 && take(b, a, &frame, &got) == 1, "goes on");
     weft_frames_close(a);
@@ -170,14 +170,14 @@ static void cut(void) {
     for (size_t until = 0; until <= sizeof bytes; until++) {
         struct weft_tls *one, *other;
         struct weft_frames *frames;
-        int count = 0, news;
+        int count = 0, result;
         pair_open(&one, &other);
         EXPECT(weft_frames_open(&frames, other) == 0, "open");
         for (size_t i = 0; i < until; i++) {
             EXPECT(weft_tls_write(one, bytes + i, 1) == 1, "write");
-            while ((news = weft_frames_next(frames, &frame, &got)) == 1)
+            while ((result = weft_frames_next(frames, &frame, &got)) == 1)
                 count++;
-            EXPECT(news == 0, "%d after %zu bytes", news, i);
+            EXPECT(result == 0, "%d after %zu bytes", result, i);
         }
         weft_tls_close(one);
         EXPECT(count == (until >= 40) + (until >= 72), "%d frames in %zu bytes", count, until);
@@ -254,13 +254,13 @@ static void random_bytes(int count) {
             memcpy(piece, &frame, bytes < sizeof frame ? bytes : sizeof frame);
         for (size_t at = 0; at < bytes;) {
             ssize_t sent = weft_tls_write(one, piece + at, bytes - at);
-            int news;
-            while ((news = weft_frames_next(frames, &frame, &got)) == 1)
+            int result;
+            while ((result = weft_frames_next(frames, &frame, &got)) == 1)
                 taken += frame.bytes == 0 || ((const unsigned char *)got)[frame.bytes - 1] < 255;
-            at = news < 0 ? bytes : at + (sent > 0 ? (size_t)sent : 0);
-            if (news == 0)
+            at = result < 0 ? bytes : at + (sent > 0 ? (size_t)sent : 0);
+            if (result == 0)
                 continue;
-            EXPECT(news == -EPROTO, "%d", news);
+            EXPECT(result == -EPROTO, "%d", result);
             refused++;
             weft_frames_close(frames);
             weft_tls_close(one);

@@ -48,7 +48,7 @@ static void give(int pe, size_t bytes, int nfds) {
     EXPECT(weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT) == 0, "%d", pe);
 }
 
-static enum weft_hub_news serve(int pe) {
+static enum weft_hub_event serve(int pe) {
     struct weft_hub_report report;
     return weft_hub_serve(hub, pe, &report);
 }
@@ -147,7 +147,7 @@ static void random_messages(void) {
         int pe = (int)random_number(FEW);
         if (random_number(2))
             send_random(pe);
-        enum weft_hub_news news = serve(pe);
+        enum weft_hub_event news = serve(pe);
         seen[news]++;
         if (random_number(3) == 0)
             take(pe);

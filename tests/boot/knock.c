@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: no test of its own, but a stranger of tests/hosts/attacks.t, who has a key. "knock
- * ADDRESS PORT IDENTITY KEY" comes to the door of a job as a daemon does, and says what came of it:
- * "refused: WORDS", "in", or "in, and out: WORDS" where the connection was closed within a second.
- * PEs: none */
+ * ADDRESS PORT IDENTITY KEY" comes to the listener of a job as a daemon does, and says what came of
+ * it: "refused: WORDS", "in", or "in, and out: WORDS" where the connection was closed within a
+ * second. PEs: none */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "boot/door.h"
+#include "boot/tls_listener.h"
 
 enum { WAIT_MS = 6000, STAY_MS = 1000 };
 
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
         return 2;
     for (size_t i = 0; i < sizeof key && strlen(argv[4]) == 2 * sizeof key; i++)
         sscanf(argv[4] + 2 * i, "%2hhx", &key[i]);
-    int fd = weft_door_connect(argv[1], (uint16_t)atoi(argv[2]), WAIT_MS);
+    int fd = weft_tls_listener_connect(argv[1], (uint16_t)atoi(argv[2]), WAIT_MS);
     if (fd < 0) {
         printf("refused: %s\n", strerror(-fd));
         return 0;

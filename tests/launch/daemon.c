@@ -15,9 +15,9 @@
 #include <weft/version.h>
 #include "base/clock.h"
 #include "boot/control.h"
-#include "boot/door.h"
 #include "boot/frames.h"
 #include "boot/random.h"
+#include "boot/tls_listener.h"
 #include "launch/start.h"
 #include "tap.h"
 
@@ -89,7 +89,7 @@ static uint32_t hear(const void **payload) {
     int one;
     while ((one = weft_frames_next(front.frames, &frame, payload)) >= 0) {
         if (one && frame.kind != WEFT_TREE_BEAT && frame.kind != WEFT_TREE_OUTPUT &&
-            frame.kind != WEFT_TREE_NEWS)
+            frame.kind != WEFT_TREE_PE_STATUS)
             return frame.kind;
         if (front.beats && weft_clock_ns() > front.beat_ns + 100000000u) {
             say(WEFT_TREE_BEAT, 0, 0, NULL, 0);
@@ -109,10 +109,11 @@ static uint32_t hear(const void **payload) {
 /* A daemon that has said HELLO. */
 static void begin(char **argv) {
     int ends[2];
-    struct weft_door *door = NULL;
-    struct weft_door_options options = {.places = 4, .key_of = key_of, .take = take};
+    struct weft_tls_listener *listener = NULL;
+    struct weft_tls_listener_options options = {.places = 4, .key_of = key_of, .take = take};
     const void *payload;
-    EXPECT(weft_door_open(&door, &options) == 0 && pipe2(ends, O_CLOEXEC) == 0, "door");
+    EXPECT(weft_tls_listener_open(&listener, &options) == 0 && pipe2(ends, O_CLOEXEC) == 0,
+           "listener");
     front = (struct daemon){.input = ends[1], .beats = true};
     front.pid = fork();
     if (front.pid == 0) {
@@ -121,13 +122,13 @@ static void begin(char **argv) {
         _exit(99);
     }
     close(ends[0]);
-    start_send(weft_door_port(door), front.input, argv);
+    start_send(weft_tls_listener_port(listener), front.input, argv);
     while (!front.frames) {
-        struct pollfd line = {.fd = weft_door_descriptor(door), .events = POLLIN};
+        struct pollfd line = {.fd = weft_tls_listener_descriptor(listener), .events = POLLIN};
         poll(&line, 1, 1000);
-        weft_door_turn(door);
+        weft_tls_listener_turn(listener);
     }
-    weft_door_close(door);
+    weft_tls_listener_close(listener);
     EXPECT(hear(&payload) == WEFT_TREE_HELLO, "no HELLO");
 }
 
@@ -210,10 +211,11 @@ static void silent(void) {
 static void mad_frame(void) {
     unsigned char payload[300];
     uint32_t words[75];
-    static const size_t sizes[] = {0, 1, 8, 13, 20, 24, 40, sizeof(struct weft_stall_facts), 300};
-    static const uint32_t kinds[] = {WEFT_TREE_SHARED, WEFT_TREE_NEWS,   WEFT_TREE_INPUT,
-                                     WEFT_TREE_TAKEN,  WEFT_TREE_SIGNAL, WEFT_TREE_CAUSE,
-                                     WEFT_TREE_STALL,  WEFT_TREE_CLOSED};
+    static const size_t sizes[] = {0,  1, 8, 13, 20, 24, 40, sizeof(struct weft_long_wait_facts),
+                                   300};
+    static const uint32_t kinds[] = {WEFT_TREE_SHARED,    WEFT_TREE_PE_STATUS, WEFT_TREE_INPUT,
+                                     WEFT_TREE_TAKEN,     WEFT_TREE_SIGNAL,    WEFT_TREE_CAUSE,
+                                     WEFT_TREE_LONG_WAIT, WEFT_TREE_CLOSED};
     for (size_t i = 0; i < 75; i++)
         words[i] = random_number(3) ? random_number(4) : (uint32_t)random_number(UINT32_MAX);
     memcpy(payload, words, sizeof payload);

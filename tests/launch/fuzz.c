@@ -2,8 +2,8 @@
 /* Description: frames drawn by lot, as hosts and PEs of a job may send them in any order, or should
  * not send at all, to whoever is in its middle: the front (launch/front_hear.c), a daemon
  * (launch/daemon_hear.c), PE 0 while others come (boot/callers.c), who comes, and the agent of a
- * host (boot/news.c, boot/host_exchange.c). Each is taken or refused, and what the receiver knows
- * then makes sense. PEs: 1
+ * host (boot/pe_status.c, boot/host_exchange.c). Each is taken or refused, and what the receiver
+ * knows then makes sense. PEs: 1
  *
  * An input is a scene and a list of steps (fuzz/input.h); tests/fuzz.h runs them. */
 #include "fuzz.h"

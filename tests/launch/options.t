@@ -257,8 +257,8 @@ def bound():
 @case("an oshrun that knows 300 options more than ours knows each of them")
 def many_options():
     rows = "".join(f'    {{HARMLESS, FRONT, "option{i:03}", "", NULL, "a test has it"}},\n' for i in range(300))
-    source = (ROOT / "src/launch/known.c").read_text().replace("struct weft_known_row weft_known[] = {\n", "struct weft_known_row weft_known[] = {\n" + rows)
-    sources = [path for room in ("launch", "base", "boot") for path in (ROOT / "src" / room).glob("*.c") if path.stem != "known"]
+    source = (ROOT / "src/launch/option_table.c").read_text().replace("struct weft_option_row weft_option_table[] = {\n", "struct weft_option_row weft_option_table[] = {\n" + rows)
+    sources = [path for room in ("launch", "base", "boot") for path in (ROOT / "src" / room).glob("*.c") if path.stem != "option_table"]
     objects = [BUILD / "obj" / path.relative_to(ROOT).with_suffix(".o") for path in sources]
     if any(b"__asan_init" in path.read_bytes() or b"__tsan_init" in path.read_bytes() for path in objects[:1]):
         raise Skip("a build with sanitizers")

@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/clock.h"
-#include "boot/door.h"
 #include "boot/frames.h"
+#include "boot/tls_listener.h"
 #include "launch/start.h"
 
 static struct weft_start start;
@@ -37,7 +37,7 @@ static void connect_front(void) {
     struct weft_tls *tls;
     int socket = -1, error;
     for (int i = 0; i < start.naddresses && socket < 0; i++)
-        socket = weft_door_connect(start.address[i], (uint16_t)start.port, 1000);
+        socket = weft_tls_listener_connect(start.address[i], (uint16_t)start.port, 1000);
     snprintf(identity, sizeof identity, "%d", start.host);
     if (socket < 0 || weft_tls_connect(&tls, socket, identity, start.key))
         fail("cannot connect");
@@ -207,7 +207,7 @@ static void rave(const char *seed) {
             words[i] = rand() % 3 ? (uint32_t)(rand() % 4) : (uint32_t)rand() * 3u;
         static const size_t likely[] = {0,
                                         sizeof(struct weft_tree_exchange),
-                                        sizeof(struct weft_tree_news),
+                                        sizeof(struct weft_tree_pe_status),
                                         sizeof(struct weft_tree_cause),
                                         sizeof(struct weft_tree_done),
                                         sizeof(struct weft_tree_hello)};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "launch/known.h"
+#include "launch/option_table.h"
 #include "launch/start.h"
 #include "tap.h"
 
@@ -41,8 +41,8 @@ static struct weft_start start_make(void) {
                                              {"cpus-per-rank", "2"},     {"cpu-set", "0-3"},
                                              {"output-filename", "out"}, {"verbose", NULL}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        struct weft_known_use use = {.word = options[i][0], .value = options[i][1]};
-        weft_known_act(&start.options, weft_known_find(use.word), &use);
+        struct weft_option_use use = {.word = options[i][0], .value = options[i][1]};
+        weft_option_act(&start.options, weft_option_find(use.word), &use);
     }
     weft_environment_note(&start.options.environment, "WEFT_A", "1");
     weft_environment_note(&programs[0].environment, NULL, "PATH,HOME");

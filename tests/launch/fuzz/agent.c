@@ -6,21 +6,21 @@
 #include "boot/attachment.h"
 #include "boot/host_exchange.h"
 #include "boot/host_link.h"
-#include "boot/news.h"
-#include "boot/stall.h"
+#include "boot/long_wait.h"
+#include "boot/pe_status.h"
 #include "input.h"
 #include "line.h"
 
 enum { LINES = FUZZ_HOSTS - 1 };
 
 static struct weft_control *control;
-static struct weft_news *news;
+static struct weft_pe_status *news;
 static struct weft_host_exchanges exchanges;
 static struct weft_host_link links[LINES];
 static int shared; /* exchanges */
 static const char *wrong;
 
-static void news_send(void *owner, const struct weft_frame *frame, const void *payload) {
+static void pe_status_send(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner, (void)frame, (void)payload;
     wrong = "there are news of PEs that have done nothing";
 }
@@ -49,7 +49,7 @@ static void agent_open(void) {
         .npes = FUZZ_PES, .nhosts = FUZZ_HOSTS, .share = exchange_share};
     shared = 0;
     wrong = NULL;
-    if (weft_news_open(&news, control, FUZZ_PES, news_send, NULL))
+    if (weft_pe_status_open(&news, control, FUZZ_PES, pe_status_send, NULL))
         abort();
     for (int line = 0; line < LINES; line++)
         if (weft_host_link_open(&links[line], line_open(line), 1e9, true))
@@ -85,9 +85,9 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
     switch (frame->kind) {
     case WEFT_TREE_GAVE:
         return host_gives(host, payload, frame->bytes);
-    case WEFT_TREE_NEWS:
-    case WEFT_TREE_STALL:
-        return weft_news_hear(news, host, frame, payload) == NULL;
+    case WEFT_TREE_PE_STATUS:
+    case WEFT_TREE_LONG_WAIT:
+        return weft_pe_status_hear(news, host, frame, payload) == NULL;
     default:
         return false;
     }
@@ -105,7 +105,7 @@ static bool agent_turn(void) {
         lives = lives && !links[line].end;
     }
     weft_host_exchanges_judge(&exchanges, control);
-    weft_news_tell(news);
+    weft_pe_status_tell(news);
     return lives;
 }
 
@@ -117,7 +117,7 @@ static const char *agent_look(void) {
 static bool agent_close(void) {
     for (int line = 0; line < LINES; line++)
         weft_host_link_close(&links[line]);
-    weft_news_close(news);
+    weft_pe_status_close(news);
     weft_host_exchanges_close(&exchanges);
     return shared > 0;
 }

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "boot/hub.h"
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 #include "boot/wire.h"
 #include "launch/end.h"
 #include "input.h"
@@ -44,7 +44,7 @@ static void tell_taken(void *owner, size_t count) {
     (void)owner, (void)count;
 }
 
-static void tell_news(void *owner, const struct weft_frame *frame, const void *payload) {
+static void tell_pe_status(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner, (void)frame, (void)payload;
 }
 
@@ -88,7 +88,7 @@ static void daemon_open(void) {
     tested.run.pe = calloc(FUZZ_PES, sizeof *tested.run.pe);
     if (!tested.run.pe || weft_host_link_open(&tested.front.link, line_open(0), 1e9, true) ||
         weft_forward_open(&tested.forward, FUZZ_PES, &streams) ||
-        weft_news_open(&tested.news, control, FUZZ_PES, tell_news, NULL))
+        weft_pe_status_open(&tested.pe_status, control, FUZZ_PES, tell_pe_status, NULL))
         abort();
     pes_open(&tested.run);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reply) < 0)
@@ -168,7 +168,7 @@ static bool daemon_close(void) {
     weft_hub_close(tested.run.hub);
     weft_host_link_close(&tested.front.link);
     weft_forward_free(tested.forward);
-    weft_news_close(tested.news);
+    weft_pe_status_close(tested.pe_status);
     for (int pe = 0; pe < FUZZ_PES; pe++)
         if (pe_end[pe] >= 0)
             close(pe_end[pe]);

@@ -81,7 +81,7 @@ static void front_open(void) {
         host[i].name = host[i].called = names[i];
     if (weft_branch_open(&front.branch, &plan) || !front.host ||
         weft_control_create(FUZZ_PES, FUZZ_HOSTS, &front.control, NULL) ||
-        weft_news_open(&front.news, front.control, FUZZ_PES, NULL, NULL))
+        weft_pe_status_open(&front.pe_status, front.control, FUZZ_PES, NULL, NULL))
         abort();
     shared = 0;
     for (int i = 0; i < FUZZ_HOSTS; i++)
@@ -167,7 +167,7 @@ static bool front_close(void) {
         weft_host_link_close(&front.branch.child[child].link);
     free(front.branch.child);
     free(front.host);
-    weft_news_close(front.news);
+    weft_pe_status_close(front.pe_status);
     munmap(front.control, weft_control_bytes(FUZZ_PES, FUZZ_HOSTS));
     weft_host_exchanges_close(&front.exchanges);
     return whole;

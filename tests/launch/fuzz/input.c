@@ -8,7 +8,7 @@
 #include "boot/attachment.h"
 #include "boot/frames.h"
 #include "boot/hosts.h"
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 #include "line.h"
 
 struct input_counts input_counts;
@@ -134,10 +134,10 @@ const char *input_run(const uint8_t *input, size_t bytes) {
 }
 
 const char *fuzz_control_look(struct weft_control *control) {
-    struct weft_stall_facts facts;
+    struct weft_long_wait_facts facts;
     for (int pe = 0; pe < FUZZ_PES; pe++) {
-        for (int place = 0; place < WEFT_STALLS; place++)
-            if (weft_stall_read(&control->pe[pe].stall[place], &facts) &&
+        for (int place = 0; place < WEFT_LONG_WAITS; place++)
+            if (weft_long_wait_read(&control->pe[pe].wait[place], &facts) &&
                 (!memchr(facts.call, 0, sizeof facts.call) ||
                  !memchr(facts.where, 0, sizeof facts.where) ||
                  !memchr(facts.awaited, 0, sizeof facts.awaited)))

@@ -2,7 +2,7 @@
 /* Signals are blocked and read. Tools put threads of their own into a process, which may not block
  * them: such a thread hands on the signals that it gets. Signals that were ignored at the start
  * stay ignored, as nohup and shells in the background expect. */
-#include "launch/catch.h"
+#include "launch/signals.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -15,14 +15,14 @@ static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 enum { FORWARDED = sizeof forwarded / sizeof *forwarded, DEADLY = 4 };
 
-bool weft_catch_is_deadly(int signal) {
+bool weft_signal_is_deadly(int signal) {
     for (int i = 0; i < DEADLY; i++)
         if (forwarded[i] == signal)
             return true;
     return false;
 }
 
-bool weft_catch_is_forwarded(int signal) {
+bool weft_signal_is_forwarded(int signal) {
     for (int i = 0; i < FORWARDED; i++)
         if (forwarded[i] == signal)
             return true;
@@ -46,34 +46,34 @@ static bool signal_is_ignored(int signal) {
     return found.sa_handler == SIG_IGN;
 }
 
-int weft_catch_open(struct weft_catch *caught) {
+int weft_signals_open(struct weft_signals *signals) {
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGCHLD);
     for (int i = 0; i < FORWARDED; i++)
         if (!signal_is_ignored(forwarded[i]))
             sigaddset(&ours, forwarded[i]);
-    caught->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (caught->signals < 0)
+    signals->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals->signals < 0)
         return weft_failure_say(-errno, "signalfd, to read signals");
     reader = pthread_self();
     sigset_t blocked = ours;
     sigaddset(&blocked, SIGPIPE); /* blocked only: a write to nobody fails with EPIPE */
-    sigprocmask(SIG_BLOCK, &blocked, &caught->mask);
-    sigaction(SIGCHLD, &handing_on, &caught->sigchld); /* ignored, children would not be kept */
+    sigprocmask(SIG_BLOCK, &blocked, &signals->mask);
+    sigaction(SIGCHLD, &handing_on, &signals->sigchld); /* ignored, children would not be kept */
     for (int i = 0; i < FORWARDED; i++)
         if (sigismember(&ours, forwarded[i]))
             sigaction(forwarded[i], &handing_on, NULL);
     return 0;
 }
 
-void weft_catch_restore(const struct weft_catch *caught) {
+void weft_signals_restore(const struct weft_signals *signals) {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
     for (int i = 0; i < FORWARDED; i++)
         if (!signal_is_ignored(forwarded[i]))
             sigaction(forwarded[i], &standard, NULL);
-    sigaction(SIGCHLD, &caught->sigchld, NULL);
-    sigprocmask(SIG_SETMASK, &caught->mask, NULL);
+    sigaction(SIGCHLD, &signals->sigchld, NULL);
+    sigprocmask(SIG_SETMASK, &signals->mask, NULL);
 }
 
 static bool signal_is_of_kernel(const struct signalfd_siginfo *info) {
@@ -81,9 +81,9 @@ static bool signal_is_of_kernel(const struct signalfd_siginfo *info) {
     return info->ssi_code == SI_KERNEL || (handed_on && info->ssi_int);
 }
 
-bool weft_catch_next(const struct weft_catch *caught, int *signal, bool *from_kernel) {
+bool weft_signals_next(const struct weft_signals *signals, int *signal, bool *from_kernel) {
     struct signalfd_siginfo info;
-    if (read(caught->signals, &info, sizeof info) != sizeof info)
+    if (read(signals->signals, &info, sizeof info) != sizeof info)
         return false;
     *signal = (int)info.ssi_signo;
     *from_kernel = signal_is_of_kernel(&info);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Found by parentage in /proc: process groups would not do, since the PEs share ours with whoever
  * started us. Reading takes a moment, so it is for the end of a job that went wrong only. */
-#include "launch/family.h"
+#include "launch/descendants.h"
 #include <dirent.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct process {
     bool ours;
 };
 
-void weft_family_adopt(void) {
+void weft_descendants_adopt(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
@@ -45,7 +45,7 @@ static bool thread_runs(pid_t pid, pid_t thread) {
 }
 
 /* The first thread may have ended before the others. */
-bool weft_family_runs(pid_t pid) {
+bool weft_descendants_runs(pid_t pid) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *threads = opendir(path);
@@ -90,7 +90,7 @@ static bool process_is_ours(const struct process *list, size_t count, pid_t pid)
     return false;
 }
 
-void weft_family_signal(int signal) {
+void weft_descendants_signal(int signal) {
     struct process *list;
     size_t count = processes_list(&list);
     for (bool found = true; found;) {

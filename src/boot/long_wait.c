@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. A reader
  * keeps what it has read only if the state was SHOWN, with the same count, before and after. */
-#include "boot/stall.h"
+#include "boot/long_wait.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
@@ -11,48 +11,48 @@ enum { FREE, FILLED, SHOWN, STATES };
 
 static _Atomic(weft_where_handler *) where_handler;
 
-struct weft_stall *weft_stall_show(struct weft_control *control, int pe,
-                                   const struct weft_stall_facts *facts) {
-    struct weft_stall *stall = control->pe[pe].stall;
-    for (struct weft_stall *end = stall + WEFT_STALLS; stall < end; stall++) {
-        uint32_t state = atomic_load(&stall->state);
+struct weft_long_wait *weft_long_wait_show(struct weft_control *control, int pe,
+                                           const struct weft_long_wait_facts *facts) {
+    struct weft_long_wait *wait = control->pe[pe].wait;
+    for (struct weft_long_wait *end = wait + WEFT_LONG_WAITS; wait < end; wait++) {
+        uint32_t state = atomic_load(&wait->state);
         if (state % STATES != FREE ||
-            !atomic_compare_exchange_strong(&stall->state, &state, state + 1))
+            !atomic_compare_exchange_strong(&wait->state, &state, state + 1))
             continue;
-        stall->facts = *facts;
-        atomic_store(&stall->reported, 0);
-        atomic_store(&stall->state, state + 2);
-        return stall;
+        wait->facts = *facts;
+        atomic_store(&wait->reported, 0);
+        atomic_store(&wait->state, state + 2);
+        return wait;
     }
     return NULL;
 }
 
 /* The count stays a multiple of the states where it wraps around, as anybody may have written it.
  */
-void weft_stall_hide(struct weft_stall *stall) {
-    uint32_t state = atomic_load(&stall->state);
-    atomic_store(&stall->state, state < UINT32_MAX - STATES ? state - state % STATES + STATES : 0);
+void weft_long_wait_hide(struct weft_long_wait *wait) {
+    uint32_t state = atomic_load(&wait->state);
+    atomic_store(&wait->state, state < UINT32_MAX - STATES ? state - state % STATES + STATES : 0);
 }
 
-void weft_stall_write(struct weft_stall *stall, const struct weft_stall_facts *facts,
-                      bool reported) {
-    weft_stall_hide(stall);
+void weft_long_wait_write(struct weft_long_wait *wait, const struct weft_long_wait_facts *facts,
+                          bool reported) {
+    weft_long_wait_hide(wait);
     if (!facts)
         return;
-    uint32_t state = atomic_load(&stall->state);
-    atomic_store(&stall->state, state + FILLED);
-    stall->facts = *facts;
-    atomic_store(&stall->reported, reported);
-    atomic_store(&stall->state, state + SHOWN);
+    uint32_t state = atomic_load(&wait->state);
+    atomic_store(&wait->state, state + FILLED);
+    wait->facts = *facts;
+    atomic_store(&wait->reported, reported);
+    atomic_store(&wait->state, state + SHOWN);
 }
 
-bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts) {
-    uint32_t state = atomic_load(&stall->state);
+bool weft_long_wait_read(struct weft_long_wait *wait, struct weft_long_wait_facts *facts) {
+    uint32_t state = atomic_load(&wait->state);
     if (state % STATES != SHOWN)
         return false;
-    *facts = stall->facts;
+    *facts = wait->facts;
     atomic_thread_fence(memory_order_acquire);
-    if (atomic_load(&stall->state) != state)
+    if (atomic_load(&wait->state) != state)
         return false;
     weft_log_make_printable(facts->call, sizeof facts->call);
     weft_log_make_printable(facts->where, sizeof facts->where);
@@ -72,7 +72,7 @@ static char state_letter(int pid) {
     return name_end && strlen(name_end) > 2 ? name_end[2] : '\0';
 }
 
-const char *weft_stall_activity(int pid) {
+const char *weft_long_wait_activity(int pid) {
     switch (pid > 0 ? state_letter(pid) : '\0') {
     case 'R':
         return "runs";
@@ -89,8 +89,8 @@ const char *weft_stall_activity(int pid) {
     }
 }
 
-struct weft_stall_text weft_stall_call(const char *call, const char *where) {
-    struct weft_stall_text made;
+struct weft_long_wait_text weft_long_wait_call(const char *call, const char *where) {
+    struct weft_long_wait_text made;
     const char *at = strstr(where, " at ");
     bool same = at && (size_t)(at - where) == strlen(call) && strncmp(where, call, at - where) == 0;
     const char *before = same ? "" : call, *between = at ? " (" : " at ";
@@ -99,15 +99,15 @@ struct weft_stall_text weft_stall_call(const char *call, const char *where) {
     return made;
 }
 
-void weft_stall_set_where_handler(weft_where_handler *handler) {
+void weft_long_wait_set_where_handler(weft_where_handler *handler) {
     atomic_store(&where_handler, handler);
 }
 
-bool weft_stall_where_handled(void) {
+bool weft_long_wait_where_handled(void) {
     return atomic_load(&where_handler) != NULL;
 }
 
-void weft_stall_where(char *where, size_t bytes) {
+void weft_long_wait_where(char *where, size_t bytes) {
     weft_where_handler *handler = atomic_load(&where_handler);
     void *calls[WEFT_PLACE_CALLS];
     where[0] = '\0';

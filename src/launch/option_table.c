@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The acts of options, then the table, then how names are found in it. An act gets the words of the
  * command line, which live as long as the process, and may keep them. */
-#include "launch/known.h"
+#include "launch/option_table.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "launch/hosts.h"
 
 typedef struct weft_options options_t;
-typedef const struct weft_known_use use_t;
+typedef const struct weft_option_use use_t;
 
 /* The length of the option's name, with dashes, where the value may be in the same word. */
 static int name_length(use_t *use) {
@@ -191,16 +191,16 @@ static int set_timeout(options_t *options, use_t *use) {
 }
 
 /* clang-format off */
-#define START       WEFT_KNOWN_START
-#define PLACE       WEFT_KNOWN_PLACE
-#define ENVIRONMENT WEFT_KNOWN_ENVIRONMENT
-#define OUTPUT      WEFT_KNOWN_OUTPUT
-#define HARMLESS    WEFT_KNOWN_HARMLESS
-#define REFUSED     WEFT_KNOWN_REFUSED
-#define FRONT       WEFT_KNOWN_FRONT
-#define HOSTS       WEFT_KNOWN_HOSTS
+#define START       WEFT_OPTION_START
+#define PLACE       WEFT_OPTION_PLACE
+#define ENVIRONMENT WEFT_OPTION_ENVIRONMENT
+#define OUTPUT      WEFT_OPTION_OUTPUT
+#define HARMLESS    WEFT_OPTION_HARMLESS
+#define REFUSED     WEFT_OPTION_REFUSED
+#define FRONT       WEFT_OPTION_FRONT
+#define HOSTS       WEFT_OPTION_HOSTS
 
-const struct weft_known_row weft_known[] = {
+const struct weft_option_row weft_option_table[] = {
     {START, FRONT, "n np c", "N", set_npes,
      "how many PEs; else one for each slot of -H, or task of an allocation of Slurm; else 1"},
     {START, FRONT, "N ppn npernode perhost", "N", set_per_host,
@@ -291,13 +291,13 @@ const struct weft_known_row weft_known[] = {
      "there is --output-filename, with a folder"},
 };
 /* clang-format on */
-const int weft_known_count = sizeof weft_known / sizeof *weft_known;
+const int weft_option_table_count = sizeof weft_option_table / sizeof *weft_option_table;
 
-static bool noted[sizeof weft_known / sizeof *weft_known];
+static bool noted[sizeof weft_option_table / sizeof *weft_option_table];
 
-bool weft_known_next(const char **names, char name[WEFT_KNOWN_NAME_BYTES]) {
+bool weft_option_next(const char **names, char name[WEFT_OPTION_NAME_BYTES]) {
     size_t length = strcspn(*names, " ");
-    if (length == 0 || length >= WEFT_KNOWN_NAME_BYTES)
+    if (length == 0 || length >= WEFT_OPTION_NAME_BYTES)
         return false;
     memcpy(name, *names, length);
     name[length] = '\0';
@@ -305,23 +305,23 @@ bool weft_known_next(const char **names, char name[WEFT_KNOWN_NAME_BYTES]) {
     return true;
 }
 
-int weft_known_arguments(const struct weft_known_row *row) {
+int weft_option_arguments(const struct weft_option_row *row) {
     return !*row->arguments ? 0 : strchr(row->arguments, ' ') ? 2 : 1;
 }
 
-const struct weft_known_row *weft_known_find(const char *name) {
-    char each[WEFT_KNOWN_NAME_BYTES];
-    for (int row = 0; row < weft_known_count; row++)
-        for (const char *at = weft_known[row].names; weft_known_next(&at, each);)
+const struct weft_option_row *weft_option_find(const char *name) {
+    char each[WEFT_OPTION_NAME_BYTES];
+    for (int row = 0; row < weft_option_table_count; row++)
+        for (const char *at = weft_option_table[row].names; weft_option_next(&at, each);)
             if (strcmp(each, name) == 0)
-                return &weft_known[row];
+                return &weft_option_table[row];
     return NULL;
 }
 
 /* The number of letters to put in, leave out or change to make one word of the other (Levenshtein).
  */
 static int words_distance(const char *from, size_t length, const char *to) {
-    int row[WEFT_KNOWN_NAME_BYTES + 1], width = (int)strlen(to);
+    int row[WEFT_OPTION_NAME_BYTES + 1], width = (int)strlen(to);
     for (int j = 0; j <= width; j++)
         row[j] = j;
     for (size_t i = 0; i < length; i++) {
@@ -337,14 +337,14 @@ static int words_distance(const char *from, size_t length, const char *to) {
     return row[width];
 }
 
-const char *weft_known_nearest(const char *name) {
-    static char near[WEFT_KNOWN_NAME_BYTES];
-    char each[WEFT_KNOWN_NAME_BYTES];
+const char *weft_option_nearest(const char *name) {
+    static char near[WEFT_OPTION_NAME_BYTES];
+    char each[WEFT_OPTION_NAME_BYTES];
     size_t length = strcspn(name, "=");
     int best = (int)length / 3 + 1; /* more than that is another word */
     near[0] = '\0';
-    for (int row = 0; length > 1 && length < sizeof each && row < weft_known_count; row++)
-        for (const char *at = weft_known[row].names; weft_known_next(&at, each);) {
+    for (int row = 0; length > 1 && length < sizeof each && row < weft_option_table_count; row++)
+        for (const char *at = weft_option_table[row].names; weft_option_next(&at, each);) {
             int away = words_distance(name, length, each);
             if (each[1] && away <= best && away < (int)length) {
                 best = away - 1;
@@ -354,7 +354,7 @@ const char *weft_known_nearest(const char *name) {
     return near[0] ? near : NULL;
 }
 
-static int hosts_note(struct weft_option_list *list, const struct weft_known_row *row,
+static int hosts_note(struct weft_option_list *list, const struct weft_option_row *row,
                       const char *value) {
     void *longer = realloc(list->option, ((size_t)list->count + 1) * sizeof *list->option);
     if (!longer)
@@ -364,19 +364,19 @@ static int hosts_note(struct weft_option_list *list, const struct weft_known_row
     return -1;
 }
 
-int weft_known_act(options_t *options, const struct weft_known_row *row, use_t *use) {
-    noted[row - weft_known] = row->kind == WEFT_KNOWN_HARMLESS;
+int weft_option_act(options_t *options, const struct weft_option_row *row, use_t *use) {
+    noted[row - weft_option_table] = row->kind == WEFT_OPTION_HARMLESS;
     int status = row->act ? row->act(options, use) : -1;
-    bool forwarded = status < 0 && row->scope == WEFT_KNOWN_HOSTS;
+    bool forwarded = status < 0 && row->scope == WEFT_OPTION_HOSTS;
     return forwarded ? hosts_note(&options->for_hosts, row, use->value) : status;
 }
 
-void weft_known_show_notes(void) {
-    char name[WEFT_KNOWN_NAME_BYTES];
-    for (int row = 0; row < weft_known_count; row++) {
-        const char *at = weft_known[row].names;
-        if (noted[row] && weft_known_next(&at, name))
+void weft_option_show_notes(void) {
+    char name[WEFT_OPTION_NAME_BYTES];
+    for (int row = 0; row < weft_option_table_count; row++) {
+        const char *at = weft_option_table[row].names;
+        if (noted[row] && weft_option_next(&at, name))
             fprintf(stderr, "oshrun: %s%s has no effect: %s\n", name[1] ? "--" : "-", name,
-                    weft_known[row].text);
+                    weft_option_table[row].text);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the door on the loopback interface, with its guests in this process: peers come in
- * while strangers in great numbers say nothing, a byte, rubbish, or what a peer has said before;
+/* Description: the listener on the loopback interface, with its pending in this process: peers come
+ * in while strangers in great numbers say nothing, a byte, rubbish, or what a peer has said before;
  * each is refused with a reason, few of them with a line. PEs: 1 */
-#include "boot/door.h"
+#include "boot/tls_listener.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 
 enum { PLACES = 18, LINES_BYTES = 1 << 20, CROWD_MAX = 20000, PEER_MS_MAX = 1500 };
 
-static struct weft_door *door;
+static struct weft_tls_listener *listener;
 static struct weft_tls *let_in[8];
 static int nlet_in;
 static unsigned char job_key[WEFT_TLS_KEY_BYTES];
@@ -39,19 +39,19 @@ static void take(void *owner, struct weft_tls *tls) {
 }
 
 /* Lines go to a file from here on. */
-static void door_open(void) {
-    struct weft_door_options options = {
+static void listener_open(void) {
+    struct weft_tls_listener_options options = {
         .places = PLACES, .key_of = key_of, .take = take, .owner = job_key};
     EXPECT(ftruncate(lines_fd, 0) == 0 && lseek(lines_fd, 0, SEEK_SET) == 0, "%d", errno);
     dup2(lines_fd, STDERR_FILENO);
-    int error = weft_door_open(&door, &options);
+    int error = weft_tls_listener_open(&listener, &options);
     dup2(stderr_fd, STDERR_FILENO);
-    EXPECT(error == 0 && weft_door_port(door) != 0, "%d", error);
+    EXPECT(error == 0 && weft_tls_listener_port(listener) != 0, "%d", error);
 }
 
-static void door_turn(void) {
+static void listener_turn(void) {
     dup2(lines_fd, STDERR_FILENO);
-    weft_door_turn(door);
+    weft_tls_listener_turn(listener);
     dup2(stderr_fd, STDERR_FILENO);
 }
 
@@ -64,12 +64,12 @@ static int lines_count(void) {
     return count;
 }
 
-static void door_close(void) {
+static void listener_close(void) {
     for (int i = 0; i < nlet_in; i++)
         weft_tls_close(let_in[i]);
     nlet_in = 0;
     dup2(lines_fd, STDERR_FILENO);
-    weft_door_close(door);
+    weft_tls_listener_close(listener);
     dup2(stderr_fd, STDERR_FILENO);
     lines_count();
 }
@@ -78,21 +78,21 @@ static int descriptors(void) {
     return entries_of("/proc/self/fd");
 }
 
-/* True while the door wants a turn. */
-static bool door_called(int wait_ms) {
-    struct pollfd poll_of = {.fd = weft_door_descriptor(door), .events = POLLIN};
+/* True while the listener wants a turn. */
+static bool listener_called(int wait_ms) {
+    struct pollfd poll_of = {.fd = weft_tls_listener_descriptor(listener), .events = POLLIN};
     return poll(&poll_of, 1, wait_ms) > 0;
 }
 
-static void door_settle(void) {
-    for (int i = 0; i < 10000 && door_called(20); i++)
-        door_turn();
+static void listener_settle(void) {
+    for (int i = 0; i < 10000 && listener_called(20); i++)
+        listener_turn();
 }
 
 static int stranger_connect(int which) {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.%d", 1 + which % 200);
-    int fd = weft_door_connect(address, weft_door_port(door), 1000);
+    int fd = weft_tls_listener_connect(address, weft_tls_listener_port(listener), 1000);
     EXPECT(fd >= 0, "stranger %d: %s", which, strerror(-fd));
     return fd;
 }
@@ -102,15 +102,16 @@ static int peer_come(const char *address, const char *identity, unsigned char fl
                      struct weft_tls **tls) {
     unsigned char key[WEFT_TLS_KEY_BYTES];
     uint64_t begin_ns = weft_clock_ns();
-    int fd = weft_door_connect(address, weft_door_port(door), 1000), error = -EAGAIN;
+    int fd = weft_tls_listener_connect(address, weft_tls_listener_port(listener), 1000),
+        error = -EAGAIN;
     EXPECT(fd >= 0, "%s", strerror(-fd));
     key_of(NULL, identity, key);
     key[9] ^= flaw;
     EXPECT(weft_tls_connect(tls, fd, identity, key) == 0, "connect");
     while (error == -EAGAIN && weft_clock_ns() - begin_ns < PEER_MS_MAX * UINT64_C(1000000)) {
         error = weft_tls_shake(*tls);
-        if (door_called(0))
-            door_turn();
+        if (listener_called(0))
+            listener_turn();
     }
     return error;
 }
@@ -120,7 +121,7 @@ static void peer_expect(const char *address, const char *identity) {
     struct weft_tls *tls = NULL;
     char heard[8] = "";
     int before = nlet_in, error = peer_come(address, identity, 0, &tls);
-    door_settle();
+    listener_settle();
     EXPECT(error == 0 && nlet_in == before + 1, "%s: %d, %d are in", identity, error, nlet_in);
     if (nlet_in == before + 1) {
         EXPECT(strcmp(weft_tls_peer(let_in[before]), identity) == 0, "%s", identity);
@@ -133,16 +134,16 @@ static void peer_expect(const char *address, const char *identity) {
 
 static void peers(void) {
     int before = descriptors();
-    door_open();
+    listener_open();
     peer_expect("127.0.0.1", "h1");
     if (access("/proc/net/if_inet6", R_OK) == 0)
         peer_expect("::1", "h2");
-    EXPECT(!door_called(0), "the door is called by nobody");
+    EXPECT(!listener_called(0), "the listener is called by nobody");
     EXPECT(lines_count() == 0, "%s", lines);
-    uint16_t port = weft_door_port(door);
-    door_close();
-    EXPECT(weft_door_connect("127.0.0.1", port, 100) == -ECONNREFUSED, "it is open still");
-    EXPECT(weft_door_connect("elsewhere.example", port, 100) == -EINVAL, "a name");
+    uint16_t port = weft_tls_listener_port(listener);
+    listener_close();
+    EXPECT(weft_tls_listener_connect("127.0.0.1", port, 100) == -ECONNREFUSED, "it is open still");
+    EXPECT(weft_tls_listener_connect("elsewhere.example", port, 100) == -EINVAL, "a name");
     EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
 }
 
@@ -150,7 +151,7 @@ static void refusals(void) {
     struct weft_tls *tls;
     char heard[8];
     int before = descriptors();
-    door_open();
+    listener_open();
     EXPECT(peer_come("127.0.0.1", "h1", 1, &tls) == -EACCES, "wrong key");
     weft_tls_close(tls);
     EXPECT(peer_come("127.0.0.1", "x1", 0, &tls) == -EACCES, "unknown name");
@@ -160,13 +161,13 @@ static void refusals(void) {
            "%s", lines);
     peer_expect("127.0.0.1", "h1");
     EXPECT(peer_come("127.0.0.1", "h1", 0, &tls) == 0, "its key is good");
-    door_settle();
+    listener_settle();
     EXPECT(weft_tls_read(tls, heard, sizeof heard) == -EPIPE, "twice");
     weft_tls_close(tls);
     EXPECT(nlet_in == 1, "%d are in", nlet_in);
     EXPECT(lines_count() == 2 && strstr(lines, "\"h1\" is here already\n"), "%s", lines);
     peer_expect("127.0.0.1", "h2");
-    door_close();
+    listener_close();
     EXPECT(strstr(lines, "1 more connections were refused"), "%s", lines);
     EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
 }
@@ -176,7 +177,7 @@ static void refusals(void) {
 static void crowd(int count, const void *says, size_t bytes) {
     static int fds[CROWD_MAX];
     int before = descriptors();
-    door_open();
+    listener_open();
     peer_expect("127.0.0.1", "h1");
     int quiet = descriptors();
     uint64_t begin_ns = weft_clock_ns();
@@ -184,14 +185,14 @@ static void crowd(int count, const void *says, size_t bytes) {
         fds[i] = stranger_connect(i);
         if (bytes)
             send(fds[i], says, bytes, MSG_NOSIGNAL);
-        if (i % 50 == 0 && door_called(0))
-            door_turn();
+        if (i % 50 == 0 && listener_called(0))
+            listener_turn();
     }
     uint64_t middle_ns = weft_clock_ns();
     peer_expect("127.0.0.1", "h2");
     uint64_t end_ns = weft_clock_ns();
-    door_settle();
-    EXPECT(!door_called(50), "the door never sleeps");
+    listener_settle();
+    EXPECT(!listener_called(50), "the listener never sleeps");
     EXPECT(descriptors() - quiet - count <= PLACES + 256 + 2, "%d descriptors held",
            descriptors() - quiet - count);
     EXPECT(lines_count() <= 3, "%s", lines);
@@ -201,8 +202,8 @@ static void crowd(int count, const void *says, size_t bytes) {
     peer_expect("127.0.0.1", "h3");
     for (int i = 0; i < count; i++)
         close(fds[i]);
-    door_settle();
-    door_close();
+    listener_settle();
+    listener_close();
     EXPECT(lines_count() <= 5, "%s", lines);
     EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
 }
@@ -228,27 +229,27 @@ static void overtaken(int count, const void *says, size_t bytes) {
     unsigned char key[WEFT_TLS_KEY_BYTES];
     struct weft_tls *tls;
     int error = -EAGAIN;
-    door_open();
+    listener_open();
     key_of(NULL, "h1", key);
-    int fd = weft_door_connect("127.0.0.1", weft_door_port(door), 1000);
+    int fd = weft_tls_listener_connect("127.0.0.1", weft_tls_listener_port(listener), 1000);
     EXPECT(fd >= 0 && weft_tls_connect(&tls, fd, "h1", key) == 0, "connect");
     EXPECT(weft_tls_shake(tls) == -EAGAIN, "hello");
-    door_settle();
+    listener_settle();
     for (int i = 0; i < count; i++) {
         fds[i] = stranger_connect(i);
         if (bytes)
             send(fds[i], says, bytes, MSG_NOSIGNAL);
-        door_turn();
+        listener_turn();
     }
     for (int i = 0; i < 100 && error == -EAGAIN; i++) {
         error = weft_tls_shake(tls);
-        door_settle();
+        listener_settle();
     }
     EXPECT(error == 0 && nlet_in == 1, "%d: %s", error, weft_tls_why(tls));
     weft_tls_close(tls);
     for (int i = 0; i < count; i++)
         close(fds[i]);
-    door_close();
+    listener_close();
 }
 
 /* Strangers who come and go at once; of each but few, a line says how many there were. */
@@ -256,17 +257,17 @@ static void many_attempts(int count) {
     static const char get[] = "GET / HTTP/1.0\r\n\r\n";
     int before = descriptors(), said = 0;
     unsigned long long unsaid = 0, more;
-    door_open();
+    listener_open();
     for (int i = 0; i < count; i++) {
         int fd = stranger_connect(i);
         send(fd, get, sizeof get, MSG_NOSIGNAL);
         close(fd);
-        door_turn();
+        listener_turn();
     }
-    door_settle();
+    listener_settle();
     said = lines_count();
     EXPECT(said >= 1 && said <= 3, "%d lines: %s", said, lines);
-    door_close();
+    listener_close();
     for (const char *at = lines; (at = strstr(at, "weft: ")); at++)
         if (sscanf(at, "weft: %llu more connections", &more) == 1)
             unsaid += more;
@@ -287,16 +288,16 @@ static int starve(int fd) {
     EXPECT(weft_tls_connect(&tls, fd, "h1", key) == 0, "connect");
     EXPECT(weft_tls_shake(tls) == -EAGAIN, "hello");
     for (uint64_t begin_ns = weft_clock_ns(); weft_clock_ns() - begin_ns < 300000000; turns++)
-        if (door_called(300))
-            door_turn();
+        if (listener_called(300))
+            listener_turn();
     EXPECT(turns < 20, "%d turns in 0.3 s", turns);
     while (fillers > 0)
         close(filler[--fillers]);
     int error = -EAGAIN;
     for (int i = 0; i < 100 && error == -EAGAIN; i++) {
         error = weft_tls_shake(tls);
-        if (door_called(10))
-            door_turn();
+        if (listener_called(10))
+            listener_turn();
     }
     EXPECT(error == 0, "%d", error);
     EXPECT(lines_count() == 1 &&
@@ -309,7 +310,7 @@ static int starve(int fd) {
 
 static void starved(void) {
     int status = 0;
-    door_open();
+    listener_open();
     int fd = stranger_connect(1); /* which is not let in yet */
     pid_t child = fork();
     if (child == 0)
@@ -317,15 +318,15 @@ static void starved(void) {
     waitpid(child, &status, 0);
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
     close(fd);
-    door_close();
+    listener_close();
 }
 
-static struct weft_door *patient;
+static struct weft_tls_listener *patient;
 static int patients[3];
 
-/* Guests of another door, whose time runs while the other cases do. */
+/* Pending connections of another listener, whose time runs while the other cases do. */
 static void patience_begin(void) {
-    door_open();
+    listener_open();
     patients[0] = stranger_connect(0);
     patients[1] = stranger_connect(1);
     send(patients[1], "\x16\x03\x01", 3, MSG_NOSIGNAL);
@@ -333,8 +334,8 @@ static void patience_begin(void) {
     size_t bytes = hello_record(hello, sizeof hello);
     patients[2] = stranger_connect(2);
     send(patients[2], hello, bytes, MSG_NOSIGNAL);
-    door_settle();
-    patient = door;
+    listener_settle();
+    patient = listener;
 }
 
 static bool is_closed(int fd) {
@@ -346,14 +347,14 @@ static bool is_closed(int fd) {
 }
 
 static void patience_end(uint64_t begin_ns) {
-    door = patient;
+    listener = patient;
     EXPECT(ftruncate(lines_fd, 0) == 0 && lseek(lines_fd, 0, SEEK_SET) == 0, "%d", errno);
     for (int i = 0; i < 3; i++)
         EXPECT(weft_clock_ns() - begin_ns > 4900000000u || !is_closed(patients[i]), "%d", i);
     while (weft_clock_ns() - begin_ns < 5300000000u)
-        if (door_called(100))
-            door_turn();
-    door_settle();
+        if (listener_called(100))
+            listener_turn();
+    listener_settle();
     for (int i = 0; i < 3; i++) {
         EXPECT(is_closed(patients[i]), "stranger %d is in still", i);
         close(patients[i]);
@@ -361,13 +362,13 @@ static void patience_end(uint64_t begin_ns) {
     EXPECT(lines_count() == 2 && strstr(lines, "it has said nothing for 5 s") &&
                strstr(lines, "its handshake has taken more than 5 s"),
            "%s", lines);
-    door_close();
+    listener_close();
 }
 
 int main(void) {
     bool thorough = getenv("WEFT_TEST_LONG") != NULL;
     unsigned char hello[1024];
-    char path[] = "/tmp/weft-door-XXXXXX";
+    char path[] = "/tmp/weft-listener-XXXXXX";
     tap_start(0);
     weft_machine_raise_descriptors();
     lines_fd = mkostemp(path, O_CLOEXEC | O_APPEND);
@@ -375,7 +376,7 @@ int main(void) {
     stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     uint64_t begin_ns = weft_clock_ns();
     patience_begin();
-    tap_case("peers come in, by both families, and nothing listens when the door is closed");
+    tap_case("peers come in, by both families, and nothing listens when the listener is closed");
     peers();
     tap_case("a wrong key, an unknown name and a second one of a name are refused");
     refusals();
@@ -393,7 +394,7 @@ int main(void) {
     many_attempts(thorough ? 10000 : 1000);
     tap_case("a host without descriptors says so once, and goes on when it has some");
     starved();
-    tap_case("a silent guest, a slow one and one that repeats have 5 s");
+    tap_case("a silent pending, a slow one and one that repeats have 5 s");
     patience_end(begin_ns);
     return tap_finish();
 }

@@ -3,7 +3,7 @@
  * above it was met: version 2 in memory.events, version 1 in memory.oom_control. The group whose
  * limit was met is then the innermost one, up from there, that has one and is near it. Only without
  * such a count the machine's own is read, which the kernel takes longer for. */
-#include "launch/shortage.h"
+#include "launch/oom.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static uint64_t kills_read_machine(void) {
     return weft_cgroup_number("/proc", "vmstat", "oom_kill ");
 }
 
-static void note_cgroup(struct weft_shortage *before, pid_t pid) {
+static void note_cgroup(struct weft_oom *before, pid_t pid) {
     struct weft_cgroup found;
     before->cgroup = NULL;
     for (int version_2 = 0; version_2 <= 1 && !before->cgroup; version_2++) {
@@ -34,12 +34,11 @@ static void note_cgroup(struct weft_shortage *before, pid_t pid) {
         before->kills = kills_read_machine();
 }
 
-void weft_shortage_note(struct weft_shortage *before) {
+void weft_oom_note(struct weft_oom *before) {
     note_cgroup(before, 0);
 }
 
-void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
-                              const struct weft_shortage *ours) {
+void weft_oom_note_other(struct weft_oom *before, pid_t pid, const struct weft_oom *ours) {
     struct weft_cgroup found;
     *before = *ours;
     if (!ours->cgroup || !weft_cgroup_find(&found, pid, "memory", ours->cgroup->version_2) ||
@@ -69,7 +68,7 @@ static uint64_t limit_find(struct weft_cgroup *cgroup) {
     return limit;
 }
 
-int weft_shortage_text(const struct weft_shortage *before, char *text, size_t bytes) {
+int weft_oom_text(const struct weft_oom *before, char *text, size_t bytes) {
     uint64_t kills = before->cgroup ? kills_read(before->cgroup) : kills_read_machine();
     if (kills == UINT64_MAX || kills <= before->kills)
         return 0;

@@ -86,7 +86,7 @@ static void orphans_tell(const struct weft_run *run) {
                 pe, (int)run->pe[pe].child);
 }
 
-void weft_end_tell_foreign(const struct weft_run *run) {
+void weft_end_tell_other_library(const struct weft_run *run) {
     if (run->cause.kind == WEFT_ABORT_NONE)
         orphans_tell(run);
     int pe = run->cause.kind != WEFT_ABORT_NONE && run->cause.pe >= 0 ? run->cause.pe : 0;
