@@ -4,6 +4,7 @@
  * another machine in this one's networks. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <weft/version.h>
@@ -99,6 +100,55 @@ static void hello_send(const struct weft_identity *self, struct weft_host_link *
     struct weft_frame frame = {.kind = WEFT_ARRIVAL_HELLO, .bytes = sizeof hello, .pe = self->pe};
     gethostname(hello.name.name, sizeof hello.name.name - 1);
     weft_host_link_send(link, &frame, &hello);
+}
+
+/* --- Places ----------------------------------------------------------------------------------- */
+
+/* PE 0 is on host 0, and this PE is not. Hosts are numbered by their first PEs, so each has one. */
+static bool places_make_sense(const struct weft_places *places, const struct weft_identity *self) {
+    bool sensible = places->host_of[0] == 0 && places->here != 0;
+    int seen = 0;
+    for (int pe = 0; sensible && pe < self->npes; pe++) {
+        sensible = places->host_of[pe] >= 0 && places->host_of[pe] <= seen;
+        seen += places->host_of[pe] == seen;
+    }
+    return sensible && seen == places->nhosts;
+}
+
+int weft_places_read(struct weft_places *places, const struct weft_identity *self,
+                     const unsigned char *payload, size_t bytes) {
+    int32_t nhosts = 0;
+    size_t numbers = (size_t)self->npes * sizeof *places->host_of;
+    if (bytes >= sizeof nhosts)
+        memcpy(&nhosts, payload, sizeof nhosts);
+    size_t names = (size_t)nhosts * sizeof *places->host;
+    if (nhosts < 2 || nhosts > self->npes || bytes != sizeof nhosts + names + numbers)
+        return -EPROTO;
+    places->host = malloc(names);
+    places->host_of = malloc(numbers);
+    if (!places->host || !places->host_of)
+        return -ENOMEM;
+    memcpy(places->host, payload + sizeof nhosts, names);
+    memcpy(places->host_of, payload + sizeof nhosts + names, numbers);
+    places->nhosts = nhosts;
+    places->here = places->host_of[self->pe];
+    for (int host = 0; host < nhosts; host++)
+        places->host[host].name[sizeof places->host[host].name - 1] = '\0';
+    return places_make_sense(places, self) ? 0 : -EPROTO;
+}
+
+void weft_places_free(struct weft_places *places) {
+    free(places->host);
+    free(places->host_of);
+    places->host = NULL;
+    places->host_of = NULL;
+}
+
+int weft_places_first(const struct weft_places *places, int host) {
+    int pe = 0;
+    while (places->host_of && places->host_of[pe] != host)
+        pe++;
+    return pe;
 }
 
 /* --- The answer ------------------------------------------------------------------------------- */

@@ -9,8 +9,6 @@
 #include "boot/attachment.h"
 #include "boot/source.h"
 
-struct weft_attachment weft_attachment = {.hub = -1, .life = -1};
-
 static _Atomic(weft_end_handler *) end_handler;
 
 void weft_boot_set_end_handler(weft_end_handler *handler) {

@@ -98,7 +98,7 @@ static void exchange_share(const struct weft_host_exchanges *exchanges,
     for (int pe = 0; pe < exchanges->npes; pe++)
         member[weft_boot_host(pe)] |= weft_wire_members_has(&it->given.members, pe);
     if (it->given.head.key == 0)
-        exchanges->share(exchanges->owner, -1, it->payload, it->bytes);
+        exchanges->share(exchanges->owner, WEFT_TREE_ALL, it->payload, it->bytes);
     for (int host = 0; it->given.head.key && host < exchanges->nhosts; host++)
         if (member[host])
             exchanges->share(exchanges->owner, host, it->payload, it->bytes);

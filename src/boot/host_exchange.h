@@ -10,7 +10,7 @@
 struct weft_control;
 struct weft_host_exchange;
 
-/* Sends the payload of a SHARED to a host, or to all (-1). */
+/* Sends the payload of a SHARED to a host, or to WEFT_TREE_ALL. */
 typedef void weft_host_exchange_share(void *owner, int host, const void *payload, size_t bytes);
 
 struct weft_host_exchanges {

@@ -72,8 +72,8 @@ static int descriptor_watch(struct weft_tls_listener *listener, int operation, i
     return epoll_ctl(listener->epoll, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/* --- Pending connections
- * ----------------------------------------------------------------------------------- */
+/* --- Pending connections -----------------------------------------------------------------------
+ */
 
 static void pending_add(struct weft_tls_listener *listener, struct pending_call *pending) {
     pending->older = listener->youngest;

@@ -215,11 +215,6 @@ void weft_branch_reap(struct weft_branch *branch) {
 
 /* --- Speaking and hearing -------------------------------------------------------------------- */
 
-void weft_branch_send(struct weft_branch *branch, int child, const struct weft_frame *frame,
-                      const void *payload) {
-    weft_host_link_send(&branch->child[child].link, frame, payload);
-}
-
 void weft_branch_route(struct weft_branch *branch, const struct weft_frame *frame,
                        const void *payload) {
     int one = frame->host >= 0 ? weft_branch_child_of(branch, frame->host) : -1;
@@ -227,7 +222,7 @@ void weft_branch_route(struct weft_branch *branch, const struct weft_frame *fram
         const struct weft_branch_child *it = &branch->child[child];
         bool alone = it->count == 1 && frame->host == WEFT_TREE_ALL_BUT(it->first);
         if (frame->host >= 0 ? child == one : !alone)
-            weft_branch_send(branch, child, frame, payload);
+            weft_host_link_send(&branch->child[child].link, frame, payload);
     }
 }
 

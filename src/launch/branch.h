@@ -74,9 +74,8 @@ void weft_branch_reap(struct weft_branch *branch);
 /* Everybody has come: nobody is let in any more. */
 void weft_branch_shut(struct weft_branch *branch);
 
-/* Sends a frame to one, or to all that it is for, by its field `host` (boot/tree.h). */
-void weft_branch_send(struct weft_branch *branch, int child, const struct weft_frame *frame,
-                      const void *payload);
+/* Sends a frame to the children that see to its host or hosts: its field `host` (boot/tree.h). A
+ * child that takes none is lost by its silence. */
 void weft_branch_route(struct weft_branch *branch, const struct weft_frame *frame,
                        const void *payload);
 

@@ -51,8 +51,8 @@ static void writer_serve(struct weft_front *front) {
     }
     for (int stream = 1; stream <= 2; stream++)
         if (weft_writer_lost(front->writer, stream))
-            weft_front_send_all(
-                front, -1, (struct weft_frame){.kind = WEFT_TREE_CLOSED, .value = stream}, NULL);
+            weft_front_send(front, WEFT_TREE_ALL,
+                            (struct weft_frame){.kind = WEFT_TREE_CLOSED, .value = stream}, NULL);
 }
 
 /* --- Signals --------------------------------------------------------------------------------- */
@@ -82,8 +82,8 @@ static void signal_serve(struct weft_front *front, int signal, bool from_termina
     if (signal == SIGCHLD)
         weft_branch_reap(&front->branch);
     else
-        weft_front_send_all(
-            front, -1,
+        weft_front_send(
+            front, WEFT_TREE_ALL,
             (struct weft_frame){.kind = WEFT_TREE_SIGNAL, .value = signal, .pe = from_terminal},
             NULL);
     if (signal == SIGTSTP)

@@ -81,12 +81,12 @@ int weft_front_start(struct weft_front *front, const struct weft_branch_plan *pl
 extern const struct weft_branch_above weft_front_above;
 void weft_front_share(void *front, int host, const void *payload, size_t bytes);
 
-/* Sends one frame to a host, or to all but one (-1: to all). A host that takes none is lost by its
- * silence. */
-void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
-                     const void *payload);
-void weft_front_send_all(struct weft_front *front, int but, struct weft_frame frame,
-                         const void *payload);
+/* Sends a frame to a host, to WEFT_TREE_ALL, or to WEFT_TREE_ALL_BUT one. */
+static inline void weft_front_send(struct weft_front *front, int to, struct weft_frame frame,
+                                   const void *payload) {
+    frame.host = to;
+    weft_branch_route(&front->branch, &frame, payload);
+}
 
 /* front_end.c. Nothing has been started, and nothing will be, because of this host: says why. */
 void weft_front_refuse(struct weft_front *front, int host, const char *format, ...)

@@ -38,7 +38,7 @@ void weft_front_refuse(struct weft_front *front, int host, const char *format, .
 static void cause_send(struct weft_front *front) {
     struct weft_tree_cause told = weft_tree_cause_make(&front->cause);
     struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told};
-    weft_front_send_all(front, -1, frame, &told);
+    weft_front_send(front, WEFT_TREE_ALL, frame, &told);
 }
 
 static void cause_tell(struct weft_front *front, const char *why) {

@@ -8,23 +8,11 @@
 #include "base/log.h"
 #include "launch/front.h"
 
-void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
-                     const void *payload) {
-    frame.host = host;
-    weft_branch_send(&front->branch, front->host[host].child, &frame, payload);
-}
-
-void weft_front_send_all(struct weft_front *front, int but, struct weft_frame frame,
-                         const void *payload) {
-    frame.host = but < 0 ? WEFT_TREE_ALL : WEFT_TREE_ALL_BUT(but);
-    weft_branch_route(&front->branch, &frame, payload);
-}
-
 static void all_answered(struct weft_front *front) {
     weft_branch_shut(&front->branch);
     front->phase = WEFT_FRONT_RUNNING;
     front->phase_ends_ms = 0;
-    weft_front_send_all(front, -1, (struct weft_frame){.kind = WEFT_TREE_GO}, NULL);
+    weft_front_send(front, WEFT_TREE_ALL, (struct weft_frame){.kind = WEFT_TREE_GO}, NULL);
 }
 
 /* True if the payload is of this size. */
@@ -83,10 +71,7 @@ static void exchanges_judge(struct weft_front *front) {
 
 void weft_front_share(void *owner, int host, const void *payload, size_t bytes) {
     struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)bytes};
-    if (host < 0)
-        weft_front_send_all(owner, -1, frame, payload);
-    else
-        weft_front_send(owner, host, frame, payload);
+    weft_front_send(owner, host, frame, payload);
 }
 
 static bool gave_hear(struct weft_front *front, int host, const struct weft_frame *frame,
@@ -102,7 +87,7 @@ static bool pe_status_hear(struct weft_front *front, int host, const struct weft
                            const void *payload) {
     if (weft_pe_status_hear(front->pe_status, host, frame, payload))
         return false;
-    weft_front_send_all(front, host, *frame, payload);
+    weft_front_send(front, WEFT_TREE_ALL_BUT(host), *frame, payload);
     weft_host_exchanges_judge(&front->exchanges, front->control);
     return true;
 }
