@@ -6,7 +6,8 @@
 #include <unistd.h>
 #include "base/thread.h"
 
-/* A datagram's socket knows the way, and sends nothing. */
+/* Connecting a datagram socket makes the kernel choose the route and the source address; nothing is
+ * sent. */
 static void own_address_find(const struct addrinfo *to, char text[WEFT_ADDRESS_BYTES]) {
     struct sockaddr_storage own;
     socklen_t bytes = sizeof own;
@@ -18,7 +19,7 @@ static void own_address_find(const struct addrinfo *to, char text[WEFT_ADDRESS_B
         close(fd);
 }
 
-/* The name may be an alias that ssh alone knows. */
+/* The lookup may find nothing: the name may be an alias from ssh's configuration. */
 static void *lookup_main(void *argument) {
     struct weft_addresses_way *way = argument;
     const char *at = strchr(way->name, '@');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses from which this host speaks to others. */
+/* Finds the addresses of this host from which other hosts are reached. */
 #ifndef WEFT_LAUNCH_ADDRESSES_H
 #define WEFT_LAUNCH_ADDRESSES_H
 
@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include "boot/address.h"
 
-/* Finds the addresses from which this host would speak to others, "" where that is not known, by
- * the names that ssh takes; NULL: none is asked for. PEs of one job reach each other by IPv4 or by
- * IPv6, so all addresses are of IPv4 if all names that are known lead to one, else of IPv6 if all
- * do. The names are looked up side by side, as a name may take seconds. */
+/* For each host name (as given to ssh; NULL: the host is skipped), finds the address from which
+ * this host reaches it, or "" if that is unknown. All PEs of a job use one address family. All
+ * addresses are therefore IPv4 if every resolved host has an IPv4 route, otherwise IPv6 if every
+ * one has an IPv6 route. One thread per name does the lookup, which may take seconds. */
 struct weft_addresses_way {
     const char *name;
     char text[WEFT_ADDRESS_BYTES];
-    char of_family[2][WEFT_ADDRESS_BYTES]; /* by IPv4, by IPv6; "": there is none */
+    char of_family[2][WEFT_ADDRESS_BYTES]; /* IPv4, IPv6; "": no route */
     pthread_t thread;
     bool looks;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE is placed on units, which are cores (or hardware threads, where those are bound to): by
- * turns through the parts of the machine that --map-by names, from the first unit of each on. It
- * gets all parts of the --bind-to level that its units lie in. Without a word each PE gets a
- * contiguous share of the processors, because neighbours in number are neighbours in cache. */
+/* A PE is placed on units: cores, or hardware threads if those are bound to. Units are taken
+ * round-robin over the machine parts that --map-by names, starting with the first unit of each
+ * part. The PE is bound to all --bind-to parts that contain its units. Without these options each
+ * PE gets a contiguous share of the processors, because PEs with adjacent numbers then share
+ * caches. */
 #include "launch/bind.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum { WIDTH_MAX = CPU_SETSIZE };
 static const char parts_known[] = "the parts of a machine are hwthread, core, l1cache, l2cache, "
                                   "l3cache, numa, socket and slot";
 
-/* Returns the length of the word up to the next colon; *at moves behind it. */
+/* Returns the length of the word up to the next colon, and moves *at past the colon. */
 static size_t word_next(const char **at, const char **word) {
     *word = *at;
     size_t length = strcspn(*at, ":");
@@ -27,7 +28,8 @@ static bool word_is(const char *word, size_t length, const char *other) {
     return strlen(other) == length && strncasecmp(word, other, length) == 0;
 }
 
-/* True for modifiers that other launchers allow behind the part and that change nothing here. */
+/* Returns whether a modifier is accepted by other launchers after the part's name and changes
+ * nothing here. */
 static bool modifier_is_idle(const char *word, size_t length) {
     static const char *const idle[] = {"oversubscribe",    "nooversubscribe", "span",
                                        "overload-allowed", "if-supported",    "hwtcpus",
@@ -38,7 +40,7 @@ static bool modifier_is_idle(const char *word, size_t length) {
     return false;
 }
 
-/* "PE=2", and with hydra's "core:2" the number alone. */
+/* Accepts "PE=2", and the bare number of hydra's "core:2". */
 static bool modifier_take(struct weft_binding *binding, const char *word, size_t length) {
     bool named = length > 3 && strncasecmp(word, "pe=", 3) == 0;
     char *end;
@@ -55,7 +57,7 @@ static const char *modifiers_take(struct weft_binding *binding, const char *at) 
     while (*at) {
         size_t length = word_next(&at, &word);
         if (!modifier_take(binding, word, length))
-            return "behind the part there may be :PE=N and :oversubscribe";
+            return "after the part there may be :PE=N and :oversubscribe";
     }
     return NULL;
 }
@@ -107,7 +109,8 @@ static void allowed_find(const struct weft_binding *binding, cpu_set_t *allowed)
     if (CPU_COUNT(&only) > 0)
         *allowed = only;
     else
-        fprintf(stderr, "oshrun: of the processors %s this job may use none: all are used\n",
+        fprintf(stderr,
+                "oshrun: this job may use none of the processors %s; using all that it may use\n",
                 binding->only);
 }
 
@@ -121,7 +124,7 @@ int weft_bind_demand(const struct weft_binding *binding) {
     return binding->per * parts.count;
 }
 
-/* Equal and contiguous shares. */
+/* Gives each PE an equal, contiguous share of the allowed processors. */
 static void processors_share_out(int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
     long count = CPU_COUNT(allowed);
     for (int pe = 0; pe < npes; pe++) {
@@ -142,8 +145,8 @@ static bool sets_meet(const cpu_set_t *one, const cpu_set_t *other) {
     return CPU_COUNT(&both) > 0;
 }
 
-/* The unit that comes as number `place` in a part of the machine, by turns; NULL: the part has
- * fewer, and `by_turns` is not wanted. */
+/* Returns unit number `place` of a part of the machine. If the part has fewer units, counting
+ * starts again at its first if `by_turns` is set; otherwise returns NULL. */
 static const cpu_set_t *unit_find(const struct weft_parts *units, const cpu_set_t *part, int place,
                                   bool by_turns) {
     int inside = 0;
@@ -158,7 +161,7 @@ static const cpu_set_t *unit_find(const struct weft_parts *units, const cpu_set_
     return NULL;
 }
 
-/* Everything of a level in which a unit lies. */
+/* Adds to `set` all parts of the level that contain the unit. */
 static void set_add_around(const struct weft_parts *around, const cpu_set_t *unit, cpu_set_t *set) {
     for (int i = 0; i < around->count; i++)
         if (sets_meet(&around->part[i], unit))
@@ -172,13 +175,14 @@ static bool set_begins_in(const cpu_set_t *set, const cpu_set_t *part) {
     return CPU_ISSET(cpu, part);
 }
 
-/* Gives numbers anew: the first PE of each part, then the second of each, and so on. */
+/* Renumbers the PEs round-robin over the parts of the level: the first PE of each part, then the
+ * second PE of each part, and so on. */
 static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *allowed,
                            cpu_set_t *sets) {
     static struct weft_parts parts;
     cpu_set_t *placed = malloc((size_t)npes * sizeof *placed);
     if (!placed)
-        return; /* then they stay as they were placed */
+        return; /* without memory PEs keep their numbers */
     memcpy(placed, sets, (size_t)npes * sizeof *placed);
     weft_topology_parts(level, allowed, &parts);
     for (int next = 0, turn = 0; next < npes; turn++)
@@ -189,8 +193,8 @@ static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *all
     free(placed);
 }
 
-/* Chooses units for all PEs. True if every PE has units of its own, or is bound to more than units,
- * which it may share. */
+/* Chooses units for all PEs. Returns true if each PE has units of its own, or if the bind level is
+ * larger than a unit, so that PEs may share units. */
 static bool pes_place(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
                       cpu_set_t *sets) {
     static struct weft_parts by, units, around;
@@ -215,8 +219,8 @@ static bool pes_place(const struct weft_binding *binding, int npes, const cpu_se
     return true;
 }
 
-/* A part that was only mapped by is bound to, too; of several cores for each PE, or where PEs are
- * only numbered by a part, cores are. */
+/* Chooses the bind level if the user did not: the --map-by part; or cores if each PE gets several
+ * cores, or if only --rank-by is given. */
 static struct weft_binding binding_complete(const struct weft_binding *asked) {
     struct weft_binding binding = *asked;
     bool mapped = asked->map != WEFT_LEVEL_HOST, ranked = asked->rank != WEFT_LEVEL_HOST;
@@ -241,7 +245,7 @@ static bool binding_plan(const struct weft_binding *binding, int npes, int cores
     if (shares)
         processors_share_out(npes, allowed, sets);
     for (int pe = 0; !shares && pe < npes; pe++)
-        sets[pe] = *allowed; /* as a whole */
+        sets[pe] = *allowed;
     return shares || binding->only;
 }
 

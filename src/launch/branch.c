@@ -14,11 +14,12 @@
 enum {
     STATUS_NOT_FOUND = 127,
     STATUS_OF_SSH = 255,
-    LOST_MS = 200, /* for the process of a child that may never notice */
+    LOST_MS =
+        200, /* wait for the process of a child that may not notice that its input was closed */
     WHY_BYTES = 512,
 };
 
-/* Places in the array for poll; three of each child follow. */
+/* Indices into the array for poll; each child has three entries. */
 enum { POLL_LISTENER, POLL_CHILDREN };
 enum { POLL_FRAMES, POLL_SAYS, POLL_FEED, POLLS_A_CHILD };
 
@@ -62,7 +63,7 @@ int weft_branch_child_of(const struct weft_branch *branch, int host) {
 static void child_lose(struct weft_branch *branch, int child, const char *why) {
     struct weft_branch_child *it = &branch->child[child];
     weft_host_link_close(&it->link);
-    it->came = true; /* and is not waited for */
+    it->came = true; /* so that the end of its process is not reported, too */
     branch->above->lose(branch->owner, child, why);
 }
 
@@ -81,7 +82,7 @@ static void listener_take(void *owner, struct weft_tls *tls) {
     struct weft_branch *branch = owner;
     int host = weft_options_number(weft_tls_peer(tls), 0, branch->nhosts - 1);
     int child = weft_branch_child_of(branch, host);
-    if (child < 0 || branch->child[child].came) { /* the listener has seen to it */
+    if (child < 0 || branch->child[child].came) { /* already refused by the listener */
         weft_tls_close(tls);
         return;
     }
@@ -93,7 +94,7 @@ static void listener_take(void *owner, struct weft_tls *tls) {
 static int listener_open(struct weft_branch *branch) {
     int error = weft_tls_load();
     if (error)
-        return error; /* said */
+        return error; /* logged */
     if (getrandom(branch->secret, sizeof branch->secret, 0) != sizeof branch->secret)
         return weft_failure_say(-errno, "getrandom, for the secret of the job");
     return weft_tls_listener_open(
@@ -103,8 +104,8 @@ static int listener_open(struct weft_branch *branch) {
                                                                .owner = branch});
 }
 
-/* On this host, too, a child calls by the network of the others: by it PEs will reach each other.
- */
+/* Collects the addresses that a child calls back. A child on this host also uses the address by
+ * which the other hosts are reached, because its PEs will use the same network. */
 static void addresses_find(struct weft_addresses *addresses, const struct weft_branch *branch,
                            int child, const struct weft_addresses_way *ways) {
     bool here = branch->child[child].remote.here;
@@ -119,7 +120,8 @@ static void addresses_find(struct weft_addresses *addresses, const struct weft_b
         weft_addresses_add(addresses, "127.0.0.1");
 }
 
-/* NULL: there is no memory. `network`: it is the same for all. */
+/* Returns the way to each child's host, or NULL if there is no memory. `network` (may be NULL) is
+ * the address to use for all children. */
 static struct weft_addresses_way *ways_find(const struct weft_branch *branch, const char *network) {
     struct weft_addresses_way *ways = calloc((size_t)branch->nchildren, sizeof *ways);
     for (int child = 0; ways && child < branch->nchildren; child++) {
@@ -141,13 +143,13 @@ static int child_start(struct weft_branch *branch, int child, struct weft_start 
     start->below = it->count;
     int error = weft_tls_derive(start->key, branch->secret, "weft-psk-v1", (uint32_t)it->first);
     if (error)
-        return error; /* said */
+        return error; /* logged */
     if (start->naddresses == 0)
         return weft_failure_say(-EADDRNOTAVAIL,
                                 "no network interface of this host has an address at "
                                 "which other hosts can call back");
     if (weft_start_write(start, &text, &bytes) != 0)
-        return weft_failure_say(-ENOMEM, "malloc, for what host %s is told", it->name);
+        return weft_failure_say(-ENOMEM, "malloc, for the start text of host %s", it->name);
     return weft_remote_start(&it->remote, signals, text, bytes);
 }
 
@@ -183,7 +185,7 @@ void weft_branch_shut(struct weft_branch *branch) {
     explicit_bzero(branch->secret, sizeof branch->secret);
 }
 
-/* Why a child is over before it has come. */
+/* Explains why a child's process ended before it connected. */
 static void start_judge(const struct weft_remote *remote, char *why, size_t bytes) {
     int status =
         WIFSIGNALED(remote->wait) ? 128 + WTERMSIG(remote->wait) : WEXITSTATUS(remote->wait);
@@ -191,8 +193,8 @@ static void start_judge(const struct weft_remote *remote, char *why, size_t byte
         snprintf(why, bytes, "its oshrun has ended with status %d", status);
     else if (status == STATUS_NOT_FOUND)
         snprintf(why, bytes,
-                 "%s is not there, or '%s' is not here (Weft is to lie at the same place on all "
-                 "hosts)",
+                 "it has no %s, or this host has no '%s' (Weft must have the same path on "
+                 "all hosts)",
                  weft_remote_program(), weft_env.ssh);
     else if (status == STATUS_OF_SSH)
         snprintf(why, bytes, "'%s %s' cannot reach it", weft_env.ssh, remote->name);
@@ -213,7 +215,7 @@ void weft_branch_reap(struct weft_branch *branch) {
     }
 }
 
-/* --- Speaking and hearing -------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 void weft_branch_route(struct weft_branch *branch, const struct weft_frame *frame,
                        const void *payload) {
@@ -232,13 +234,13 @@ static void child_judge(struct weft_branch *branch, int child) {
     if (!link->frames || !link->end)
         return;
     if (link->end == WEFT_HOST_LINK_SILENT)
-        snprintf(why, sizeof why, "nothing was heard of it for %g s", branch->silence_s);
+        snprintf(why, sizeof why, "it has sent nothing for %g s", branch->silence_s);
     else if (link->end == WEFT_HOST_LINK_WRONG)
         snprintf(why, sizeof why, "%s", link->why);
     child_lose(branch, child, why);
 }
 
-/* Relays alone lose hosts, and only hosts of their own. */
+/* Only a relay loses hosts, and only hosts of its own range. */
 static bool lost_is_sound(const struct weft_branch_child *it, const struct weft_frame *frame) {
     return it->count > 1 && frame->value >= 1 &&
            frame->value <= it->first + it->count - frame->host;
@@ -254,7 +256,7 @@ static void child_hear(struct weft_branch *branch, int child) {
             (frame.kind != WEFT_TREE_LOST || lost_is_sound(it, &frame)) &&
             branch->above->hear(branch->owner, child, &frame, payload))
             continue;
-        snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,
+        snprintf(why, sizeof why, "it has sent an invalid frame (kind %u, %u bytes)", frame.kind,
                  frame.bytes);
         child_lose(branch, child, why);
     }
@@ -281,9 +283,9 @@ void weft_branch_polls(const struct weft_branch *branch, struct pollfd *polls) {
     }
 }
 
-/* Looks at children that have just come in, too: their first frames may have arrived with the
- * handshake. A link that failed while a frame was sent is closed here and not there: the payload
- * may lie in its queue. */
+/* Also reads from children that have just connected: their first frames may have arrived with the
+ * handshake. A link that fails while a frame is sent is closed here, not there, because the payload
+ * may be in the link's own receive queue. */
 void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls) {
     const struct pollfd *children = &polls[POLL_CHILDREN];
     for (int child = 0; child < branch->nchildren; child++) {
@@ -315,13 +317,13 @@ void weft_branch_turn(struct weft_branch *branch) {
     }
 }
 
-/* Daemons go when their input ends, and ssh behind them. */
+/* A daemon ends when its input is closed, and its ssh after it. */
 void weft_branch_close(struct weft_branch *branch, int patience_ms, bool hear) {
     uint64_t begin_ns = weft_clock_ns();
     weft_branch_shut(branch);
     for (int child = 0; child < branch->nchildren; child++) {
         struct weft_branch_child *it = &branch->child[child];
-        it->came = it->link.frames != NULL; /* and is there still */
+        it->came = it->link.frames != NULL; /* still connected */
         weft_host_link_close(&it->link);
         weft_remote_leave(&it->remote);
     }
@@ -330,7 +332,7 @@ void weft_branch_close(struct weft_branch *branch, int patience_ms, bool hear) {
         int limit_ms = it->came || it->remote.here ? patience_ms : LOST_MS;
         while (!weft_remote_reap(&it->remote) &&
                weft_clock_ns() < begin_ns + (uint64_t)limit_ms * WEFT_NS_PER_MS) {
-            if (hear) /* else all but the one that was named would say how it was left */
+            if (hear) /* otherwise every child would report a lost launcher */
                 weft_remote_hear(&it->remote);
             weft_clock_sleep_ms(2);
         }

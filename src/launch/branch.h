@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is below one node of the tree of hosts, the front or a relay: some children, each of which
- * sees to a run of hosts. One that sees to a single host is its daemon, one that sees to several is
- * a relay on the first of them (launch/relay.h).
+/* The children of a node in the tree of hosts. The node is the front or a relay; each child serves
+ * a contiguous range of hosts. A child for a single host is its daemon; a child for several hosts
+ * is a relay on the first of them (launch/relay.h).
  *
- * The branch starts them, lets them in by a key of this branch's own, beats, and notices when one
- * is silent or gone. What they say is for the owner, who polls. */
+ * The branch starts the children, authenticates their connections with a key of its own, sends
+ * heartbeats, and detects silent and disconnected children. The owner calls poll and handles the
+ * frames of children. */
 #ifndef WEFT_LAUNCH_BRANCH_H
 #define WEFT_LAUNCH_BRANCH_H
 
@@ -16,38 +17,39 @@
 #include "launch/start.h"
 
 struct weft_branch_child {
-    int first, count; /* its hosts */
-    const char *name; /* of the first, for messages */
+    int first, count; /* its range of hosts */
+    const char *name; /* of the first host, for error lines */
     struct weft_remote remote;
-    struct weft_host_link link; /* without frames: it has not come, or has gone */
+    struct weft_host_link link; /* without frames: not yet connected, or disconnected */
     bool came;
 };
 
 struct weft_branch_above {
-    /* A frame other than a beat. False: no child of ours says that now, and it is lost. */
+    /* Handles a frame other than a heartbeat. Returns false if a correct child would not send the
+     * frame now; the child is then lost. */
     bool (*hear)(void *owner, int child, const struct weft_frame *frame, const void *payload);
-    /* It could not be started, is silent, or its connection has ended. */
+    /* Reports that a child could not be started, is silent, or has disconnected. */
     void (*lose)(void *owner, int child, const char *why);
 };
 
 struct weft_branch {
     int nchildren, nhosts;
     struct weft_branch_child *child;
-    struct weft_tls_listener *listener; /* NULL: everybody has come */
+    struct weft_tls_listener *listener; /* NULL: all children have connected */
     unsigned char secret[WEFT_TLS_KEY_BYTES];
-    double silence_s; /* a child that is silent for so long is lost */
+    double silence_s; /* a child that is silent for this time is lost */
     const struct weft_branch_above *above;
     void *owner;
 };
 
-/* A host, as it is called by ssh; here: it is this one. */
+/* A host; `called` is its name for ssh; `here`: it is this host. */
 struct weft_branch_host {
     const char *name, *called;
     bool here;
 };
 
-/* Makes children for hosts first ... first + count - 1 of `host`: `fan_out` at most, and with
- * `own` one more that sees to the first of them alone. 0 or -ENOMEM, not said. */
+/* Makes children for the hosts first ... first + count - 1 of `host`: at most `fan_out`, and with
+ * `own` an additional child for the first host alone. Returns 0, or -ENOMEM without logging. */
 struct weft_branch_plan {
     const struct weft_branch_host *host;
     int nhosts, first, count, fan_out;
@@ -55,36 +57,37 @@ struct weft_branch_plan {
 };
 int weft_branch_open(struct weft_branch *branch, const struct weft_branch_plan *plan);
 
-/* Opens the listener and starts them all with what `start` says, but for what it says of this
- * branch. `network` is an address of this host in the network of the job, or NULL. 0 or -errno,
- * said. */
+/* Opens the listener and starts all children. `start` contains the start text's values except those
+ * of this branch, which the function sets. `network` is an address of this host on the job's
+ * network, or NULL. Returns 0, or -errno after logging the reason. */
 int weft_branch_start(struct weft_branch *branch, struct weft_start *start,
                       const struct weft_branch_plan *plan, const struct weft_signals *signals,
                       const char *network);
 
-/* What to poll for, weft_branch_count entries, and what is to be done then, or after some time. */
+/* weft_branch_polls fills weft_branch_count entries for poll. Call weft_branch_serve after poll
+ * with the results, and weft_branch_turn regularly. */
 int weft_branch_count(const struct weft_branch *branch);
 void weft_branch_polls(const struct weft_branch *branch, struct pollfd *polls);
 void weft_branch_serve(struct weft_branch *branch, const struct pollfd *polls);
 void weft_branch_turn(struct weft_branch *branch);
 
-/* After SIGCHLD. */
+/* Collects children that have ended; call it after SIGCHLD. */
 void weft_branch_reap(struct weft_branch *branch);
 
-/* Everybody has come: nobody is let in any more. */
+/* Closes the listener, once all children have connected. */
 void weft_branch_shut(struct weft_branch *branch);
 
-/* Sends a frame to the children that see to its host or hosts: its field `host` (boot/tree.h). A
- * child that takes none is lost by its silence. */
+/* Sends a frame to the children that serve its field `host`: a host, all hosts, or all but one
+ * (boot/tree.h). A child that does not read is lost later, by its silence. */
 void weft_branch_route(struct weft_branch *branch, const struct weft_frame *frame,
                        const void *payload);
 
-/* The child that sees to a host; -1: none does. */
+/* Returns the child that serves a host, or -1 if there is none. */
 int weft_branch_child_of(const struct weft_branch *branch, int host);
 
-/* Closes all connections, at which those below end, waits for the processes by which they were
- * started, and kills what is left. `patience_ms` is for those who have not been lost. With `hear`
- * their last words are passed on. */
+/* Closes all connections, which makes the children end; waits for the processes that started them,
+ * and kills those that remain. Children that are not lost have `patience_ms` to end. With `hear`,
+ * prints what the processes still write. */
 void weft_branch_close(struct weft_branch *branch, int patience_ms, bool hear);
 
 #endif

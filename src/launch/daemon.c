@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens on this host goes up, what happens on others comes down, and the launcher of one
- * host (launch/serve.h) does the rest. The front takes the first cause of an end that it hears of,
- * and tells all hosts; one that has begun an end by another cause is at it already.
+/* The daemon sends up what happens on its host, and receives what happens on other hosts;
+ * launch/serve.h does the rest, as for a job on one host. The front accepts the first cause of an
+ * end and sends it to all hosts. A host that has begun to end for another cause ignores it.
  *
- * Entries of the control page are what PEs write; the daemon looks at those of its own PEs, and
- * tells of what has changed. Without a front all PEs of this host end. */
+ * PEs write their entries of the control page. The daemon reads the entries of its own PEs and
+ * sends changes to the front. If the front is lost, the daemon ends all PEs of its host. */
 #include "launch/daemon.h"
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ enum {
 
 static struct weft_daemon job = {.phase = WEFT_TREE_BEFORE_GO};
 
-/* --- Up --------------------------------------------------------------------------------------- */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 static void tell(enum weft_tree_kind kind, int pe, int value, const void *payload, size_t bytes) {
     struct weft_frame frame = {
@@ -66,7 +66,7 @@ static void tell_cut(struct weft_run *run, int pe, int host) {
                                     .state = weft_run_state(run, pe)});
 }
 
-/* Who has lost the front writes by itself. */
+/* After the front is lost, the line is written to stderr. */
 static void tell_line(struct weft_run *run, bool of_cause, const char *line) {
     char text[WEFT_TREE_LINE_MAX];
     int bytes = snprintf(text, sizeof text, "oshrun: %s", line);
@@ -94,8 +94,7 @@ static void tell_gathered(void) {
         if (payload)
             tell(WEFT_TREE_GAVE, -1, 0, payload, bytes);
         else
-            weft_host_link_refuse(&job.front.link,
-                                  "there is no memory for what PEs tell each other");
+            weft_host_link_refuse(&job.front.link, "there is no memory for an exchange");
         free(payload);
     }
 }
@@ -105,8 +104,8 @@ static void tell_pe_status(void *owner, const struct weft_frame *frame, const vo
     tell((enum weft_tree_kind)frame->kind, frame->pe, frame->value, payload, frame->bytes);
 }
 
-/* The PEs of this host could not be started, and the reason is said. The front takes it for what
- * the first of them says of itself, which is no silence of this host. */
+/* Reports that the PEs of this host could not be started; the reason has been logged. The cause is
+ * sent as an error of the host's first PE, so that the front does not treat the host as silent. */
 static void tell_unstarted(void) {
     int first = 0;
     while (first < job.start.options.npes - 1 && job.start.host_of[first] != job.start.host)
@@ -129,7 +128,7 @@ static void tell_done(void) {
     job.phase = WEFT_TREE_AFTER_DONE;
 }
 
-/* --- The life of a daemon --------------------------------------------------------------------- */
+/* --- Main loop -------------------------------------------------------------------------------- */
 
 static void hear_all(void) {
     struct weft_frame frame;
@@ -138,7 +137,7 @@ static void hear_all(void) {
         weft_daemon_hear(&job, &frame, payload);
 }
 
-/* Waits once for the front. */
+/* Serves the connection to the front once. */
 static void front_await(void) {
     struct pollfd polls[WEFT_UPLINK_POLLS];
     weft_uplink_polls(&job.front, polls);
@@ -146,7 +145,8 @@ static void front_await(void) {
     weft_uplink_turn(&job.front, polls);
 }
 
-/* Until all hosts are there. PEs are started only then, so nothing has to be taken back. */
+/* Waits until all hosts have connected. PEs start only then, so on failure there is nothing to
+ * undo. */
 static int go_await(void) {
     struct weft_frame frame;
     const void *payload;
@@ -155,7 +155,7 @@ static int go_await(void) {
         if (weft_host_link_next(&job.front.link, &frame, &payload))
             weft_daemon_hear(&job, &frame, payload);
         else if (job.front.link.end)
-            return -EPIPE; /* the front says why, where it can */
+            return -EPIPE; /* the front reports the reason, if it can */
     }
     return 0;
 }
@@ -186,10 +186,10 @@ static int pes_start(void) {
     error = weft_serve_open(run, &job.start.options, &given);
     error = error ? error : weft_forward_open(&job.forward, npes, &streams);
     if (error)
-        return error; /* said */
+        return error; /* logged */
     error = weft_pe_status_open(&job.pe_status, run->control, npes, tell_pe_status, NULL);
     if (error)
-        return weft_failure_say(error, "malloc, for what is told of %d PEs", npes);
+        return weft_failure_say(error, "malloc, for the states of %d PEs", npes);
     run->above = &above;
     run->forward = job.forward;
     error = weft_spawn_all(run);
@@ -198,15 +198,16 @@ static int pes_start(void) {
     return error;
 }
 
-/* Where it may, the daemon comes before PEs that take all processors: its beats say that the host
- * lives. It touches little memory, and the PEs have been started without. */
+/* Raises the daemon's priority if permitted, so that its heartbeats are sent even if PEs use all
+ * processors. The daemon uses little memory, and PEs, which are already running, do not inherit the
+ * priority. */
 static void priority_raise(void) {
     if (setpriority(PRIO_PROCESS, 0, PRIORITY) < 0 && errno != EACCES && errno != EPERM)
         fprintf(stderr, "oshrun: host %s: cannot set a priority: %s\n",
                 job.start.name[job.start.host], strerror(errno));
 }
 
-/* The front is gone, or as good as gone, and with it the job. */
+/* Ends the PEs of this host because the front is lost. */
 static void front_mourn(void) {
     struct weft_cause lost = {.kind = WEFT_ABORT_FRONT, .pe = -1};
     if (job.run.phase >= WEFT_GRACE)
@@ -233,7 +234,8 @@ static void turn(void) {
         front_mourn();
 }
 
-/* Whether all that the PEs have written is on its way. After an end it has a moment for that. */
+/* Returns whether all output of the PEs has been sent. After an end by a cause there is a time
+ * limit. */
 static bool output_is_through(void) {
     int64_t now_ms = weft_clock_ms();
     bool through = weft_forward_finish(job.forward);
@@ -243,7 +245,8 @@ static bool output_is_through(void) {
            (job.run.cause.kind != WEFT_ABORT_NONE && now_ms > job.over_ms + OUTPUT_PATIENCE_MS);
 }
 
-/* The daemon stays when its PEs are over: those of others may still come to wait for them. */
+/* The daemon keeps running after its PEs have ended: PEs of other hosts may still wait for them,
+ * and it then reports the death. */
 static void job_watch(void) {
     while (!job.bye) {
         turn();
@@ -255,7 +258,8 @@ static void job_watch(void) {
     }
 }
 
-/* The connection is the front's to close: what is under way to it would be lost. */
+/* Waits until the front closes the connection. If the daemon closed it, data still in transit would
+ * be lost. */
 static void parting_await(void) {
     int64_t until_ms = weft_clock_ms() + LAST_WORDS_MS;
     struct weft_frame frame;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oshrun --daemon: the launcher of one host of several. The front (launch/front.h) starts it, and
- * writes what it is to do to its standard input (launch/start.h).
+/* oshrun --daemon: the launcher on one host of a job on several. The front (launch/front.h) starts
+ * it and writes the start text (launch/start.h) to its standard input.
  *
- * daemon.c is its life and what it says, daemon_hear.c what the front says. */
+ * daemon.c has the main loop and sends frames to the front; daemon_hear.c handles frames from it.
+ */
 #ifndef WEFT_LAUNCH_DAEMON_H
 #define WEFT_LAUNCH_DAEMON_H
 
@@ -18,16 +19,16 @@ struct weft_daemon {
     struct weft_forward *forward;
     struct weft_pe_status *pe_status;
     enum weft_tree_phase phase;
-    bool heard_cause; /* the end has been told by the front */
-    int64_t over_ms;  /* since when all PEs here are over; 0: they are not */
+    bool heard_cause; /* the front has sent the cause of the end */
+    int64_t over_ms;  /* time at which all PEs of this host had ended; 0: they have not */
     bool bye;
 };
 
-/* The exit status. */
+/* Runs the daemon. Returns its exit status. */
 int weft_daemon_main(void);
 
-/* Does what a frame of the front's says. A frame that does not belong to the phase or makes no
- * sense loses the front. */
+/* Handles a frame from the front. Treats the front as lost if the frame is invalid or not allowed
+ * in this phase. */
 void weft_daemon_hear(struct weft_daemon *daemon, const struct weft_frame *frame,
                       const void *payload);
 

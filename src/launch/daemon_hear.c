@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The front has the key, but may be broken or of another version: it does not choose what memory
- * the daemon reads and writes. */
+/* Frames from the front are checked although the front has the key: it may be broken or of another
+ * version. No frame may choose which memory the daemon reads and writes. */
 #include "boot/hub.h"
 #include "launch/daemon.h"
 #include "launch/end.h"
@@ -13,10 +13,10 @@ static void refuse(struct weft_daemon *daemon, const char *why) {
 static void hear_shared(struct weft_daemon *daemon, const void *payload, size_t bytes) {
     struct weft_hub *hub = daemon->run.hub; /* NULL: the job ends */
     if (hub && weft_hub_complete(hub, payload, bytes) != 0)
-        refuse(daemon, "it has shared an exchange that nobody waits for");
+        refuse(daemon, "it has sent the result of an exchange that no PE waits for");
 }
 
-/* Some PE that is waited for may have joined. */
+/* A PE of another host may have joined, so PEs that ended without joining are judged again. */
 static void hear_pe_status(struct weft_daemon *daemon, const struct weft_frame *frame,
                            const void *payload) {
     const char *objection = weft_pe_status_hear(daemon->pe_status, -1, frame, payload);
@@ -26,7 +26,7 @@ static void hear_pe_status(struct weft_daemon *daemon, const struct weft_frame *
         weft_reap_judge_absent(&daemon->run);
 }
 
-/* How the culprit died may be known later than that it did. */
+/* Adds the signal that killed the culprit, if it arrives after the notice of the death. */
 static void cause_learn(struct weft_daemon *daemon, const struct weft_cause *theirs) {
     struct weft_cause *cause = &daemon->run.cause;
     if (daemon->heard_cause && cause->kind == WEFT_ABORT_DIED && theirs->pe == cause->pe &&
@@ -41,7 +41,7 @@ static void hear_cause(struct weft_daemon *daemon, const void *payload, size_t b
     struct weft_cause theirs;
     if (!weft_tree_cause_read(&theirs, payload, bytes, daemon->start.options.npes,
                               daemon->start.nhosts)) {
-        refuse(daemon, "it has told a cause that is none");
+        refuse(daemon, "it has sent an invalid cause");
         return;
     }
     if (daemon->phase == WEFT_TREE_BEFORE_GO)
@@ -59,12 +59,12 @@ static void hear_cause(struct weft_daemon *daemon, const void *payload, size_t b
 static void hear_signal(struct weft_daemon *daemon, int signal, bool by_terminal) {
     struct weft_run *run = &daemon->run;
     if (!weft_signal_is_forwarded(signal)) {
-        refuse(daemon, "it has sent a signal that is not passed on");
+        refuse(daemon, "it has sent a signal that is not forwarded");
         return;
     }
     if (daemon->phase == WEFT_TREE_BEFORE_GO)
         return;                                    /* no PE has been started */
-    bool group = by_terminal || signal == SIGCONT; /* a shell continues the whole job, too */
+    bool group = by_terminal || signal == SIGCONT; /* like a shell, which continues the whole job */
     for (int pe = 0; pe < run->npes; pe++)
         (group ? weft_run_signal_group : weft_run_signal)(run, pe, signal);
     if (weft_signal_is_deadly(signal))
@@ -73,14 +73,14 @@ static void hear_signal(struct weft_daemon *daemon, int signal, bool by_terminal
 
 static void hear_taken(struct weft_daemon *daemon, int count) {
     if (count < 0)
-        refuse(daemon, "it has taken less output than none");
+        refuse(daemon, "it has acknowledged a negative amount of output");
     else
         weft_forward_taken(daemon->forward, (size_t)count);
 }
 
 static void hear_closed(struct weft_daemon *daemon, int stream) {
     if (stream != 1 && stream != 2)
-        refuse(daemon, "it has closed a stream that is none");
+        refuse(daemon, "it has closed a stream other than 1 and 2");
     else if (daemon->phase != WEFT_TREE_BEFORE_GO)
         weft_forward_close(daemon->forward, stream);
 }
@@ -88,7 +88,7 @@ static void hear_closed(struct weft_daemon *daemon, int stream) {
 void weft_daemon_hear(struct weft_daemon *daemon, const struct weft_frame *frame,
                       const void *payload) {
     if (!weft_tree_may_descend(frame->kind, daemon->phase)) {
-        refuse(daemon, "it has sent a frame that does not belong here");
+        refuse(daemon, "it has sent a frame that is not allowed now");
         return;
     }
     switch (frame->kind) {
@@ -104,7 +104,7 @@ void weft_daemon_hear(struct weft_daemon *daemon, const struct weft_frame *frame
         break;
     case WEFT_TREE_INPUT:
         if (weft_forward_input(daemon->forward, payload, frame->bytes) != 0)
-            refuse(daemon, "it has sent more input than was asked for");
+            refuse(daemon, "it has sent more input than it may");
         break;
     case WEFT_TREE_TAKEN:
         hear_taken(daemon, frame->value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Found by parentage in /proc: process groups would not do, since the PEs share ours with whoever
- * started us. Reading takes a moment, so it is for the end of a job that went wrong only. */
+/* Descendants are found through the parents in /proc. Process groups would not do, because PEs are
+ * in the launcher's own group, which the launcher shares with the process that started it. Reading
+ * /proc takes a moment, so only the end of a failed job does it. */
 #include "launch/descendants.h"
 #include <dirent.h>
 #include <signal.h>
@@ -20,8 +21,8 @@ void weft_descendants_adopt(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* Parent and flags out of the stat of /proc/PID, or of one thread, /proc/PID/task/TID. The second
- * field, in parentheses, may contain anything. */
+/* Reads the parent and the flags from /proc/PID/stat, or from /proc/PID/task/TID/stat if `thread`
+ * is not 0. The second field, in parentheses, may contain any characters. */
 static bool stat_read(pid_t pid, pid_t thread, pid_t *parent, unsigned *flags) {
     char path[64], text[512];
     if (thread)
@@ -38,13 +39,13 @@ static bool stat_read(pid_t pid, pid_t thread, pid_t *parent, unsigned *flags) {
 }
 
 static bool thread_runs(pid_t pid, pid_t thread) {
-    enum { PF_EXITING = 4 }; /* of the kernel's include/linux/sched.h; unchanged since 1.0 */
+    enum { PF_EXITING = 4 }; /* from the kernel's include/linux/sched.h; unchanged since 1.0 */
     pid_t parent;
     unsigned flags;
     return stat_read(pid, thread, &parent, &flags) && !(flags & PF_EXITING);
 }
 
-/* The first thread may have ended before the others. */
+/* Looks at all threads: the first may have ended before the others. */
 bool weft_descendants_runs(pid_t pid) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -52,7 +53,7 @@ bool weft_descendants_runs(pid_t pid) {
     struct dirent *entry;
     bool runs = false;
     while (threads && !runs && (entry = readdir(threads))) {
-        pid_t thread = atoi(entry->d_name); /* 0 for what is no number */
+        pid_t thread = atoi(entry->d_name); /* 0: not a number */
         runs = thread > 0 && thread_runs(pid, thread);
     }
     if (threads)
@@ -66,7 +67,7 @@ static size_t processes_list(struct process **list) {
     size_t count = 0;
     *list = NULL;
     while (directory && (entry = readdir(directory))) {
-        pid_t parent, pid = atoi(entry->d_name); /* 0 for what is no number */
+        pid_t parent, pid = atoi(entry->d_name); /* 0: not a number */
         unsigned flags;
         if (pid <= 0 || !stat_read(pid, 0, &parent, &flags))
             continue;

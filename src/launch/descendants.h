@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every process below this one, however deep. */
+/* Finds and signals all descendants of this process. */
 #ifndef WEFT_LAUNCH_DESCENDANTS_H
 #define WEFT_LAUNCH_DESCENDANTS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Has orphans below this process become its own children. */
+/* Makes this process the parent of descendants whose own parent ends. */
 void weft_descendants_adopt(void);
 
 /* Sends a signal to all descendants. */
 void weft_descendants_signal(int signal);
 
-/* True if a process still runs its program, rather than being taken down. The kernel marks one as
- * taken down before it closes its descriptors. */
+/* Returns whether a process still runs its program. It does not if the kernel is tearing it down;
+ * the kernel marks such a process before it closes its descriptors. */
 bool weft_descendants_runs(pid_t pid);
 
 #endif

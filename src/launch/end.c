@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The abort word is written at the first sign of a death, so that nobody waits in vain; how the
- * culprit died is known only when its process has been taken down, and so the line comes later. */
+/* The abort word is written at the first sign of a death, so that no PE waits in vain. The signal
+ * or status is known only when the kernel has removed the process; the error line is therefore
+ * written later. */
 #include "launch/end.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +12,14 @@
 #include "launch/spawn.h"
 
 enum {
-    SIGNALED_MS = 1000, /* for the PEs' own handlers of a deadly signal */
+    SIGNALED_MS = 1000, /* time for the PEs' own handlers of a deadly signal */
     GRACE_MS = 500,
     TERMINATING_MS = 400,
     KILLING_MS = 1000,
-    KILL_AGAIN_MS = 20,                     /* for processes that were born while we killed */
-    STATUS_TIMEOUT = 124,                   /* as of timeout(1) */
-    STATUS_NO_BETTER = WEFT_STATUS_ABORTED, /* the culprit exited with 0, or nobody knows */
+    KILL_AGAIN_MS = 20,   /* interval, for processes that were created meanwhile */
+    STATUS_TIMEOUT = 124, /* same as timeout(1) */
+    STATUS_NO_BETTER =
+        WEFT_STATUS_ABORTED, /* the culprit exited with 0, or its status is unknown */
 };
 
 static void phase_enter(struct weft_run *run, enum weft_phase phase, int lasts_ms) {
@@ -25,7 +27,7 @@ static void phase_enter(struct weft_run *run, enum weft_phase phase, int lasts_m
     run->phase_ends_ms = lasts_ms ? weft_clock_ms() + lasts_ms : 0;
 }
 
-/* True if a line of the launcher's would only repeat what the person knows. */
+/* Returns true if an error line of the launcher would only repeat what the user knows. */
 static bool end_is_known(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     bool plain_program =
@@ -34,7 +36,7 @@ static bool end_is_known(const struct weft_run *run) {
     return cause->kind == WEFT_ABORT_ERROR || on_purpose || plain_program;
 }
 
-/* SIGKILL may be the kernel's, for want of memory. */
+/* Explains a SIGKILL that the kernel sent because memory ran out. */
 static void oom_tell(struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     char what[WEFT_OOM_TEXT_MAX];
@@ -43,7 +45,8 @@ static void oom_tell(struct weft_run *run) {
     const struct weft_run_pe *culprit = killed ? &run->pe[cause->pe] : NULL;
     if (killed &&
         weft_oom_text(culprit->self ? &culprit->before : &run->before, what, sizeof what) > 0)
-        weft_run_say(run, true, "the kernel killed PE %d for want of memory: %s", cause->pe, what);
+        weft_run_say(run, true, "the kernel killed PE %d because memory ran out: %s", cause->pe,
+                     what);
 }
 
 static void end_announce(struct weft_run *run) {
@@ -64,7 +67,7 @@ static void end_announce(struct weft_run *run) {
     oom_tell(run);
 }
 
-/* A death right after a deadly signal to all is not that PE's fault. */
+/* Blames the signal, not the PE, if the PE died right after all PEs got a deadly signal. */
 static void signal_blame(const struct weft_run *run, struct weft_cause *cause) {
     if (run->phase == WEFT_SIGNALED &&
         (cause->kind == WEFT_ABORT_DIED || cause->kind == WEFT_ABORT_EXITED))
@@ -77,7 +80,7 @@ void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
         return;
     signal_blame(run, &cause);
     weft_control_abort(run->control, &cause);
-    weft_hub_close(run->hub); /* wakes who waits in an exchange */
+    weft_hub_close(run->hub); /* wakes PEs that wait in an exchange */
     run->hub = NULL;
     run->cause = cause;
     phase_enter(run, WEFT_GRACE, GRACE_MS);
@@ -89,7 +92,8 @@ void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
         weft_end_learn(run);
 }
 
-/* A wrapper such as a shell reports the signal that killed the PE below it as 128 + signal. */
+/* Returns the signal that killed the PE, or 0. A wrapper such as a shell reports it as 128 +
+ * signal. */
 static int pe_fatal_signal(const struct weft_run_pe *pe) {
     if (WIFSIGNALED(pe->wait))
         return WTERMSIG(pe->wait);
@@ -114,9 +118,9 @@ void weft_end_learn(struct weft_run *run) {
     end_announce(run);
 }
 
-/* The grace is over and the culprit's process is not: it may be one that became another program.
- * One that is being taken down, which a busy machine takes long for, still has to say how it died.
- */
+/* After the grace period the culprit's process still exists: it may have become another program by
+ * exec. If it is being torn down, which takes long on a busy machine, the line is written once its
+ * status is known. */
 static void end_announce_unknown(struct weft_run *run) {
     if (run->announced || !weft_run_has(run, run->cause.pe))
         return;
@@ -160,7 +164,8 @@ void weft_end_signaled(struct weft_run *run, int signal, bool from_terminal) {
     pes_kill(run);
 }
 
-/* Interactive programs handle Ctrl-C and go on; only a second one soon after means it. */
+/* Interactive programs handle Ctrl-C and go on; only a second Ctrl-C within the time ends the job.
+ */
 static void signal_was_in_vain(struct weft_run *run) {
     if (run->end_by_terminal)
         phase_enter(run, WEFT_RUNNING, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stream is one end of a pipe here and one in a PE. Input waits in a buffer until PE 0 takes it;
- * who has closed its standard input, or is over, has taken all. */
+/* Each stream is a pipe with one end in the daemon and one in a PE. Input waits in a buffer until
+ * PE 0 reads it. A PE 0 that has ended or closed its standard input counts as having read
+ * everything. */
 #include "launch/forward.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -11,34 +12,36 @@
 #include "boot/tree.h"
 #include "launch/failure.h"
 
-enum { HOSTS_A_RELAY = 32 }; /* whose output it has to keep while the front takes none */
+enum {
+    HOSTS_A_RELAY = 32
+}; /* output of these hosts may wait in the relay while the front takes none */
 
 struct forward_stream {
-    int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
-    int pe, which;    /* 1 or 2 */
+    int source, feed; /* ends of the pipe: the PE writes to `feed`; -1: closed */
+    int pe, which;    /* descriptor in the PE: 1 or 2 */
 };
 
 struct weft_forward {
     struct weft_forward_above above;
-    size_t under_way, output_max; /* of the output: sent, and not taken; and as much as may be */
+    size_t under_way, output_max; /* output sent and not yet acknowledged, and its limit */
     struct {
-        int source, feed; /* what is written to `feed` comes out of `source`, PE 0's; -1: closed */
+        int source, feed; /* ends of PE 0's pipe: the daemon writes to `feed`; -1: closed */
         bool ends;
         size_t begin, end;
-        char *waiting; /* WEFT_TREE_INPUT_MAX; NULL: PE 0 is elsewhere */
+        char *waiting; /* WEFT_TREE_INPUT_MAX bytes; NULL: PE 0 is on another host */
     } input;
     int nstreams;
     struct forward_stream stream[];
 };
 
-/* Ours does not wait; the PE's is as programs expect it. */
+/* Makes a pipe whose end in the daemon is non-blocking. The PE's end blocks, as programs expect. */
 static int pipe_make(int *ours, int *theirs, bool we_read) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return weft_failure_say(-errno, "pipe2, for input and output of PEs");
     *ours = ends[we_read ? 0 : 1];
     *theirs = ends[we_read ? 1 : 0];
-    fcntl(*ours, F_SETFL, O_NONBLOCK); /* which a pipe never refuses */
+    fcntl(*ours, F_SETFL, O_NONBLOCK); /* cannot fail on a pipe */
     return 0;
 }
 
@@ -70,7 +73,7 @@ int weft_forward_open(struct weft_forward **opened, int npes,
         forward->nstreams++;
     }
     *opened = forward;
-    return error; /* the daemon gives up: nothing to take back */
+    return error; /* the daemon then exits, so nothing is undone */
 }
 
 void weft_forward_redirect(const struct weft_forward *forward, int pe) {
@@ -108,7 +111,8 @@ int weft_forward_count(const struct weft_forward *forward) {
     return forward->nstreams + 1;
 }
 
-/* The last one is the input's: a feed whose reader has gone says so by itself. */
+/* The last entry is that of the input, whose state poll also reports when PE 0 has closed its end.
+ */
 void weft_forward_polls(const struct weft_forward *forward, struct pollfd *polls) {
     bool room = forward->under_way < forward->output_max;
     bool waiting = forward->input.begin < forward->input.end || forward->input.ends;
@@ -120,7 +124,7 @@ void weft_forward_polls(const struct weft_forward *forward, struct pollfd *polls
 
 /* --- Output ---------------------------------------------------------------------------------- */
 
-/* Whether there was something. */
+/* Reads and sends one piece of output. Returns whether there was any. */
 static bool stream_read(struct weft_forward *forward, struct forward_stream *stream) {
     char piece[WEFT_TREE_PIECE_MAX];
     size_t room = forward->output_max - forward->under_way;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of the front. */
+/* The main loop of the front. */
 #include "launch/front.h"
 #include <errno.h>
 #include <poll.h>
@@ -14,13 +14,13 @@
 
 enum { SIGNALED_MS = 2000, STATUS_SYSTEM = 71 };
 
-/* Places in the array for poll; those of the branch follow. */
+/* Indices into the array for poll; the branch's entries follow. */
 enum { POLL_SIGNALS, POLL_WRITER, POLL_INPUT, POLL_BRANCH };
 
 /* --- Input ----------------------------------------------------------------------------------- */
 
-/* A process in the background that reads a terminal is stopped, and a front that is stopped is
- * silent: its turn comes when the shell brings it to the foreground. */
+/* A background process that reads from a terminal is stopped, and a stopped front would be silent.
+ * So the terminal is read only while the front is in the foreground. */
 static bool input_may_be_read(const struct weft_front *front) {
     bool wanted = !front->input_over && front->phase == WEFT_FRONT_RUNNING &&
                   front->input_untaken + WEFT_TREE_PIECE_MAX <= WEFT_TREE_INPUT_MAX;
@@ -57,15 +57,16 @@ static void writer_serve(struct weft_front *front) {
 
 /* --- Signals --------------------------------------------------------------------------------- */
 
-/* Nobody runs yet whom the signal could be for. */
+/* Ends a job of which no PE runs yet. */
 static void start_signaled(struct weft_front *front, int signal) {
     front->cause = (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = signal};
     front->cause_host = -1;
     front->phase = WEFT_FRONT_OVER;
 }
 
-/* Daemons end their PEs behind the first such signal, unless it is a terminal's and PEs survive it,
- * or kill them at the second. The front begins the end itself if they have not by then. */
+/* Daemons end their PEs after the first deadly signal (a signal from the terminal only if PEs do
+ * not survive it), and kill them after the second. If the job has not ended in time, the front ends
+ * it. */
 static void deadly_note(struct weft_front *front, int signal, bool from_terminal) {
     bool second = front->end_signal != 0;
     front->end_signal = signal;
@@ -87,7 +88,7 @@ static void signal_serve(struct weft_front *front, int signal, bool from_termina
             (struct weft_frame){.kind = WEFT_TREE_SIGNAL, .value = signal, .pe = from_terminal},
             NULL);
     if (signal == SIGTSTP)
-        kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
+        kill(getpid(), SIGSTOP); /* as a shell expects */
 }
 
 static void signals_serve(struct weft_front *front) {
@@ -99,9 +100,9 @@ static void signals_serve(struct weft_front *front) {
 
 /* --- Time ------------------------------------------------------------------------------------ */
 
-/* "; also late: b, c and 5 more" */
+/* Prints "; also late: b, c and 5 more". */
 static void others_late(const struct weft_front *front, int host, char *text, size_t bytes) {
-    enum { NAMED = 4 }; /* of which each has 63 bytes at most */
+    enum { NAMED = 4 }; /* each name has at most 63 bytes */
     int late = 0;
     size_t used = 0;
     text[0] = '\0';
@@ -119,7 +120,7 @@ static void start_is_late(struct weft_front *front) {
     while (host < front->nhosts && front->host[host].state != WEFT_HOST_STARTED)
         host++;
     if (host == front->nhosts)
-        return; /* all have answered: the phase has ended */
+        return; /* all have answered */
     const struct weft_branch_child *child = &front->branch.child[front->host[host].child];
     others_late(front, host, others, sizeof others);
     if (child->came)
@@ -128,16 +129,16 @@ static void start_is_late(struct weft_front *front) {
                           child->name, weft_env.start_timeout, others);
     else if (!child->remote.here && !child->remote.through)
         weft_front_refuse(front, host,
-                          "'%s' has not come through to it within %g s (WEFT_START_TIMEOUT)%s: try "
-                          "`%s %s true`, which has to ask nothing and print nothing",
+                          "'%s' has not reached it within %g s (WEFT_START_TIMEOUT)%s: try `%s %s "
+                          "true`, which must ask nothing and print nothing",
                           weft_env.ssh, weft_env.start_timeout, others, weft_env.ssh,
                           child->remote.name);
     else
-        weft_front_refuse(front, host,
-                          "it has not called back within %g s (WEFT_START_TIMEOUT)%s; it has to "
-                          "reach port %d of this host",
-                          weft_env.start_timeout, others,
-                          weft_tls_listener_port(front->branch.listener));
+        weft_front_refuse(
+            front, host,
+            "it has not called back within %g s (WEFT_START_TIMEOUT)%s; it must be able "
+            "to reach port %d of this host",
+            weft_env.start_timeout, others, weft_tls_listener_port(front->branch.listener));
 }
 
 void weft_front_time(struct weft_front *front) {
@@ -267,7 +268,8 @@ static void hosts_show(const struct weft_front *front) {
     }
 }
 
-/* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
+/* Dies by SIGINT after a Ctrl-C: a shell stops its script only if the command dies by the signal.
+ */
 static void signal_die(const struct weft_front *front) {
     bool meant = front->cause.kind == WEFT_ABORT_LAUNCHER && front->cause.detail == SIGINT;
     if (!meant || !front->end_by_terminal)
@@ -276,7 +278,7 @@ static void signal_die(const struct weft_front *front) {
     raise(SIGINT);
 }
 
-/* More hosts than may be below one node are seen to by relays on some of them. */
+/* If there are more hosts than one node may serve, relays on some of them serve the others. */
 static int branch_start(struct weft_front *front) {
     const struct weft_host_list *list = &front->options->hosts;
     struct weft_branch_host *host = calloc((size_t)list->count, sizeof *host);
@@ -299,7 +301,8 @@ static int branch_start(struct weft_front *front) {
 }
 
 int weft_front_main(const struct weft_options *options) {
-    static struct weft_front front; /* the writer may still look at it while the process ends */
+    static struct weft_front
+        front; /* static: the writer's thread may still use it while the process ends */
     if (weft_env_read() != 0)
         return WEFT_STATUS_USAGE;
     if (front_open(&front, options) != 0 || writer_open(&front) != 0)

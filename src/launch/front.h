@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The front of a job on several hosts: it has no PEs of its own, and one daemon on each host. One
- * thread sleeps in poll and does all but write the output. It begins to end the job by the first
- * cause that it hears of, and is over when every host is done or lost.
+/* The front of a job on several hosts. It has no PEs, but a daemon on each host. One thread sleeps
+ * in poll and does everything except writing output. The front ends the job for the first cause
+ * that it receives, and ends itself when every host is done or lost.
  *
- * front.c has the loop, front_start.c what daemons are started with, front_hear.c what they say,
+ * front.c has the main loop, front_start.c the start text, front_hear.c the handling of frames,
  * front_end.c the end. */
 #ifndef WEFT_LAUNCH_FRONT_H
 #define WEFT_LAUNCH_FRONT_H
@@ -15,24 +15,24 @@
 #include "launch/writer.h"
 
 struct weft_front_host {
-    const char *name; /* for messages */
+    const char *name; /* for error lines */
     int npes, first_pe;
-    int child; /* of the branch, by which it is reached */
+    int child; /* index of the branch's child that serves the host */
     enum {
         WEFT_HOST_STARTED,
-        WEFT_HOST_ANSWERED, /* with its HELLO */
-        WEFT_HOST_DONE,     /* its PEs are over */
-        WEFT_HOST_LOST,     /* it was silent, or its connection has ended */
+        WEFT_HOST_ANSWERED, /* its HELLO has arrived */
+        WEFT_HOST_DONE,     /* its PEs have ended */
+        WEFT_HOST_LOST,     /* silent or disconnected */
     } state;
-    int32_t untaken; /* bytes of its output that wait for the writer */
+    int32_t untaken; /* bytes of its output that the writer has not yet written */
     struct weft_tree_done done;
 };
 
 enum weft_front_phase {
     WEFT_FRONT_STARTING,
-    WEFT_FRONT_RUNNING, /* all hosts have answered, and start their PEs */
-    WEFT_FRONT_ENDING,  /* before its time: there is a cause */
-    WEFT_FRONT_OVER,    /* nobody is waited for any more */
+    WEFT_FRONT_RUNNING, /* all hosts have answered and start their PEs */
+    WEFT_FRONT_ENDING,  /* there is a cause */
+    WEFT_FRONT_OVER,    /* no host is waited for */
 };
 
 struct weft_front {
@@ -46,38 +46,38 @@ struct weft_front {
     struct weft_writer *writer;
 
     enum weft_front_phase phase;
-    int64_t phase_ends_ms; /* STARTING, ENDING */
-    int64_t time_is_up_ms; /* --timeout; 0: none */
+    int64_t phase_ends_ms; /* in STARTING and ENDING */
+    int64_t time_is_up_ms; /* for --timeout; 0: none */
 
-    struct weft_control
-        *control; /* what hosts tell of their PEs, in a page of this process alone */
-    struct weft_pe_status *pe_status; /* which writes it there */
+    struct weft_control *control;     /* private page with all PEs' states, reported by hosts */
+    struct weft_pe_status *pe_status; /* writes the states to that page */
     struct weft_host_exchanges exchanges;
 
     bool input_over;
     int32_t input_untaken;
 
     struct weft_cause cause;
-    int cause_host;         /* which began the end; -1: the front did */
-    bool told;              /* the person knows the cause */
-    int end_signal;         /* the last deadly one, */
-    bool end_by_terminal;   /* and whether it came from there */
-    int64_t signal_ends_ms; /* when it is to have ended the job; 0: never */
-    int first_host;         /* that was done with another status than 0; -1: none */
+    int cause_host;         /* host that reported the cause; -1: the front found it */
+    bool told;              /* the line about the cause has been written */
+    int end_signal;         /* last deadly signal */
+    bool end_by_terminal;   /* it came from the terminal */
+    int64_t signal_ends_ms; /* time at which the signal has to have ended the job; 0: none */
+    int first_host;         /* first host that was done with a PE's status other than 0; -1: none */
     int status;             /* if the job could not be started */
 };
 
-/* Runs the job of a list with other hosts on it; the exit status. */
+/* Runs a job whose host list names other hosts. Returns the exit status. */
 int weft_front_main(const struct weft_options *options);
 
-/* Does what is due by now: gives up hosts that have not answered, and ends what has taken too long.
- */
+/* Handles what is due: gives up hosts that have not answered in time, and ends a job that takes too
+ * long. */
 void weft_front_time(struct weft_front *front);
 
-/* front_start.c. 0 or -errno, said. */
+/* In front_start.c. Starts the children. Returns 0, or -errno after logging the reason. */
 int weft_front_start(struct weft_front *front, const struct weft_branch_plan *plan);
 
-/* front_hear.c: of the branch; and sends out an exchange to which all have given. */
+/* In front_hear.c: handles frames of the branch. weft_front_share sends out the result of an
+ * exchange. */
 extern const struct weft_branch_above weft_front_above;
 void weft_front_share(void *front, int host, const void *payload, size_t bytes);
 
@@ -88,17 +88,19 @@ static inline void weft_front_send(struct weft_front *front, int to, struct weft
     weft_branch_route(&front->branch, &frame, payload);
 }
 
-/* front_end.c. Nothing has been started, and nothing will be, because of this host: says why. */
+/* In front_end.c. Gives up the start of the job because of this host, and logs the reason. */
 void weft_front_refuse(struct weft_front *front, int host, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Begins the end, of which only the first cause counts; `host` has said it, -1: the front does. */
+/* Begins the end of the job; only the first cause counts. `host` reported it; -1: the front found
+ * it. */
 void weft_front_end(struct weft_front *front, struct weft_cause cause, int host);
 
-/* A run of hosts is silent, or the connection to the first of them has ended: why. */
+/* Marks a range of hosts as lost because of `why`: they are silent, or their connection has ended.
+ */
 void weft_front_lose(struct weft_front *front, int first, int count, const char *why);
 
-/* Ends what is left on all hosts, and returns oshrun's exit status. */
+/* Ends what still runs on all hosts, and returns oshrun's exit status. */
 int weft_front_finish(struct weft_front *front);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every daemon ends its own PEs, in the phases that a job of one host has (launch/end.c); here it
- * is waited for. What is left when the time is over loses its input and its connection, at which a
- * daemon kills what it has. */
+/* Each daemon ends its own PEs in the phases of launch/end.c; the front waits for that. After the
+ * time limit the front closes the input and the connection of the remaining daemons, which then
+ * kill their PEs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "launch/front.h"
 
 enum {
-    ENDING_MS = 4000, /* the phases of launch/end.c take half of it */
+    ENDING_MS = 4000, /* twice the duration of the phases of launch/end.c */
     OUTPUT_PATIENCE_MS = 1000,
     OUTPUT_LOOK_MS = 50,
-    PROCESSES_MS = 2000, /* for ssh to go, behind the daemon */
-    UNSTARTED_MS = 200,  /* where no PE has run */
+    PROCESSES_MS = 2000, /* for ssh to end after the daemon */
+    UNSTARTED_MS = 200,  /* if no PE has run */
     STATUS_SYSTEM = 71,
     STATUS_TIMEOUT = 124,
 };
@@ -28,7 +28,8 @@ void weft_front_refuse(struct weft_front *front, int host, const char *format, .
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    weft_remote_hear(&front->branch.child[front->host[host].child].remote); /* its words first */
+    weft_remote_hear(
+        &front->branch.child[front->host[host].child].remote); /* first what the host has printed */
     fprintf(stderr, "oshrun: cannot start on host %s: %s\n", front->host[host].name, text);
     front->host[host].state = WEFT_HOST_LOST;
     front->status = STATUS_SYSTEM;
@@ -49,7 +50,7 @@ static void cause_tell(struct weft_front *front, const char *why) {
     front->told = true;
 }
 
-/* `why` stands behind the words of a cause of the front's own. */
+/* `why` is appended to the text of a cause that the front found. */
 static void end_begin(struct weft_front *front, struct weft_cause cause, int host,
                       const char *why) {
     if (front->phase >= WEFT_FRONT_ENDING)
@@ -59,12 +60,12 @@ static void end_begin(struct weft_front *front, struct weft_cause cause, int hos
     cause_send(front);
     if (host < 0)
         cause_tell(front, why);
-    bool nobody = front->phase == WEFT_FRONT_STARTING; /* runs */
+    bool nobody = front->phase == WEFT_FRONT_STARTING; /* no PE runs */
     front->phase = nobody ? WEFT_FRONT_OVER : WEFT_FRONT_ENDING;
     front->phase_ends_ms = weft_clock_ms() + ENDING_MS;
 }
 
-/* How the culprit died is known later than that it did. */
+/* Adds the signal that killed the culprit, which arrives after the notice of the death. */
 static void cause_learn(struct weft_front *front, const struct weft_cause *cause) {
     bool more = front->cause.kind == WEFT_ABORT_DIED && cause->kind == WEFT_ABORT_DIED &&
                 front->cause.pe == cause->pe && front->cause.detail == 0 && cause->detail != 0;
@@ -100,7 +101,7 @@ void weft_front_lose(struct weft_front *front, int first, int count, const char 
               words);
 }
 
-/* As weft_end_tell_status, over all hosts. */
+/* Does the same as weft_end_tell_status, for all hosts. */
 static void status_tell(const struct weft_front *front) {
     int failures = 0;
     for (int host = 0; host < front->nhosts; host++)
@@ -122,7 +123,7 @@ static int cause_status(const struct weft_front *front) {
     if (front->cause.kind == WEFT_ABORT_LAUNCHER)
         return 128 + (front->cause.detail & 0x7f);
     if (front->cause.kind == WEFT_ABORT_GLOBAL_EXIT)
-        return front->cause.detail & 0xff; /* which may be 0 */
+        return front->cause.detail & 0xff; /* may be 0 */
     if (front->cause.kind == WEFT_ABORT_LEFT && front->cause.detail & 0xff)
         return front->cause.detail & 0xff;
     int status = host >= 0 && front->host[host].state == WEFT_HOST_DONE
@@ -131,8 +132,8 @@ static int cause_status(const struct weft_front *front) {
     return status ? status : WEFT_STATUS_ABORTED;
 }
 
-/* A reader who takes nothing may be left by Ctrl-C or the like; then, and after an end before its
- * time, the rest is not waited for. */
+/* Waits until all output is written. After an end by a cause the wait is limited, and a deadly
+ * signal such as Ctrl-C ends it, in case the reader of the output does not read. */
 static int output_finish(struct weft_front *front, bool ended) {
     int64_t until_ms = weft_clock_ms() + OUTPUT_PATIENCE_MS;
     int error, signal;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of daemons. A frame that no daemon of ours sends makes its host a lost one: its daemon has
- * broken down, or is of another version. */
+/* Handles frames from daemons. A frame that a correct daemon does not send marks its host as lost:
+ * the daemon is broken or of another version. */
 #include <stdio.h>
 #include <string.h>
 #include <weft/version.h>
@@ -15,7 +15,6 @@ static void all_answered(struct weft_front *front) {
     weft_front_send(front, WEFT_TREE_ALL, (struct weft_frame){.kind = WEFT_TREE_GO}, NULL);
 }
 
-/* True if the payload is of this size. */
 static bool frame_fits(const struct weft_frame *frame, size_t bytes) {
     return frame->bytes == bytes;
 }
@@ -50,7 +49,8 @@ static bool hello_hear(struct weft_front *front, int host, const struct weft_fra
     return true;
 }
 
-/* A PE that others wait for is over in a host that is done: the daemon there cannot have known. */
+/* Ends the job if an exchange waits for a PE of a host that is done. The daemon there could not
+ * know that another PE would wait. */
 static void exchanges_judge(struct weft_front *front) {
     weft_host_exchanges_judge(&front->exchanges, front->control);
     for (int host = 0; host < front->nhosts; host++) {
@@ -82,7 +82,8 @@ static bool gave_hear(struct weft_front *front, int host, const struct weft_fram
     return error == 0;
 }
 
-/* News and waits that last: other hosts show them to PEs that wait for these. */
+/* Records a PE's state or long wait and sends it to the other hosts, whose PEs may wait for this
+ * PE. */
 static bool pe_status_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                            const void *payload) {
     if (weft_pe_status_hear(front->pe_status, host, frame, payload))
@@ -111,8 +112,9 @@ static bool taken_hear(struct weft_front *front, int host, const struct weft_fra
     return true;
 }
 
-/* Of a host that does not beat either, the beats tell more: it comes back or is lost, and a PE that
- * still cannot reach it says so again. */
+/* A PE cannot reach another host. If that host's heartbeats have stopped, too, nothing is done
+ * here: either the host is lost by its silence or it returns, and a PE that still cannot reach it
+ * reports that again. */
 static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause) {
     if (cause.detail == from)
         return false;
@@ -124,8 +126,8 @@ static bool cut_hear(struct weft_front *front, int from, struct weft_cause cause
     return true;
 }
 
-/* Whether the daemon of a host may know that: how its own PEs end, which PE of the job has left
- * them, that it was signaled. */
+/* Returns whether this host's daemon can know the cause: how its own PEs end, that a PE has left
+ * the job, that the daemon was signaled. */
 static bool cause_is_of(const struct weft_front *front, int host, const struct weft_cause *cause) {
     switch (cause->kind) {
     case WEFT_ABORT_DIED:
@@ -148,7 +150,8 @@ static bool cause_hear(struct weft_front *front, int host, const struct weft_fra
         return false;
     if (cause.kind == WEFT_ABORT_CUT)
         return cut_hear(front, host, cause);
-    bool of_others = front->host_of[cause.pe < 0 ? 0 : cause.pe] != host; /* then we say it */
+    bool of_others = front->host_of[cause.pe < 0 ? 0 : cause.pe] !=
+                     host; /* the daemon there does not write the line */
     weft_front_end(front, cause, cause.kind == WEFT_ABORT_LEFT && of_others ? -1 : host);
     return true;
 }
@@ -160,7 +163,8 @@ static bool host_is_other(const struct weft_front *front, int host, const char *
     return false;
 }
 
-/* Whether the line speaks as oshrun does, and of no other host, as in "on b" or "host b". */
+/* Returns whether the line can be printed unchanged: it begins as oshrun's do and names no other
+ * host, as in "on b" or "host b". */
 static bool line_is_own(const struct weft_front *front, int host, const char *line) {
     char text[WEFT_TREE_LINE_MAX + 1], *rest = text, *word;
     bool own = strncmp(line, "oshrun: ", 8) == 0, named = false;
@@ -183,7 +187,8 @@ static void line_write(const struct weft_front *front, int host, const void *byt
         fprintf(stderr, "oshrun: %s: %s\n", front->name[host], text);
 }
 
-/* The line of a cause that was not taken would name a culprit that is none. */
+/* Prints a line from a host. A line about a cause that was not accepted is dropped, because it
+ * would name the wrong culprit. */
 static bool line_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                       const void *payload) {
     if (frame->bytes == 0 || frame->bytes > WEFT_TREE_LINE_MAX)
@@ -222,7 +227,8 @@ static enum weft_tree_phase phase_of(const struct weft_front *front, int host) {
     return front->phase == WEFT_FRONT_STARTING ? WEFT_TREE_BEFORE_GO : WEFT_TREE_AT_WORK;
 }
 
-/* False: no daemon of ours says that now. A front that is over hears nothing any more. */
+/* Returns false if a correct daemon does not send this frame now. After the end of the job frames
+ * are ignored. */
 static bool frame_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                        const void *payload) {
     if (front->phase == WEFT_FRONT_OVER)
@@ -252,7 +258,7 @@ static bool frame_hear(struct weft_front *front, int host, const struct weft_fra
     }
 }
 
-/* A relay has lost hosts below it. */
+/* A relay has reported lost hosts. */
 static void lost_hear(struct weft_front *front, const struct weft_frame *frame,
                       const void *payload) {
     char why[256];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all hosts are to be told: programs, folders, environment. */
+/* Makes the part of the start text that is the same for all hosts: programs, folders, environment.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "launch/failure.h"
 #include "launch/front.h"
 
-/* Settings follow the person to other hosts; what is of this process alone does not. */
+/* Forwards the user's settings to the other hosts, but no variable that describes this process. */
 static bool variable_goes_along(const char *entry) {
     static const char *const kept[] = {"WEFT_", "SHMEM", "SMA_", "UCX_", "OMP_"};
     static const char *const own[] = {"WEFT_PE=",         "WEFT_NPES=",    "WEFT_HUB_FD=",
@@ -24,7 +25,7 @@ static bool variable_goes_along(const char *entry) {
     return goes && strchr(entry, '=');
 }
 
-/* Ours, and behind it what the command line changes. */
+/* Collects the variables of this process to forward, followed by the command line's changes. */
 static int environment_make(const struct weft_environment *asked, struct weft_environment *made) {
     int error = 0;
     *made = (struct weft_environment){0};
@@ -52,8 +53,8 @@ static bool file_is_program(const char *path) {
     return stat(path, &stat_of) == 0 && S_ISREG(stat_of.st_mode) && access(path, X_OK) == 0;
 }
 
-/* The absolute path to which a bare name leads in our PATH, in memory of its own; NULL: to none, or
- * the user has given programs another PATH. */
+/* Returns the absolute path of a program named without a slash, found in PATH, or NULL if it is not
+ * found or the command line sets PATH. The caller frees it. */
 static char *program_find(const struct weft_options *options, const struct weft_program *program) {
     const char *name = program->argv[0], *folders = getenv("PATH");
     char path[PATH_MAX];
@@ -69,7 +70,7 @@ static char *program_find(const struct weft_options *options, const struct weft_
     return NULL;
 }
 
-/* Programs and folders are looked for from ours. */
+/* Relative folders are relative to the current folder of this process. */
 static int programs_make(const struct weft_options *options, struct weft_program **programs) {
     char here[PATH_MAX];
     *programs = calloc((size_t)options->nprograms, sizeof **programs);
@@ -95,7 +96,7 @@ static int programs_make(const struct weft_options *options, struct weft_program
     return 0;
 }
 
-/* What the two functions above have made, of which the options own the rest. */
+/* Frees what environment_make and programs_make have allocated; the options own the rest. */
 static void told_free(const struct weft_options *options, struct weft_options *told) {
     for (int i = 0; i < told->environment.count - options->environment.count; i++)
         free((char *)told->environment.change[i].name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of options, as a person reads it. */
+/* Prints the help text from the table of options. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@ static const char opening[] =
     "\n"
     "Starts the processing elements (PEs) of an OpenSHMEM program, on this machine or on the "
     "hosts\n"
-    "that are named. Long options may have one dash or two, and stand as --np 2, --np=2 or -n2.\n";
+    "that are named. Long options have one dash or two, and values follow as in --np 2, --np=2 or "
+    "-n2.\n";
 
 static const char closing[] =
     "\n"
@@ -28,12 +29,13 @@ static const char *const headings[] = {
     [WEFT_OPTION_PLACE] = "On which processors",
     [WEFT_OPTION_ENVIRONMENT] = "In which environment",
     [WEFT_OPTION_OUTPUT] = "Output and end",
-    [WEFT_OPTION_HARMLESS] = "Taken without an effect (-v says why)",
-    [WEFT_OPTION_REFUSED] = "Not possible, and an error that says why",
+    [WEFT_OPTION_HARMLESS] = "Accepted without an effect (-v says why)",
+    [WEFT_OPTION_REFUSED] = "Refused with an error that says why",
 };
 enum { KINDS = sizeof headings / sizeof *headings };
 
-/* Words from column `begin` on, where the line is; broken before the last column. */
+/* Prints words from column `begin` on, where the cursor is, with line breaks before column WIDTH.
+ */
 static void words_print(const char *text, int begin) {
     int at = begin;
     while (*text) {
@@ -48,7 +50,7 @@ static void words_print(const char *text, int begin) {
     putchar('\n');
 }
 
-/* "-n, --np N" */
+/* Prints "-n, --np N". */
 static int names_print(const struct weft_option_row *row) {
     char name[WEFT_OPTION_NAME_BYTES];
     const char *at = row->names;
@@ -68,7 +70,7 @@ static void row_print(const struct weft_option_row *row) {
     words_print(row->text, COLUMN);
 }
 
-/* Options that do nothing are printed by their names alone. */
+/* Options that do nothing are listed by name only. */
 static void names_print_only(enum weft_option_kind kind) {
     char name[WEFT_OPTION_NAME_BYTES], line[4096] = "";
     size_t used = 0;

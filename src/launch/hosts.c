@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host that is named twice has the slots of both. This host has many names, and is one host. */
+/* A host that is named twice has the slots of both entries. All names of this host count as one
+ * host. */
 #include "launch/hosts.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ static bool address_is(const struct sockaddr *address, const char *text) {
                    sizeof(struct in6_addr));
 }
 
-/* True for the text of an address that one of this host's interfaces has. */
+/* Returns whether the text is the address of an interface of this host. */
 static bool address_is_own(const char *text) {
     unsigned char any[sizeof(struct in6_addr)];
     struct ifaddrs *list = NULL;
@@ -50,13 +51,13 @@ static bool host_is_this(const char *name) {
     const char *own = weft_hosts_own_name();
     if (strcmp(name, "localhost") == 0 || address_is_own(name))
         return true;
-    size_t label = strcspn(own, "."); /* either may be given with its domain or without */
+    size_t label = strcspn(own, "."); /* with or without its domain */
     return label > 0 && strncasecmp(name, own, label) == 0 && strcspn(name, ".") == label &&
            (!name[label] || !own[label] || strcasecmp(name, own) == 0);
 }
 
-/* Copies a name, without the brackets of an IPv6 address. NULL: it is none, or could be read as an
- * option or as more than one word where it goes on. */
+/* Copies a name, without the brackets of an IPv6 address. Returns NULL if it is not a valid name,
+ * or if ssh or a shell could read it as an option or as several words. */
 static char *name_copy(const char *name, size_t length) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                   "._-@:%";
@@ -68,7 +69,7 @@ static char *name_copy(const char *name, size_t length) {
     return NULL;
 }
 
-/* The host on the list with this name, which is added if need be. NULL: no memory. */
+/* Returns the host with this name, which is added to the list if it is new; NULL: no memory. */
 static struct weft_listed_host *host_enter(struct weft_host_list *hosts, char *name) {
     bool here = host_is_this(name);
     for (int i = 0; i < hosts->count; i++)
@@ -84,20 +85,21 @@ static struct weft_listed_host *host_enter(struct weft_host_list *hosts, char *n
     return &longer[hosts->count++];
 }
 
-/* Adds one host with `slots` as the text has it; NULL: one. */
+/* Adds one host with the number of slots in the text; NULL: one slot. */
 static int host_take(struct weft_options *options, const char *option, const char *name,
                      size_t length, const char *slots) {
     char text[16] = "1", *copy = name_copy(name, length);
     if (!copy)
-        return weft_options_error("%s: '%.*s' is no name of a host", option, (int)length, name);
+        return weft_options_error("%s: '%.*s' is not the name of a host", option, (int)length,
+                                  name);
     if (slots)
         snprintf(text, sizeof text, "%.*s", (int)strcspn(slots, ", \t\n"), slots);
     int count = weft_options_number(text, 1, WEFT_WIRE_PES_MAX);
     struct weft_listed_host *host = count < 0 ? NULL : host_enter(&options->hosts, copy);
-    if (!host || host->name != copy) /* it is on the list already */
+    if (!host || host->name != copy) /* already on the list */
         free(copy);
     if (count < 0)
-        return weft_options_error("%s: %s is no number of slots from 1 to %d", option, text,
+        return weft_options_error("%s: %s is not a number of slots from 1 to %d", option, text,
                                   WEFT_WIRE_PES_MAX);
     if (!host)
         return weft_options_error("no memory for a list of hosts");
@@ -120,7 +122,7 @@ int weft_hosts_take_list(struct weft_options *options, const char *option, const
     for (const char *at = list; *at; at += *at == ',') {
         size_t length = strcspn(at, ",");
         const char *colon = memchr(at, ':', length);
-        if (*at == '[') /* an IPv6 address, in which colons are its own */
+        if (*at == '[') /* an IPv6 address contains colons */
             colon = memmem(at, length, "]:", 2);
         colon += colon && *at == '[';
         bool number =
@@ -134,7 +136,8 @@ int weft_hosts_take_list(struct weft_options *options, const char *option, const
     return options->hosts.count ? -1 : weft_options_error("%s: no host is named", option);
 }
 
-/* "localhost slots=4 max_slots=8", "localhost:4" or "localhost"; "#" begins a comment. */
+/* Parses a line such as "localhost slots=4 max_slots=8", "localhost:4" or "localhost"; "#" begins a
+ * comment. */
 static int line_take(struct weft_options *options, const char *option, char *line) {
     line[strcspn(line, "#\n")] = '\0';
     const char *name = line + strspn(line, " \t");
@@ -165,15 +168,15 @@ static int slurm_variable(const char *name) {
     return text ? weft_options_number(text, 1, INT_MAX) : -1;
 }
 
-/* A task that srun has started beside others. The steps of batch scripts and of salloc's shell,
- * which are no tasks, have numbers above those of an int. */
+/* Returns whether this process is a task that srun started. The steps of batch scripts and of
+ * salloc's shell are not tasks; their step numbers exceed INT_MAX. */
 static bool slurm_is_task(void) {
     const char *step = getenv("SLURM_STEP_ID");
     return step && weft_options_number(step, 0, INT_MAX) >= 0;
 }
 
-/* The number of tasks of Slurm's allocation on its hosts, whose number goes to *hosts; 0 outside of
- * an allocation. */
+/* Returns the number of tasks of Slurm's allocation and stores its number of hosts in *hosts;
+ * returns 0 outside of an allocation. */
 static int slurm_tasks(int *hosts) {
     int tasks = slurm_variable("SLURM_NTASKS");
     if (!getenv("SLURM_JOB_ID") || slurm_is_task())
@@ -181,7 +184,7 @@ static int slurm_tasks(int *hosts) {
     *hosts = slurm_variable("SLURM_JOB_NUM_NODES");
     *hosts = *hosts > 0 ? *hosts : slurm_variable("SLURM_NNODES");
     tasks = tasks > 0 ? tasks : slurm_variable("SLURM_NPROCS");
-    if (tasks < 0 && getenv("SLURM_TASKS_PER_NODE")) /* like 4 or 2(x3) */
+    if (tasks < 0 && getenv("SLURM_TASKS_PER_NODE")) /* such as 4 or 2(x3) */
         tasks = atoi(getenv("SLURM_TASKS_PER_NODE"));
     return tasks > 0 ? tasks : 0;
 }
@@ -203,14 +206,14 @@ int weft_hosts_count(const struct weft_options *options, int *npes) {
     return -1;
 }
 
-/* How many PEs each host may have. */
+/* Computes the number of PEs that each host may have. */
 static int limits_find(const struct weft_options *options, int *limit) {
     const struct weft_host_list *hosts = &options->hosts;
     int per = options->binding.map == WEFT_LEVEL_HOST ? options->binding.per : 0, left = 0;
     int slots = slots_sum(hosts), npes = options->npes;
     per = options->per_host ? options->per_host : per;
     if (per && (long)per * hosts->count < npes)
-        return weft_options_error("%d PEs at %d a host need more than %d hosts", npes, per,
+        return weft_options_error("%d PEs at %d per host need more than %d hosts", npes, per,
                                   hosts->count);
     if (!per && npes > slots && options->no_more_than_processors)
         return weft_options_error("%d PEs are more than the %d slots of these hosts", npes, slots);
@@ -224,7 +227,8 @@ static int limits_find(const struct weft_options *options, int *limit) {
     return -1;
 }
 
-/* Deals PEs out: in turn one to each host that may have more, or to the first that may. */
+/* Assigns PEs to hosts: round-robin if by_host is set, otherwise to the first host that may have
+ * more. */
 static void pes_deal(struct weft_options *options, int *limit) {
     struct weft_host_list *hosts = &options->hosts;
     for (int pe = 0, at = 0; pe < options->npes; pe++) {
@@ -253,14 +257,14 @@ static void idle_hosts_strike(struct weft_options *options) {
     hosts->count = kept;
 }
 
-/* On this host alone. */
+/* Checks the number of PEs of a job on this host only. */
 static int pes_check(const struct weft_options *options) {
     int npes = options->npes, cores = weft_machine_cores();
     if (options->no_more_than_processors && npes > cores)
         return weft_options_error("%d PEs are more than the %d processors that this job may use",
                                   npes, cores);
     if (options->per_host && npes > options->per_host)
-        return weft_options_error("%d PEs at %d a host need more hosts than this one: name them "
+        return weft_options_error("%d PEs at %d per host need more hosts than this one: name them "
                                   "with --hosts",
                                   npes, options->per_host);
     return -1;

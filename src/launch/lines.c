@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One write for a tag and its text, or for many lines without tags. */
+/* A tag and its text are written with one call of write, and so are several lines without tags. */
 #include "launch/lines.h"
 #include <errno.h>
 #include <poll.h>
@@ -10,11 +10,11 @@
 
 enum { TAG_BYTES = 96 };
 
-/* 0, or why not all of it was written: an errno. */
+/* Returns 0, or the errno with which writing failed. */
 static int write_all(int fd, const char *bytes, size_t length) {
     while (length > 0) {
         ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno == EAGAIN) /* someone made our terminal non-blocking */
+        if (written < 0 && errno == EAGAIN) /* another process made the terminal non-blocking */
             poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
         else if (written < 0 && errno != EINTR)
             return errno;
@@ -24,12 +24,13 @@ static int write_all(int fd, const char *bytes, size_t length) {
     return 0;
 }
 
-/* A reader that has gone is no failure: the PE learns it as from our closed stdout, by SIGPIPE. */
+/* A closed reader is no error of the launcher: the PE gets SIGPIPE, as if it wrote to the
+ * launcher's stdout itself. */
 static int sink_write(struct weft_sink *sink, const char *bytes, size_t length) {
     int error = sink->error ? 0 : write_all(sink->fd, bytes, length);
     if (error && error != EPIPE) {
         sink->error = error;
-        fprintf(stderr, "oshrun: cannot write to %s: %s; what PEs write there is lost from here\n",
+        fprintf(stderr, "oshrun: cannot write to %s: %s; further output of PEs to it is lost\n",
                 sink->name, strerror(error));
     }
     return -error;
@@ -50,12 +51,13 @@ static int piece_write(struct weft_lines *lines, const char *text, size_t length
     return sink_write(lines->sink, piece, (size_t)tag + length);
 }
 
-/* The end of the first line, with tags, or of the last one; NULL: there is none. */
+/* Returns the end of the last complete line in the buffer (of the first line if lines are tagged),
+ * or NULL if no line is complete. */
 static const char *line_end(const struct weft_lines *lines, const char *text, size_t length) {
     return lines->pe < 0 ? memrchr(text, '\n', length) : memchr(text, '\n', length);
 }
 
-/* Passes on all complete lines. A buffer that is full without one passes on as it is. */
+/* Writes all complete lines. A full buffer without a complete line is written as it is. */
 static int lines_pass(struct weft_lines *lines) {
     size_t begin = 0;
     const char *end;
@@ -78,7 +80,7 @@ int weft_lines_add(struct weft_lines *lines, const char *bytes, size_t count) {
     int error = 0;
     if (!lines->line)
         lines->line = malloc(WEFT_LINES_BYTES);
-    if (!lines->line) /* then lines may mix */
+    if (!lines->line) /* lines of different PEs may then mix */
         return sink_write(lines->sink, bytes, count);
     while (count > 0 && error == 0) {
         size_t room = WEFT_LINES_BYTES - lines->used, part = count < room ? count : room;

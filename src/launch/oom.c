@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both versions of cgroups count kills in the group of the process that was killed, whichever limit
- * above it was met: version 2 in memory.events, version 1 in memory.oom_control. The group whose
- * limit was met is then the innermost one, up from there, that has one and is near it. Only without
- * such a count the machine's own is read, which the kernel takes longer for. */
+/* Both versions of cgroups count kills in the group of the killed process, whichever ancestor's
+ * limit was exceeded: version 2 in memory.events, version 1 in memory.oom_control. The group whose
+ * limit was exceeded is then the innermost of these with a limit and a usage close to it. Only
+ * without such a count is the machine's own count read, which the kernel updates later. */
 #include "launch/oom.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include "base/cgroup.h"
 
-/* UINT64_MAX: the kernel has no such count for this group. */
+/* Returns the count of kills in this group, or UINT64_MAX if the kernel does not count them. */
 static uint64_t kills_read(const struct weft_cgroup *cgroup) {
     return weft_cgroup_number(
         cgroup->folder, cgroup->version_2 ? "memory.events" : "memory.oom_control", "oom_kill ");
@@ -46,20 +46,22 @@ void weft_oom_note_other(struct weft_oom *before, pid_t pid, const struct weft_o
         note_cgroup(before, pid);
 }
 
-/* The limit of one group in bytes if its usage came close to it; 0 otherwise. */
+/* Returns the limit of a group in bytes if its usage came close to it, otherwise 0. */
 static uint64_t limit_is_met(const struct weft_cgroup *cgroup) {
     const char *folder = cgroup->folder;
     bool v2 = cgroup->version_2;
     uint64_t limit = weft_cgroup_number(folder, v2 ? "memory.max" : "memory.limit_in_bytes", "");
     uint64_t most =
         weft_cgroup_number(folder, v2 ? "memory.peak" : "memory.max_usage_in_bytes", "");
-    if (v2 && most == UINT64_MAX && limit < UINT64_MAX / 2) /* an older kernel without a peak */
+    if (v2 && most == UINT64_MAX &&
+        limit < UINT64_MAX / 2) /* an older kernel, without memory.peak */
         return weft_cgroup_number(folder, "memory.events", "max ") > 0 ? limit : 0;
     return limit < UINT64_MAX / 2 && most >= limit - limit / 8 ? limit : 0;
 }
 
-/* The innermost cgroup from there up whose limit was met stays in it: the limit, or 0. The root is
- * one of them, for in a container it has the container's limit. */
+/* Finds the innermost group, from `cgroup` upwards, whose limit was reached. Returns the limit with
+ * the group in `cgroup`, or 0. The root is included: in a container it has the container's limit.
+ */
 static uint64_t limit_find(struct weft_cgroup *cgroup) {
     uint64_t limit;
     do
@@ -73,14 +75,13 @@ int weft_oom_text(const struct weft_oom *before, char *text, size_t bytes) {
     if (kills == UINT64_MAX || kills <= before->kills)
         return 0;
     if (!before->cgroup)
-        return snprintf(text, bytes, "the machine has no more");
+        return snprintf(text, bytes, "the machine has no memory left");
     struct weft_cgroup cgroup = *before->cgroup;
     uint64_t limit = limit_find(&cgroup);
     if (limit)
-        return snprintf(text, bytes, "cgroup %s has its limit of %.4g MiB", cgroup.folder,
+        return snprintf(text, bytes, "cgroup %s has reached its limit of %.4g MiB", cgroup.folder,
                         (double)limit / (1 << 20));
     return snprintf(text, bytes,
-                    "it was in cgroup %s, and no limit there was met: the machine has "
-                    "no more",
+                    "no limit of cgroup %s was reached: the machine has no memory left",
                     before->cgroup->folder);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The acts of options, then the table, then how names are found in it. An act gets the words of the
- * command line, which live as long as the process, and may keep them. */
+/* First the actions of options, then the table, then the search for names. An action gets words of
+ * the command line, which are never freed, so it may keep pointers to them. */
 #include "launch/option_table.h"
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 typedef struct weft_options options_t;
 typedef const struct weft_option_use use_t;
 
-/* The length of the option's name, with dashes, where the value may be in the same word. */
+/* Returns the length of the option's name with its dashes; the value may be in the same word. */
 static int name_length(use_t *use) {
     size_t length = strlen(use->word);
     if (use->value && use->value > use->word && use->value <= use->word + length)
@@ -43,7 +43,7 @@ static int set_per_host(options_t *options, use_t *use) {
 }
 
 /* clang-format off */
-/* Acts that only set a field. */
+/* Actions that only set a field. */
 #define SETTER(NAME, FIELD, VALUE)                      \
     static int NAME(options_t *options, use_t *use) {   \
         (void)use;                                      \
@@ -84,7 +84,7 @@ static int set_bind(options_t *options, use_t *use) {
     return wrong ? value_refuse(use, wrong) : -1;
 }
 
-/* True for the words that deal PEs to hosts in turn, before what may follow a colon. */
+/* Returns whether the word before a colon assigns PEs to hosts round-robin. */
 static bool word_means_hosts(const char *text) {
     static const char *const words[] = {"node", "host", "machine", "board"};
     size_t length = strcspn(text, ":");
@@ -108,7 +108,8 @@ static int set_rank(options_t *options, use_t *use) {
 
 static int set_width(options_t *options, use_t *use) {
     options->binding.width = weft_options_number(use->value, 1, CPU_SETSIZE);
-    return options->binding.width > 0 ? -1 : value_refuse(use, "this is no number of processors");
+    return options->binding.width > 0 ? -1
+                                      : value_refuse(use, "this is not a number of processors");
 }
 
 static int set_processors(options_t *options, use_t *use) {
@@ -126,17 +127,17 @@ static int note_variable(struct weft_environment *environment, const char *name,
                : weft_options_error("no memory for the environment");
 }
 
-/* Cuts NAME=VALUE in two, in the place where the command line has it. */
+/* Splits NAME=VALUE in place. */
 static int set_pair(struct weft_environment *environment, use_t *use, const char *value) {
     char *equals = strchr(use->value, '=');
     if (equals == use->value || !*use->value)
-        return value_refuse(use, "a variable has a name");
+        return value_refuse(use, "the name of the variable is missing");
     if (equals)
         *equals = '\0';
     return note_variable(environment, use->value, equals ? equals + 1 : value);
 }
 
-/* A variable without a value is one of ours, which PEs on this host have anyway. */
+/* A variable without a value is one of this process. PEs on this host inherit it in any case. */
 static int export_variable(options_t *options, use_t *use) {
     (void)options;
     if (strchr(use->value, '=') || !*use->value)
@@ -144,7 +145,7 @@ static int export_variable(options_t *options, use_t *use) {
     const char *own = getenv(use->value);
     if (own)
         return note_variable(&use->program->environment, use->value, own);
-    fprintf(stderr, "oshrun: -x %s: this variable is not set, and will not be in the PEs\n",
+    fprintf(stderr, "oshrun: -x %s: this variable is not set, so PEs will not have it\n",
             use->value);
     return -1;
 }
@@ -182,12 +183,13 @@ static int set_tag_host(options_t *options, use_t *use) {
 
 static int set_output_folder(options_t *options, use_t *use) {
     options->output_folder = use->value;
-    return *use->value ? -1 : value_refuse(use, "a folder has a name");
+    return *use->value ? -1 : value_refuse(use, "the name of the folder is missing");
 }
 
 static int set_timeout(options_t *options, use_t *use) {
     options->timeout_s = weft_options_number(use->value, 1, INT_MAX / 1000);
-    return options->timeout_s > 0 ? -1 : value_refuse(use, "this is no number of seconds from 1");
+    return options->timeout_s > 0 ? -1
+                                  : value_refuse(use, "this is not a number of seconds from 1");
 }
 
 /* clang-format off */
@@ -202,28 +204,28 @@ static int set_timeout(options_t *options, use_t *use) {
 
 const struct weft_option_row weft_option_table[] = {
     {START, FRONT, "n np c", "N", set_npes,
-     "how many PEs; else one for each slot of -H, or task of an allocation of Slurm; else 1"},
+     "number of PEs; without it one for each slot of -H or task of a Slurm allocation, or 1"},
     {START, FRONT, "N ppn npernode perhost", "N", set_per_host,
-     "how many PEs a host may have, and has without -n"},
+     "maximal number of PEs on a host; without -n, the number on each"},
     {START, FRONT, "pernode", "", set_one_per_host, "as -N 1"},
     {START, FRONT, "nooversubscribe", "", set_no_more,
      "start no more PEs than there are processors"},
     {START, HOSTS, "npersocket", "N", set_per_socket, "as --map-by ppr:N:socket"},
     {START, FRONT, "H host hosts", "HOST[:SLOTS],...", set_hosts,
-     "the hosts to start PEs on, by ssh"},
+     "the hosts to start PEs on, with ssh"},
     {START, FRONT, "hostfile f machinefile default-hostfile", "FILE", set_hostfile,
-     "the same as lines of a file: localhost slots=4"},
-    {START, FRONT, "bynode", "", set_by_host, "deal PEs to hosts in turn, as --map-by node"},
-    {START, FRONT, "wdir wd", "DIR", set_folder, "where the program starts"},
+     "the same, with one host per line of a file: localhost slots=4"},
+    {START, FRONT, "bynode", "", set_by_host, "assign PEs to hosts round-robin, as --map-by node"},
+    {START, FRONT, "wdir wd", "DIR", set_folder, "the folder in which the program starts"},
 
     {PLACE, HOSTS, "bind-to", "PART", set_bind,
-     "what of the machine a PE may use: none, hwthread, core, l1cache, l2cache, l3cache, numa or "
-     "socket; else each has an equal share of the processors, if there are enough"},
+     "bind each PE to a part of the machine: none, hwthread, core, l1cache, l2cache, l3cache, numa "
+     "or socket; without it each has an equal share of the processors, if there are enough"},
     {PLACE, HOSTS, "map-by", "[ppr:N:]PART[:PE=N]", set_map,
-     "place PEs by turns on parts of the machine, N on each with ppr:N, and on N cores each with "
-     "PE=N; slot: one after the other; node: on hosts in turn"},
+     "place PEs round-robin on parts of the machine; ppr:N: N on each; PE=N: N cores for each PE; "
+     "slot: in order; node: round-robin on hosts"},
     {PLACE, HOSTS, "rank-by", "PART", set_rank,
-     "number the PEs by turns through parts of the machine"},
+     "number the PEs round-robin over parts of the machine"},
     {PLACE, HOSTS, "cpus-per-rank cpus-per-proc", "N", set_width, "as --map-by :PE=N"},
     {PLACE, HOSTS, "cpu-set cpu-list", "LIST", set_processors,
      "use only these processors, like 0-3,8"},
@@ -233,7 +235,7 @@ const struct weft_option_row weft_option_table[] = {
      "set a variable for this program's PEs"},
     {ENVIRONMENT, FRONT, "env", "NAME VALUE", set_variable, "the same"},
     {ENVIRONMENT, FRONT, "genv", "NAME VALUE", set_variable_of_all, "the same for all programs"},
-    {ENVIRONMENT, FRONT, "envlist", "NAME,...", keep_variables, "pass on these variables alone"},
+    {ENVIRONMENT, FRONT, "envlist", "NAME,...", keep_variables, "pass on only these variables"},
     {ENVIRONMENT, FRONT, "genvlist", "NAME,...", keep_variables_of_all,
      "the same for all programs"},
     {ENVIRONMENT, FRONT, "envnone", "", keep_variables, "pass on no variables"},
@@ -258,8 +260,8 @@ const struct weft_option_row weft_option_table[] = {
      "these are settings of Open MPI; those of Weft are in weft(7)"},
     {HARMLESS, FRONT, "tune am", "FILE", NULL, "this is a file with settings of Open MPI"},
     {HARMLESS, FRONT, "byslot leave-session-attached print-all-exitcodes", "", NULL,
-     "it is so anyway"},
-    {HARMLESS, FRONT, "usize", "N", NULL, "a job has the PEs that it begins with"},
+     "this is always so"},
+    {HARMLESS, FRONT, "usize", "N", NULL, "the number of PEs of a job is fixed"},
     {HARMLESS, FRONT, "prefix tmpdir", "DIR", NULL,
      "nothing is looked for there, and no files are made"},
     {HARMLESS, FRONT, "noprefix", "", NULL, "nothing is looked for elsewhere"},
@@ -318,8 +320,7 @@ const struct weft_option_row *weft_option_find(const char *name) {
     return NULL;
 }
 
-/* The number of letters to put in, leave out or change to make one word of the other (Levenshtein).
- */
+/* Returns the edit distance of two words (Levenshtein). */
 static int words_distance(const char *from, size_t length, const char *to) {
     int row[WEFT_OPTION_NAME_BYTES + 1], width = (int)strlen(to);
     for (int j = 0; j <= width; j++)
@@ -341,7 +342,7 @@ const char *weft_option_nearest(const char *name) {
     static char near[WEFT_OPTION_NAME_BYTES];
     char each[WEFT_OPTION_NAME_BYTES];
     size_t length = strcspn(name, "=");
-    int best = (int)length / 3 + 1; /* more than that is another word */
+    int best = (int)length / 3 + 1; /* a larger distance is another word */
     near[0] = '\0';
     for (int row = 0; length > 1 && length < sizeof each && row < weft_option_table_count; row++)
         for (const char *at = weft_option_table[row].names; weft_option_next(&at, each);) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes to the environment are noted while options are read, and made in the children only: the
- * launcher looks for programs and libraries as it was started. */
+/* Changes to the environment are recorded while options are read, but only applied in the children,
+ * so that the launcher itself finds programs and libraries as without these options. */
 #include "launch/options.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ int weft_environment_note(struct weft_environment *environment, const char *name
     return 0;
 }
 
-/* True if the names, which commas separate, have the one of this length. */
+/* Returns whether a comma-separated list contains the name of this length. */
 static bool names_have(const char *names, const char *name, size_t length) {
     for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
@@ -56,7 +56,7 @@ static bool names_have(const char *names, const char *name, size_t length) {
     return false;
 }
 
-/* Entries stay where they are: those that are kept move up. */
+/* Compacts the array in place: entries to keep move towards its start. */
 static void environment_keep(const char *names) {
     char **kept = environ;
     for (char **entry = environ; entry && *entry; entry++)

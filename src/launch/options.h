@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of oshrun: what one run is to be. */
+/* The options of oshrun's command line. */
 #ifndef WEFT_LAUNCH_OPTIONS_H
 #define WEFT_LAUNCH_OPTIONS_H
 
@@ -9,89 +9,93 @@
 
 struct weft_option_row;
 
-/* The changes that -x, -env, -genvlist and the like make to the environment of PEs, in the order of
- * the command line. */
+/* The changes that -x, -env, -genvlist and similar options make to the environment of PEs, in the
+ * order of the command line. */
 struct weft_environment {
     int count;
     struct weft_environment_change {
-        const char *name;  /* NULL: `value` is a list of names, and all other variables go */
-        const char *value; /* separated by commas in a list */
+        const char *name;  /* NULL: `value` lists the variables to keep; all others are removed */
+        const char *value; /* a list is separated by commas */
     } * change;
 };
 
-/* One of the programs that colons separate on the command line. */
+/* One of the programs that are separated by colons on the command line. */
 struct weft_program {
-    int npes;           /* while options are read, 0: not said */
-    char **argv;        /* its name and arguments, NULL at the end */
-    const char *found;  /* the absolute path to which its bare name leads where oshrun was called */
-    const char *folder; /* where it starts; NULL: where oshrun did */
+    int npes;           /* 0 while options are read: not given */
+    char **argv;        /* name and arguments, NULL-terminated */
+    const char *found;  /* absolute path that oshrun found in PATH, or NULL */
+    const char *folder; /* folder to start in; NULL: oshrun's own */
     struct weft_environment environment;
 };
 
-/* The hosts of a list, each once, in the order in which they are first named. */
+/* The hosts of a list, each once, in the order of their first mention. */
 struct weft_host_list {
     int count;
     struct weft_listed_host {
-        const char *name;  /* as ssh takes it */
-        const char *shown; /* in messages */
+        const char *name;  /* as given to ssh */
+        const char *shown; /* in error lines and tags */
         int slots;
-        bool here; /* it is this one */
+        bool here; /* this host */
     } * host;
-    int32_t *of; /* of each PE, once the PEs are placed; NULL: all are on this host */
+    int32_t *of; /* host of each PE once PEs are assigned; NULL: all are on this host */
 };
 
-/* Options of the command line that the launcher of every host acts on, in their order. */
+/* Options on which the launcher of every host acts, in their order on the command line. */
 struct weft_option_list {
     int count;
     struct weft_option {
         const struct weft_option_row *row;
-        const char *value; /* NULL: the option takes none */
+        const char *value; /* NULL: the option has no value */
     } * option;
 };
 
 struct weft_options {
-    struct weft_program *program; /* PEs are numbered from one to the next */
+    struct weft_program *program; /* PEs are numbered from one program to the next */
     int nprograms;
-    int npes;     /* of all programs */
-    int per_host; /* most PEs on one host; 0: not said */
+    int npes;     /* total */
+    int per_host; /* maximum; 0: not given */
     bool no_more_than_processors;
     struct weft_host_list hosts;
-    bool by_host;                        /* PEs are dealt to hosts in turn */
-    struct weft_environment environment; /* of all programs, before their own */
+    bool by_host;                        /* PEs are assigned to hosts round-robin */
+    struct weft_environment environment; /* for all programs, applied before their own */
     struct weft_binding binding;
-    struct weft_option_list for_hosts; /* what set the binding and other fields */
+    struct weft_option_list for_hosts; /* the options that have set the fields for all hosts */
     bool tag_output, tag_host, verbose;
-    const char *output_folder; /* for a file of each PE's output; NULL: none */
-    int timeout_s;             /* 0: none */
-    enum { WEFT_ANSWER_NONE, WEFT_ANSWER_HELP, WEFT_ANSWER_VERSION } answer; /* and no more */
+    const char *output_folder; /* folder for files with each PE's output; NULL: none */
+    int timeout_s;             /* 0: no limit */
+    enum {
+        WEFT_ANSWER_NONE,
+        WEFT_ANSWER_HELP,
+        WEFT_ANSWER_VERSION
+    } answer; /* print this and start nothing */
 };
 
-/* The exit status after a mistake on the command line, and when output could not be written. */
+/* The exit status after an error on the command line, and after output could not be written. */
 #define WEFT_STATUS_USAGE  2
 #define WEFT_STATUS_OUTPUT 74
 
-/* Names a mistake on the command line, and returns the exit status for it. */
+/* Prints an error of the command line. Returns the exit status. */
 int weft_options_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says which PEs run what, under --verbose. */
+/* Prints which PEs run which program, for --verbose. */
 void weft_options_show(const struct weft_options *options);
 
-/* A whole number of `least` to `most`, or -1. */
+/* Returns the whole number in the text if it is between `least` and `most`, otherwise -1. */
 int weft_options_number(const char *text, int least, int most);
 
-/* Notes a change; the texts must outlive it. 0 or -ENOMEM. */
+/* Records a change. The strings are not copied. Returns 0 or -ENOMEM. */
 int weft_environment_note(struct weft_environment *environment, const char *name,
                           const char *value);
 
-/* Changes the environment of this process. */
+/* Applies the changes to this process. */
 void weft_environment_apply(const struct weft_environment *environment);
 
-/* launch/parse.c reads the words of the command line, which the options refer to. -1: start the
- * programs. Otherwise there is nothing to start, and the result is oshrun's exit status: help was
- * printed, or the mistake was named. */
+/* In launch/parse.c. Parses the command line, to whose words the options point. Returns -1 if
+ * programs are to be started. Otherwise returns oshrun's exit status, after printing the help or an
+ * error. */
 int weft_parse_options(int argc, char **argv, struct weft_options *options);
 
-/* launch/help.c prints what --help or --version asks for. The exit status. */
+/* In launch/help.c. Prints the help or the version, and returns the exit status. */
 int weft_help_answer(int answer);
 
 #endif

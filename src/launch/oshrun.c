@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oshrun: starts the PEs of a job on this machine, and sees to it that they end together. The loop
- * that does so is launch/serve.h's. */
+/* oshrun: starts the PEs of a job on this host, and makes them end together. The main loop is in
+ * launch/serve.h. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 
 enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
 
-/* Were one of the three standard streams closed, a socket of ours would take its number. */
+/* Opens /dev/null for each closed standard stream, as otherwise the next socket would get its
+ * number. */
 static void streams_fill(void) {
     int nothing;
     do {
@@ -44,7 +45,8 @@ static int run_execute(struct weft_run *run) {
     return error && status == 0 ? WEFT_STATUS_OUTPUT : status;
 }
 
-/* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
+/* Dies by SIGINT after a Ctrl-C: a shell stops its script only if the command dies by the signal.
+ */
 static void signal_die(const struct weft_run *run) {
     if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->end_by_terminal ||
         run->cause.detail != SIGINT)
@@ -54,7 +56,7 @@ static void signal_die(const struct weft_run *run) {
 }
 
 int main(int argc, char **argv) {
-    static struct weft_run run; /* watchers may still look at it while the process ends */
+    static struct weft_run run; /* static: watchers may still use it while the process ends */
     static struct weft_options options;
     streams_fill();
     if (argc == 2 && strcmp(argv[1], "--daemon") == 0)
@@ -65,7 +67,7 @@ int main(int argc, char **argv) {
     if (options.hosts.of)
         return weft_front_main(&options);
     if (weft_serve_open(&run, &options, NULL) != 0)
-        return STATUS_SYSTEM; /* said */
+        return STATUS_SYSTEM; /* logged */
     status = run_execute(&run);
     signal_die(&run);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs that have never become PEs, though somebody may have meant them to. An executable that
- * calls shmem_init has that name among its symbols; one that has been linked
- * with Weft, in either way, has Weft's name in it, too. */
+/* Detects programs that never became PEs although the user may have expected it. An executable that
+ * calls shmem_init contains this name as a symbol. If it is linked with Weft, statically or
+ * dynamically, it contains one of Weft's names, too. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "boot/wire.h"
 #include "launch/end.h"
 
-/* The file that a word of the command line names, as execvp would find it. */
+/* Finds the file to which execvp resolves a word of the command line. */
 static bool program_find(const char *folder, const char *word, char path[PATH_MAX]) {
     const char *places = getenv("PATH");
     if (strchr(word, '/')) {
@@ -31,7 +31,7 @@ static bool program_find(const char *folder, const char *word, char path[PATH_MA
 }
 
 static bool binary_is_foreign(const char *image, size_t bytes) {
-    static const char called[] = "\0shmem_init"; /* with the zero behind it, too */
+    static const char called[] = "\0shmem_init"; /* the symbol with both terminating zeros */
     return bytes > 4 && memcmp(image, "\177ELF", 4) == 0 &&
            memmem(image, bytes, called, sizeof called) && !memmem(image, bytes, "libweft.so", 10) &&
            !memmem(image, bytes, WEFT_BOOT_ENV_HUB, strlen(WEFT_BOOT_ENV_HUB));
@@ -52,8 +52,8 @@ static bool file_is_foreign(const char *path) {
     return foreign;
 }
 
-/* The word that names such a program: the first one, or, behind a tool that runs it, a later one.
- */
+/* Returns the word that names a program linked with another library: the first word, or a later one
+ * if the first is a tool that runs it. Returns NULL if there is none. */
 static const char *foreign_word(const struct weft_program *program) {
     char path[PATH_MAX];
     for (char **word = program->argv; *word; word++) {
@@ -64,7 +64,8 @@ static const char *foreign_word(const struct weft_program *program) {
     return NULL;
 }
 
-/* Orphans below this process are its children, and by now those that it has started are over. */
+/* Returns whether a process still runs below this one. Orphans are children of the launcher, and
+ * its own children have ended by now. */
 static bool orphan_runs(void) {
     pid_t ended;
     do {
@@ -73,7 +74,8 @@ static bool orphan_runs(void) {
     return ended == 0;
 }
 
-/* A shell that does not wait for the program that it has started in the background. */
+/* Detects a command, such as a shell script, that has ended without waiting for its background
+ * program. */
 static void orphans_tell(const struct weft_run *run) {
     int pe = 0;
     while (pe < run->npes && (!weft_run_has(run, pe) || run->pe[pe].self))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread reads the pipes of all PEs, and passes on lines (launch/lines.h). */
+/* A thread reads the pipes of all PEs and writes their output in whole lines (launch/lines.h). */
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "launch/lines.h"
 
 struct stream {
-    int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
+    int source, feed; /* ends of the pipe: the PE writes to `feed`; -1: closed */
     struct weft_lines lines;
 };
 
@@ -52,7 +52,7 @@ int weft_output_open(struct weft_output **opened, int npes, const char *host) {
         stream->feed = ends[1];
         stream->lines =
             (struct weft_lines){.sink = &output->sink[i % 2], .pe = (int)i / 2, .host = host};
-        fcntl(stream->source, F_SETFL, O_NONBLOCK); /* of our end only */
+        fcntl(stream->source, F_SETFL, O_NONBLOCK); /* only the launcher's end */
     }
     *opened = output;
     return 0;
@@ -68,8 +68,8 @@ static void stream_close(struct stream *stream) {
     stream->source = -1;
 }
 
-/* Passes on what is there; whether there may be more. Where nobody reads our own stream any more,
- * the PE learns it by SIGPIPE. */
+/* Reads and writes one piece of output. Returns whether there may be more. If the launcher's own
+ * stream has no reader any more, the pipe is closed and the PE gets SIGPIPE. */
 static bool stream_pump(struct stream *stream) {
     char bytes[WEFT_LINES_BYTES];
     ssize_t count = read(stream->source, bytes, sizeof bytes);
@@ -130,7 +130,7 @@ int weft_output_finish(struct weft_output *output, int patience_ms) {
 
 /* --- Files ----------------------------------------------------------------------------------- */
 
-enum { FOLDER_MODE = 0777, FILE_MODE = 0666 }; /* less what umask takes away */
+enum { FOLDER_MODE = 0777, FILE_MODE = 0666 }; /* restricted by umask */
 
 static int file_refuse(const char *action, const char *path) {
     int code = -errno;
@@ -138,7 +138,7 @@ static int file_refuse(const char *action, const char *path) {
     return code;
 }
 
-/* Every folder on the way to the last slash of `path`, which is the same again afterwards. */
+/* Creates all folders in `path` before its last slash. `path` is unchanged on return. */
 static int folders_make(char *path) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';

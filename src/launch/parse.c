@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options end at "--", or at the first word that is no option, which is the program. They may be
- * written as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one
- * table (launch/option_table.h). A colon begins another program with options of its own. */
+/* Options end at "--" or at the first word that is not an option, which is the program. As with
+ * Open MPI's and MPICH's launchers, a value may be given as -np 2, --np=2 or -n2. The options are
+ * in one table (launch/option_table.h). A colon begins another program with options of its own. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { FIRST_LONG = 256 };
 
-/* The arguments of getopt, made of the table. */
+/* The arguments of getopt_long, made from the table. */
 struct grammar {
     struct option *names;
     char *letters;
@@ -32,7 +32,7 @@ static void grammar_fill(struct grammar *grammar, known_name *copies) {
     char *letter = grammar->letters;
     int count = 0;
     *letter++ = '+'; /* stop at the program */
-    *letter++ = ':'; /* tell a missing argument from an unknown option */
+    *letter++ = ':'; /* distinguish a missing value from an unknown option */
     for (int row = 0; row < weft_option_table_count; row++)
         for (const char *at = weft_option_table[row].names; weft_option_next(&at, copies[count]);) {
             bool argument = weft_option_arguments(&weft_option_table[row]) > 0;
@@ -47,12 +47,13 @@ static void grammar_fill(struct grammar *grammar, known_name *copies) {
         }
 }
 
-/* The same for all programs of the command line, so that it is made once. NULL: no memory. */
+/* Makes the grammar at the first call; it is the same for all programs of the command line. Returns
+ * NULL without memory. */
 static const struct grammar *grammar_make(void) {
     static struct grammar grammar;
     if (grammar.letters)
         return &grammar;
-    size_t count = (size_t)grammar_count_names() + 1; /* and the end, which is empty */
+    size_t count = (size_t)grammar_count_names() + 1; /* plus the empty last element */
     known_name *copies = calloc(count, sizeof *copies);
     grammar.names = calloc(count, sizeof *grammar.names);
     char *letters = calloc(count + 1, 2);
@@ -63,7 +64,7 @@ static const struct grammar *grammar_make(void) {
     return &grammar;
 }
 
-/* The row of what getopt returned or left in optopt; NULL: of no known option. */
+/* Returns the row for a value that getopt returned or stored in optopt; NULL: unknown option. */
 static const struct weft_option_row *option_row(int value) {
     char letter[2] = {(char)value, '\0'};
     if (value >= FIRST_LONG)
@@ -79,7 +80,7 @@ static int option_unknown(const char *word) {
     return weft_options_error("unknown option %s", word);
 }
 
-/* getopt has returned '?' or ':' for this word. */
+/* Logs why getopt returned '?' or ':' for this word. Returns the exit status. */
 static int option_refuse(int option, const char *word) {
     const struct weft_option_row *row = option_row(optopt);
     if (!row)
@@ -87,11 +88,11 @@ static int option_refuse(int option, const char *word) {
     if (option == ':')
         return weft_options_error("a value is missing after %s, which takes %s", word,
                                   row->arguments);
-    return weft_options_error("no value belongs to %.*s", (int)strcspn(word, "="), word);
+    return weft_options_error("%.*s takes no value", (int)strcspn(word, "="), word);
 }
 
-/* Acts on one option. If it has two arguments, getopt has taken the first, unless they are
- * NAME=VALUE. */
+/* Acts on one option. For an option with two arguments getopt has read the first, unless they are
+ * written as NAME=VALUE. */
 static int option_act(const struct weft_option_row *row, const char *word, int argc, char **argv,
                       struct weft_options *options) {
     struct weft_option_use use = {.word = word, .value = optarg};
@@ -101,19 +102,19 @@ static int option_act(const struct weft_option_row *row, const char *word, int a
         return weft_options_error("%.*s cannot be done: %s", (int)strcspn(word, "="), word,
                                   row->text);
     if (two && optind >= argc)
-        return weft_options_error("%s takes %s, and only one is there", word, row->arguments);
+        return weft_options_error("%s takes %s, but only one value is given", word, row->arguments);
     use.second = two ? argv[optind++] : NULL;
     int status = weft_option_act(options, row, &use);
     return options->answer ? weft_help_answer(options->answer) : status;
 }
 
-/* Options of one program, up to where it is named; *plain: "--" stood there. */
+/* Parses the options of one program. *plain: "--" ended the options. */
 static int options_parse(int argc, char **argv, struct weft_options *options, bool *plain) {
     const struct grammar *grammar = grammar_make();
     int option, status = -1, at = 1;
     if (!grammar)
         return weft_options_error("no memory for the options");
-    optind = 0; /* begin anew, and forget the last program's */
+    optind = 0; /* makes getopt start again */
     opterr = 0;
     while (status < 0 &&
            (option = getopt_long_only(argc, argv, grammar->letters, grammar->names, NULL)) != -1) {
@@ -137,7 +138,8 @@ static int program_add(struct weft_options *options) {
     return -1;
 }
 
-/* Reads from `argv`, whose first word is skipped, to the end or a colon; *next: how many words. */
+/* Parses one program from `argv`, whose first word is skipped, up to a colon or the end. *next:
+ * index of that colon or the end. */
 static int program_parse(int argc, char **argv, struct weft_options *options, int *next) {
     bool plain = false;
     int status = program_add(options);
@@ -149,14 +151,14 @@ static int program_parse(int argc, char **argv, struct weft_options *options, in
     while (end < argc && (plain || strcmp(argv[end], ":") != 0))
         end++;
     if (end == optind)
-        return weft_options_error("no program is named%s", argc > 1 ? " behind the options" : "");
+        return weft_options_error("no program is named%s", argc > 1 ? "  after the options" : "");
     argv[end] = NULL;
     options->program[options->nprograms - 1].argv = argv + optind;
     *next = end;
     return -1;
 }
 
-/* Counts the PEs of all programs, and checks that they are not too many. */
+/* Counts the PEs of all programs, checks the limit, and assigns PEs to hosts. */
 static int options_count_pes(struct weft_options *options) {
     struct weft_program *first = options->program;
     bool unsaid = options->nprograms == 1 && first->npes == 0;
@@ -174,7 +176,7 @@ static int options_count_pes(struct weft_options *options) {
         options->npes += program->npes;
     }
     if (status < 0 && options->npes > WEFT_WIRE_PES_MAX)
-        return weft_options_error("%d PEs are too many: there may be %d", options->npes,
+        return weft_options_error("%d PEs are too many: the maximum is %d", options->npes,
                                   WEFT_WIRE_PES_MAX);
     return status < 0 ? weft_hosts_place(options) : status;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A death is: an end by signal, or without shmem_finalize after shmem_init, or with a status before
- * shmem_init, or any end before it when others have called it, since they wait for this PE. The
- * first sign of one comes from the alive mutex, or else from the socket, or else from waitpid.
- * Messages that a PE sent before it died are read first, because one may be shmem_global_exit. */
+/* These ends of a PE are deaths: by a signal; between shmem_init and shmem_finalize; before
+ * shmem_init with a status other than 0; and any end before shmem_init if others have called it,
+ * since they wait for this PE. The first sign is the alive mutex, otherwise the socket, otherwise
+ * waitpid. Messages that a PE sent before it died are read first, because one of them may report
+ * shmem_global_exit. */
 #include "launch/reap.h"
 #include <errno.h>
 #include <sys/wait.h>
@@ -18,21 +19,21 @@ static void messages_drain(struct weft_run *run, int pe) {
         ;
 }
 
-/* The PE whose death the others have found and reported, or -1: this process was stopped, or
- * got no processor (boot/guard.h). */
+/* Returns the PE whose death other PEs have detected and written to the control page, or -1. They
+ * can be faster than the launcher if it was stopped or had no processor (boot/guard.h). */
 static int death_reported(const struct weft_run *run) {
     struct weft_cause cause = weft_control_cause(run->control, run->npes);
     bool is_pe = cause.pe >= 0 && cause.pe < run->npes;
     return run->phase < WEFT_GRACE && cause.kind == WEFT_ABORT_DIED && is_pe ? cause.pe : -1;
 }
 
-/* Ends the job because of `pe`. If the PEs have reported another's death already, this one ended
- * because of it: then the other is the cause, and its messages are read first. */
+/* Ends the job because of `pe`. If the PEs have already reported another PE's death, this PE ended
+ * because of it; then the other PE is the cause, and its messages are read first. */
 static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
     struct weft_cause own = weft_control_cause(run->control, run->npes);
     bool says = own.pe == pe && own.kind != WEFT_ABORT_NONE && own.kind != WEFT_ABORT_DIED;
     if (run->pe[pe].lost_ms && says) {
-        kind = own.kind; /* which it could write to the page alone */
+        kind = own.kind; /* the PE could only write its cause to the page */
         detail = own.detail;
     }
     bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
@@ -50,7 +51,7 @@ static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, in
                                             .state = weft_run_state(run, pe)});
 }
 
-/* The child is over and that is a death: how, is known. */
+/* Ends the job because a child has died; its status is known. */
 static void job_end_by_child(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (WIFSIGNALED(wait))
@@ -59,8 +60,8 @@ static void job_end_by_child(struct weft_run *run, int pe) {
         job_end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
 }
 
-/* SIGPIPE after shmem_finalize is no news: it ends a program whose reader has had enough, as in
- * `oshrun ./prog | head`. */
+/* SIGPIPE after shmem_finalize is not reported: it ends a program whose reader has closed the pipe,
+ * as in `oshrun ./prog | head`. */
 static void child_judge_left(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (run->hub && weft_hub_awaits(run->hub, pe))
@@ -72,7 +73,7 @@ static void child_judge_left(struct weft_run *run, int pe) {
                      pe, run->pe[pe].child, weft_boot_on(pe).text, WTERMSIG(wait));
 }
 
-/* Judges a PE whose child is over. */
+/* Decides what follows from the end of a PE's child. */
 static void child_judge(struct weft_run *run, int pe) {
     const struct weft_run_pe *it = &run->pe[pe];
     messages_drain(run, pe);
@@ -80,11 +81,16 @@ static void child_judge(struct weft_run *run, int pe) {
     if (weft_run_state(run, pe) == WEFT_PE_LEFT)
         child_judge_left(run, pe);
     else if (absent ? it->wait != 0 || weft_run_anyone_joined(run) : is_child || !it->watch.running)
-        job_end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
+        job_end_by_child(
+            run,
+            pe); /* otherwise the PE is a descendant of the child, and its mutex reports its end */
 }
 
 static void pe_joined(struct weft_run *run, int pe, pid_t self) {
-    run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
+    run->pe[pe].self =
+        self ? self
+             : run->pe[pe]
+                   .child; /* 0: the PE is in a pid namespace that is not below the launcher's */
     weft_watch_start(&run->pe[pe].watch);
     weft_oom_note_other(&run->pe[pe].before, run->pe[pe].self, &run->before);
     weft_reap_judge_absent(run);
@@ -93,20 +99,21 @@ static void pe_joined(struct weft_run *run, int pe, pid_t self) {
 void weft_reap_judge_absent(struct weft_run *run) {
     for (int other = 0; other < run->npes; other++)
         if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)
-            child_judge(run, other); /* others will wait for it in vain */
+            child_judge(run, other); /* others will wait in vain */
 }
 
 static void mute_judge(struct weft_run *run, int pe) {
     if (!run->hub || !weft_hub_awaits(run->hub, pe))
         return;
-    weft_run_say(run, false,
-                 "the others wait for PE %d (pid %d%s) in an exchange, and it has closed its line "
-                 "to oshrun; ending the job",
-                 pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
+    weft_run_say(
+        run, false,
+        "the others wait for PE %d (pid %d%s) in an exchange, and it has closed its connection "
+        "to oshrun; ending the job",
+        pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
     job_end_by(run, pe, WEFT_ABORT_ERROR, 0);
 }
 
-/* A PE that others wait for in an exchange may be over already. */
+/* A PE that an exchange now waits for may already have ended or may be unable to send. */
 static void pe_gave(struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++)
         if (run->pe[pe].mute)
@@ -115,8 +122,8 @@ static void pe_gave(struct weft_run *run) {
             child_judge(run, pe);
 }
 
-/* Whoever finds a PE dead holds its mutex for a while, too (boot/guard.h): its process has to run.
- */
+/* Returns whether the PE holds its mutex and its process runs. The mutex alone is not enough: a PE
+ * that detects the death of another holds that one's mutex for a while (boot/guard.h). */
 static bool pe_seems_alive(const struct weft_run *run, int pe) {
     const struct weft_run_pe *it = &run->pe[pe];
     bool over = it->reaped && it->self == it->child;
@@ -124,9 +131,10 @@ static bool pe_seems_alive(const struct weft_run *run, int pe) {
            weft_descendants_runs(weft_run_pid(run, pe));
 }
 
-/* The socket of a PE has closed: it has died, or has closed what it did not open. Only a PE that
- * still seems alive after a grace certainly lives: where its process is below another pid
- * namespace, the process that is looked at is not the PE. */
+/* The socket of a PE has closed: either it has died, or the program has closed descriptors that it
+ * did not open. A PE that still seems alive after the grace period is taken to be alive. (If it
+ * runs in another pid namespace, the process that is checked may be another one, but the mutex is
+ * reliable.) */
 static void lost_judge(struct weft_run *run, int pe) {
     struct weft_run_pe *it = &run->pe[pe];
     bool alive = pe_seems_alive(run, pe);
@@ -142,10 +150,11 @@ static void lost_judge(struct weft_run *run, int pe) {
         it->lost_ms = weft_clock_ms();
     if (weft_clock_ms() - it->lost_ms < LOST_GRACE_MS)
         return;
-    weft_run_say(run, false,
-                 "PE %d (pid %d%s) has closed descriptors that it has not opened, its line to "
-                 "oshrun among them; it runs on without",
-                 pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
+    weft_run_say(
+        run, false,
+        "PE %d (pid %d%s) has closed descriptors that it has not opened, its connection to "
+        "oshrun among them; it continues without it",
+        pe, weft_run_pid(run, pe), weft_boot_on(pe).text);
     it->mute = true;
     mute_judge(run, pe);
 }
@@ -194,7 +203,7 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
     case WEFT_HUB_BLAMED:
         job_end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status & 0xff);
         break;
-    case WEFT_HUB_CUT: /* whether the other host lives, is known above */
+    case WEFT_HUB_CUT: /* the front knows whether the other host is alive */
         if (run->above)
             run->above->cut(run, pe, report.culprit);
         break;
@@ -215,10 +224,10 @@ void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice) {
     if (notice->result == EOWNERDEAD && weft_run_is_in(run, pe))
         job_end_by(run, pe, WEFT_ABORT_DIED, 0);
     else if (notice->result == 0 && weft_run_state(run, pe) == WEFT_PE_JOINED)
-        weft_watch_start(&run->pe[pe].watch); /* it left, and has come back since */
+        weft_watch_start(&run->pe[pe].watch); /* it called shmem_finalize and shmem_init again */
 }
 
-/* True if it was dying before the launcher began to kill. */
+/* Returns whether the PE was dying before the launcher began to kill. */
 static bool pe_died_first(const struct weft_run *run, int pe) {
     return run->cause.kind == WEFT_ABORT_DIED && run->cause.pe == pe &&
            run->pe[pe].self == run->pe[pe].child;
@@ -248,8 +257,8 @@ void weft_reap_children(struct weft_run *run) {
     run->childless = pid < 0 && errno == ECHILD;
 }
 
-/* True if the process that joined outlives the child that was its wrapper. It is the launcher's own
- * child by then, which adopts orphans. */
+/* Returns whether the process that joined still runs after the child that was its wrapper has
+ * ended. It has become a child of the launcher, which adopts orphans. */
 static bool pe_lingers(const struct weft_run_pe *pe) {
     siginfo_t info = {0};
     return pe->self && pe->self != pe->child &&

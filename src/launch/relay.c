@@ -10,7 +10,7 @@
 
 enum { STATUS_SYSTEM = 71, PROCESSES_MS = 1500 };
 
-/* Places in the array for poll; those of the branch follow. */
+/* Indices into the array for poll; the branch's entries follow. */
 enum { POLL_SIGNALS = WEFT_UPLINK_POLLS, POLL_BRANCH };
 
 struct relay {
@@ -64,7 +64,7 @@ static void turn(struct relay *relay) {
     polls[POLL_SIGNALS] = (struct pollfd){.fd = relay->signals.signals, .events = POLLIN};
     weft_branch_polls(&relay->below, &polls[POLL_BRANCH]);
     if (poll(polls, (nfds_t)count, patience_ms) < 0)
-        memset(polls, 0, sizeof polls); /* interrupted; what there is shows again */
+        memset(polls, 0, sizeof polls); /* interrupted; the next poll reports the events again */
     if (polls[POLL_SIGNALS].revents)
         signals_serve(relay);
     weft_uplink_turn(&relay->up, polls);
@@ -76,7 +76,7 @@ static void turn(struct relay *relay) {
         weft_branch_shut(&relay->below);
 }
 
-/* The hosts that this relay sees to, by their numbers. */
+/* Makes an array of all hosts of the job, in which only the hosts of this relay are set. */
 static struct weft_branch_host *hosts_make(const struct weft_start *start) {
     struct weft_branch_host *host = calloc((size_t)start->nhosts, sizeof *host);
     for (int i = 0; host && i < start->below; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ssh joins the words that follow the name of a host to one command line for a shell there, so a
- * path that a shell would take apart is quoted. */
+/* ssh joins its arguments to one command line for a shell on the host, so the path of oshrun is
+ * quoted if it has characters that are special to a shell. */
 #include "launch/remote.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ const char *weft_remote_program(void) {
     return path;
 }
 
-/* 'it'"'"'s' */
+/* Quotes for a shell, as 'it'"'"'s'. */
 static void quoted_print(char *to, size_t bytes, const char *text) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "/._-+@%,:=";
@@ -48,7 +48,7 @@ static _Noreturn void command_run(char **words) {
     _exit(STATUS_NOT_FOUND);
 }
 
-/* The terminal is shared, so that ssh can ask for a password. */
+/* ssh keeps the terminal, so that it can ask for a password. */
 static _Noreturn void ssh_run(const char *name) {
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP};
     char command[2 * PATH_MAX], *words[WORDS_MAX + 4], *rest = strdup(weft_env.ssh), *word;
@@ -66,7 +66,7 @@ static _Noreturn void ssh_run(const char *name) {
     command_run(words);
 }
 
-/* In a session of its own no key of the terminal reaches it. */
+/* The daemon runs in a session of its own, where it gets no signals from the terminal. */
 static _Noreturn void daemon_run(void) {
     char *words[] = {strdup(weft_remote_program()), strdup("--daemon"), NULL};
     setsid();
@@ -82,7 +82,7 @@ int weft_remote_start(struct weft_remote *remote, const struct weft_signals *sig
                                    .bytes = bytes,
                                    .input = -1,
                                    .says = -1};
-    if (pipe2(input, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0) /* nothing is taken back */
+    if (pipe2(input, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0) /* nothing is undone */
         return weft_failure_say(-errno, "pipe2, to start host %s", remote->name);
     pid_t child = fork();
     if (child < 0)
@@ -122,7 +122,7 @@ void weft_remote_feed(struct weft_remote *remote) {
         if (written < 0 && errno == EAGAIN)
             return;
         if (written < 0 && errno != EINTR)
-            break; /* it is over, and its status will tell */
+            break; /* it has ended; its status tells why */
         remote->fed += written > 0 ? (size_t)written : 0;
     }
     text_forget(remote);
@@ -136,13 +136,13 @@ void weft_remote_hint(struct weft_remote *remote, int64_t patience_ms) {
         return;
     remote->hinted = true;
     fprintf(stderr,
-            "oshrun: ssh has not come through to %s yet: try `%s %s true`, which has to ask "
-            "nothing and print nothing\n",
+            "oshrun: ssh has not reached %s yet: try `%s %s true`, which must ask nothing and "
+            "print nothing\n",
             remote->name, weft_env.ssh, remote->name);
 }
 
-/* Whether the line ends with a daemon's first words, which are cut off: a login shell may have
- * begun the line. */
+/* Removes the daemon's first words from the end of the line, and returns whether they were there. A
+ * login shell may have written the beginning of the line. */
 static bool line_is_through(struct weft_remote *remote) {
     size_t length = strlen(remote->line), words = sizeof WEFT_TREE_STARTED - 1;
     if (remote->through || length < words ||
@@ -152,7 +152,8 @@ static bool line_is_through(struct weft_remote *remote) {
     return true;
 }
 
-/* Lines of Weft's own name their hosts themselves. */
+/* Prints the line. Lines of Weft name their host already; others are printed after the host's name.
+ */
 static void line_pass(struct weft_remote *remote) {
     bool ours =
         strncmp(remote->line, "oshrun: ", 8) == 0 || strncmp(remote->line, "weft: ", 6) == 0;

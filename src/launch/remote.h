@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The process by which a daemon is started on a host, ssh or another, as the front sees it: it is
- * fed the start text, and what it says is passed on with the host's name. Its standard input stays
- * open as long as the front lives, for its end is the daemon's end. */
+/* The process that starts a daemon on a host: ssh, or oshrun itself on this host. It is fed the
+ * start text, and its output is printed with the host's name. Its standard input stays open as long
+ * as the front lives; when the input ends, the daemon ends. */
 #ifndef WEFT_LAUNCH_REMOTE_H
 #define WEFT_LAUNCH_REMOTE_H
 
@@ -12,46 +12,46 @@
 #include "launch/signals.h"
 
 struct weft_remote {
-    const char *name; /* of the host, as ssh takes it */
-    bool here;        /* this host: no ssh is needed */
-    pid_t process;    /* 0: it has not been started, or is over, */
-    int wait;         /* with this status of waitpid */
-    int input, says;  /* our ends of its streams; -1: closed */
-    char *text;       /* what it is fed */
+    const char *name; /* name of the host, as given to ssh */
+    bool here;        /* this host, without ssh */
+    pid_t process;    /* 0: not started or ended */
+    int wait;         /* its status from waitpid, once it has ended */
+    int input, says;  /* this side's ends of its streams; -1: closed */
+    char *text;       /* start text to feed */
     size_t bytes, fed;
-    bool through; /* oshrun has started over there, and said so */
-    bool hinted;  /* that ssh takes long to come through */
+    bool through; /* oshrun has started on the host and has reported it */
+    bool hinted;  /* the line about a slow ssh has been printed */
     uint64_t begin_ns;
     size_t used;
-    char line[1024]; /* what has come of the current one */
+    char line[1024]; /* the incomplete current line */
 };
 
-/* Starts it; `text` becomes its own. The signals in `signals` are the standard's again in a daemon
- * on this host; ssh takes none from the terminal, whose signals are for the front. 0 or -errno,
- * said. */
+/* Starts the process and takes ownership of `text`. A daemon on this host starts with the signal
+ * handling that `signals` has saved. ssh ignores the terminal's signals, which are for the front.
+ * Returns 0, or -errno after logging the reason. */
 int weft_remote_start(struct weft_remote *remote, const struct weft_signals *signals, char *text,
                       size_t bytes);
 
-/* If ssh takes long to come through, says so once. `patience_ms`: the time in which the daemon has
- * to call back. */
+/* Prints one line if ssh takes long to start oshrun. `patience_ms` is the time in which the daemon
+ * has to connect. */
 void weft_remote_hint(struct weft_remote *remote, int64_t patience_ms);
 
-/* Feeds what can go now; for as long as remote->fed < remote->bytes, poll `input` for POLLOUT. */
+/* Writes what the pipe accepts. While remote->fed < remote->bytes, poll `input` for POLLOUT. */
 void weft_remote_feed(struct weft_remote *remote);
 
-/* Passes on what it says, after a poll of `says`. */
+/* Prints what the process has written, after a poll of `says`. */
 void weft_remote_hear(struct weft_remote *remote);
 
-/* Closes its input, which ends it soon. */
+/* Closes its input, which makes the daemon end. */
 void weft_remote_leave(struct weft_remote *remote);
 
-/* Looks if it is over; whether it is. */
+/* Returns whether the process has ended, without waiting. */
 bool weft_remote_reap(struct weft_remote *remote);
 
-/* Kills it, if it is not over, and waits for that. */
+/* Kills the process if it has not ended, and waits for it. */
 void weft_remote_kill(struct weft_remote *remote);
 
-/* The path of this oshrun, where it is looked for on all hosts. */
+/* Returns the path of this oshrun, which is expected at the same place on all hosts. */
 const char *weft_remote_program(void);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to the record. */
 #include "launch/run.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +50,7 @@ pid_t weft_run_pid(const struct weft_run *run, int pe) {
     return run->pe[pe].self ? run->pe[pe].self : run->pe[pe].child;
 }
 
-/* While it is in it holds its mutex, so its number has not gone to someone else. */
+/* While the PE has joined, it holds its mutex, so its process number cannot have been reused. */
 void weft_run_signal(const struct weft_run *run, int pe, int signal) {
     const struct weft_run_pe *it = &run->pe[pe];
     if (!weft_run_has(run, pe))

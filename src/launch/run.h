@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The launcher's record of one run: who was started, who joined, who is over, and how far the end
- * of the job has come. One thread reads and writes it; watchers report to it through a pipe. */
+/* The launcher's record of a job: which PEs were started, have joined and have ended, and the phase
+ * of the job's end. One thread reads and writes it; watchers send notices to it through a pipe. */
 #ifndef WEFT_LAUNCH_RUN_H
 #define WEFT_LAUNCH_RUN_H
 
@@ -21,35 +21,35 @@ struct weft_output;
 struct weft_run;
 
 struct weft_run_pe {
-    const struct weft_program *program; /* NULL: it is on another host, and nothing else is set */
+    const struct weft_program *program; /* NULL: on another host; the other fields are unused */
     pid_t child;                        /* the process that was started */
-    pid_t self;      /* the process that joined: the child or one below it; 0: none has */
-    int life;        /* our end of the life socket: closing it kills the process that joined */
-    bool reaped;     /* the child is over, */
-    int wait;        /* with this status of waitpid, */
-    int64_t lost_ms; /* since when its line to us is closed though it seems to live; 0: it is not */
-    bool mute;       /* and it does live */
-    bool killed;     /* but only after we began to kill whoever was left */
+    pid_t self;  /* the process that joined, the child or its descendant; 0: none */
+    int life;    /* launcher's end of the life socket; closing it kills the process that joined */
+    bool reaped; /* the child has ended */
+    int wait;    /* its status from waitpid */
+    int64_t lost_ms; /* when its socket closed although it seems to be alive; 0: not closed */
+    bool mute;       /* it is alive, but its socket is closed */
+    bool killed;     /* ended after the launcher began to kill the remaining PEs */
     struct weft_watch watch;
-    struct weft_oom before; /* it joined */
+    struct weft_oom before; /* counts before the PE joined */
 };
 
-/* RUNNING (-> SIGNALED) -> GRACE -> TERMINATING -> KILLING -> OVER, or straight to OVER. */
+/* RUNNING (-> SIGNALED) -> GRACE -> TERMINATING -> KILLING -> OVER, or directly to OVER. */
 enum weft_phase {
     WEFT_RUNNING,
-    WEFT_SIGNALED,    /* the PEs have a deadly signal, and may still end in order */
-    WEFT_GRACE,       /* the abort word is set: survivors say what they were at, and exit */
-    WEFT_TERMINATING, /* whoever is left has SIGTERM */
-    WEFT_KILLING,     /* whoever is left has SIGKILL */
+    WEFT_SIGNALED, /* the PEs have a deadly signal, and may still end in order */
+    WEFT_GRACE,    /* the abort word is set; survivors print what they were waiting for, and exit */
+    WEFT_TERMINATING, /* remaining PEs have SIGTERM */
+    WEFT_KILLING,     /* remaining PEs have SIGKILL */
     WEFT_OVER,
 };
 
-/* Who is told of a run where this launcher is one of several. */
+/* Functions by which a daemon's run reports to the front. */
 struct weft_run_above {
-    void (*ending)(struct weft_run *run); /* the job ends because of run->cause, or now it is known
-                                             how the culprit died */
+    void (*ending)(struct weft_run *run); /* the job ends because of run->cause; called again when
+                                             the cause is completed */
     void (*cut)(struct weft_run *run, int pe, int host); /* the PE cannot reach that host */
-    void (*line)(struct weft_run *run, bool of_cause, const char *line); /* for the person */
+    void (*line)(struct weft_run *run, bool of_cause, const char *line); /* prints a line */
 };
 
 struct weft_run {
@@ -58,62 +58,62 @@ struct weft_run {
     struct weft_run_pe *pe;
     struct weft_control *control;
     int control_fd;
-    struct weft_hub *hub;               /* NULL once the job ends */
-    struct weft_output *output;         /* NULL: the PEs write where we write, */
-    struct weft_forward *forward;       /* or to those above: with it streams are pipes */
-    const struct weft_run_above *above; /* NULL: this is the launcher of the whole job */
+    struct weft_hub *hub;       /* NULL once the job ends */
+    struct weft_output *output; /* NULL: PEs write to the launcher's own streams, or to `forward` */
+    struct weft_forward *forward;       /* in a daemon: pipes whose data is sent to the front */
+    const struct weft_run_above *above; /* NULL: there is no front */
     int notices[2];                     /* pipe from the watchers */
-    int exec_failures[2];               /* pipe from children that could not become the program */
+    int exec_failures[2];               /* pipe from children that failed to execute the program */
     struct weft_signals signals;
-    struct rlimit descriptors; /* their limit as the launcher found it, for the PEs */
+    struct rlimit descriptors; /* original limit, restored for the PEs */
 
     enum weft_phase phase;
-    int64_t phase_ends_ms; /* 0: it has no end of its own */
-    int64_t
-        time_is_up_ms; /* when the job has had all the time that it may have; 0: it may have any */
+    int64_t phase_ends_ms; /* 0: the phase has no time limit */
+    int64_t time_is_up_ms; /* for --timeout; 0: none */
     int end_signal;
     bool end_by_terminal;
     struct weft_cause cause; /* from GRACE on: why the job ends */
-    struct weft_oom before;  /* anyone was started */
-    bool announced;          /* the person knows */
+    struct weft_oom before;  /* counts before any PE was started */
+    bool announced;          /* the line about the cause has been written */
     bool childless;
-    int first_status; /* of the first PE that ended with another status than 0, */
-    int first_pe;     /* and which it was */
-    int failures;     /* how many PEs have ended in order with another status than 0 */
+    int first_status; /* of the first PE that ended with a status other than 0 */
+    int first_pe;     /* that PE */
+    int failures;     /* PEs that ended in order, with a status other than 0 */
 };
 
-/* The exit status that a shell makes of a status of waitpid. */
+/* Returns the exit status that a shell derives from a status of waitpid. */
 int weft_run_status(int wait);
 
 enum weft_pe_state weft_run_state(const struct weft_run *run, int pe);
 
-/* Whether the PE is one of this host. */
+/* Returns whether the PE is on this host. */
 static inline bool weft_run_has(const struct weft_run *run, int pe) {
     return run->pe[pe].program != NULL;
 }
 
-/* Lists those; how many they are, of npes. */
+/* Stores the numbers of this host's PEs in `pes`, which has room for npes. Returns their number. */
 int weft_run_pes_here(const struct weft_run *run, int *pes);
 
-/* Writes "oshrun: " and a line, or has those above write it. `of_cause`: it tells why
- * the job ends. */
+/* Writes "oshrun: " and a line to stderr, or sends it to the front. `of_cause`: the line explains
+ * why the job ends. */
 void weft_run_say(struct weft_run *run, bool of_cause, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* True if a PE has joined and not left. Its state word may hold anything, as the PE can overwrite
- * it; only "left" makes its end no death. */
+/* Returns whether a PE has joined and has not left. The PE may overwrite its state word with
+ * anything; only "left" means that its end is no death. */
 bool weft_run_is_in(const struct weft_run *run, int pe);
 
-/* On any host. */
+/* Returns whether a PE of any host has joined. */
 bool weft_run_anyone_joined(const struct weft_run *run);
 
-/* The process to name in messages. */
+/* Returns the process number of the PE for error lines. */
 pid_t weft_run_pid(const struct weft_run *run, int pe);
 
-/* Sends to the process that is this PE, if it still runs. */
+/* Sends a signal to the process that is this PE, if it still runs. */
 void weft_run_signal(const struct weft_run *run, int pe, int signal);
 
-/* Sends to all that it has started, too, as a terminal does: where PEs have groups of their own. */
+/* Sends a signal to the PE's process group, as a terminal does; for PEs that have their own groups.
+ */
 void weft_run_signal_group(const struct weft_run *run, int pe, int signal);
 
 #endif

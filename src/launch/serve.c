@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One control page, and for each PE a socket for messages and one for its life, all of it inherited
- * memory and descriptors. */
+/* A job has one control page, and each PE has a socket for messages and one for its life. All are
+ * inherited memory and descriptors. */
 #include "launch/serve.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,17 +17,17 @@
 #include "launch/output.h"
 #include "launch/reap.h"
 
-/* Places in the array for poll; the PEs' sockets follow, and then those of the caller. */
+/* Indices into the array for poll; the PEs' sockets follow, then the caller's entries. */
 enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
 
-/* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
+/* The launcher holds up to two sockets per PE, and all descriptors that PEs contribute to two
+ * exchanges. */
 static void descriptors_raise(struct weft_run *run) {
     getrlimit(RLIMIT_NOFILE, &run->descriptors);
     weft_machine_raise_descriptors();
 }
 
-/* One program after the other, in the order of the command line. Those of other hosts stay without.
- */
+/* Assigns programs to PEs, in the order of the command line. PEs of other hosts get none. */
 static void programs_assign(struct weft_run *run, const struct weft_options *options) {
     int pe = 0;
     for (int i = 0; i < options->nprograms; i++) {
@@ -44,7 +44,7 @@ int weft_serve_open(struct weft_run *run, const struct weft_options *options,
     if (!run->pe)
         return weft_failure_say(-ENOMEM, "malloc, for %d PEs", run->npes);
     programs_assign(run, options);
-    if (!hosts) /* else the front says it */
+    if (!hosts) /* otherwise the front prints it */
         weft_options_show(options);
     descriptors_raise(run);
     int error =
@@ -94,12 +94,11 @@ static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
     if (weft_signal_is_deadly(signal))
         weft_end_signaled(run, signal, group_has_it);
     else if (signal == SIGTSTP)
-        kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
+        kill(getpid(), SIGSTOP); /* as a shell expects */
 }
 
-/* Takes in the signals that have come: passes them on, or reaps children. One that the kernel sends
- * on behalf of the terminal goes to our whole process group, in which the PEs are, and is not sent
- * to them again. */
+/* Handles pending signals: forwards them, or collects children. A signal that the kernel sends for
+ * the terminal reaches the whole process group including the PEs, and is not forwarded. */
 static void signals_serve(struct weft_run *run) {
     int signal;
     bool from_kernel;
@@ -107,7 +106,7 @@ static void signals_serve(struct weft_run *run) {
         signal_serve(run, signal, from_kernel);
 }
 
-/* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
+/* Signals are handled first: PEs that die after a Ctrl-C are not to blame. */
 static void polls_serve(struct weft_run *run, const struct pollfd *polls) {
     if (polls[POLL_SIGNALS].revents)
         signals_serve(run);

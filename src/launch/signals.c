@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals are blocked and read. Tools put threads of their own into a process, which may not block
- * them: such a thread hands on the signals that it gets. Signals that were ignored at the start
- * stay ignored, as nohup and shells in the background expect. */
+/* Signals are blocked and read from a signalfd. Threads that tools start in a process may not block
+ * them; such a thread forwards the signals that it gets to the reading thread. Signals that were
+ * ignored at the start stay ignored, as nohup and background jobs of shells expect. */
 #include "launch/signals.h"
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "launch/failure.h"
 
-/* The deadly ones first. */
+/* Deadly signals come first. */
 static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 enum { FORWARDED = sizeof forwarded / sizeof *forwarded, DEADLY = 4 };
@@ -31,7 +31,8 @@ bool weft_signal_is_forwarded(int signal) {
 
 static pthread_t reader;
 
-/* Runs in a thread that does not read signals. */
+/* Runs in a thread that does not block signals, and forwards the signal to the thread that reads
+ * them. */
 static void signal_hand_on(int signal, siginfo_t *info, void *context) {
     (void)context;
     pthread_sigqueue(reader, signal, (union sigval){.sival_int = info->si_code == SI_KERNEL});
@@ -58,9 +59,10 @@ int weft_signals_open(struct weft_signals *signals) {
         return weft_failure_say(-errno, "signalfd, to read signals");
     reader = pthread_self();
     sigset_t blocked = ours;
-    sigaddset(&blocked, SIGPIPE); /* blocked only: a write to nobody fails with EPIPE */
+    sigaddset(&blocked, SIGPIPE); /* not read: a write without a reader fails with EPIPE */
     sigprocmask(SIG_BLOCK, &blocked, &signals->mask);
-    sigaction(SIGCHLD, &handing_on, &signals->sigchld); /* ignored, children would not be kept */
+    sigaction(SIGCHLD, &handing_on,
+              &signals->sigchld); /* if SIGCHLD were ignored, waitpid would find no children */
     for (int i = 0; i < FORWARDED; i++)
         if (sigismember(&ours, forwarded[i]))
             sigaction(forwarded[i], &handing_on, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The signals that the launcher takes, as something to read. */
+/* Receives the launcher's signals through a descriptor. */
 #ifndef WEFT_LAUNCH_SIGNALS_H
 #define WEFT_LAUNCH_SIGNALS_H
 
@@ -7,26 +7,27 @@
 #include <stdbool.h>
 
 struct weft_signals {
-    int signals; /* signalfd: where they arrive */
+    int signals; /* signalfd */
 
-    /* As they were found. */
+    /* State at the start. */
     sigset_t mask;
     struct sigaction sigchld;
 };
 
-/* Has signals arrive at signals->signals, and keeps what was set before. 0 or -errno. */
+/* Opens signals->signals and saves the previous state. Returns 0, or -errno after logging the
+ * reason. */
 int weft_signals_open(struct weft_signals *signals);
 
-/* Restores mask and handlers as they were found: for a child that becomes the program, and for the
+/* Restores the saved mask and handlers: in a child that becomes the program, and before the
  * launcher's own end. */
 void weft_signals_restore(const struct weft_signals *signals);
 
-/* The next signal that has come; false: there is none. */
+/* Reads the next pending signal; returns false if there is none. */
 bool weft_signals_next(const struct weft_signals *signals, int *signal, bool *from_kernel);
 
 bool weft_signal_is_deadly(int signal);
 
-/* Whether it is one that the launcher passes on to PEs. */
+/* Returns whether the launcher forwards this signal to PEs. */
 bool weft_signal_is_forwarded(int signal);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every descriptor here is close-on-exec, and the child clears that on the three that its program
- * needs, moved to numbers that shell scripts do not use. PEs stay in our process group, so that the
- * terminal treats the job as the one command that it is. */
+/* All descriptors are close-on-exec. The child clears that flag on the three that its program
+ * needs, after moving them to numbers that shell scripts do not use. PEs stay in the launcher's
+ * process group, so that the terminal treats the job as one command. */
 #include "launch/spawn.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,23 +20,23 @@
 #include "launch/output.h"
 
 enum {
-    FIRST_DESCRIPTOR = 200, /* scripts use 3 to 9, shells 10 and up and 255 */
+    FIRST_DESCRIPTOR = 200, /* scripts use 3 to 9, shells 10 and above and 255 */
     STATUS_NOT_FOUND = 127,
     STATUS_NOT_RUN = 126,
 };
 
-/* Both ends for one PE: [0] is ours, [1] the PE's. */
+/* The sockets of one PE: [0] is the launcher's end, [1] the PE's. */
 struct lines {
     int hub[2], life[2];
 };
 
-/* The data that a child needs besides the run's. */
+/* Data for a child that is not in the run. */
 struct birth {
     int pe;
     pid_t launcher;
     const struct lines *lines;
     const cpu_set_t *processors; /* NULL: all */
-    int files[2];                /* for its output; only if the options name a folder */
+    int files[2];                /* output files, if the options name a folder */
 };
 
 static int memory_fail(const struct weft_run *run) {
@@ -49,7 +49,7 @@ static void variable_set(const char *name, int value) {
     setenv(name, number, 1);
 }
 
-/* Leaves the descriptor to the program under the name of an environment variable. */
+/* Passes a descriptor to the program, with its number in an environment variable. */
 static void descriptor_hand_down(const char *name, int fd) {
     int kept = fcntl(fd, F_DUPFD, FIRST_DESCRIPTOR);
     if (kept < 0) { /* the limit on descriptors is lower */
@@ -59,12 +59,12 @@ static void descriptor_hand_down(const char *name, int fd) {
     variable_set(name, kept);
 }
 
-/* Programs have connections of their own, which belong on the network of the job's hosts. */
+/* Sets the network of the job's hosts for connections between PEs. */
 static void interface_tell(const struct weft_network *network) {
     if (network)
         setenv(WEFT_BOOT_ENV_INTERFACE, network->interface, 1);
     else
-        unsetenv(WEFT_BOOT_ENV_INTERFACE); /* of a job that started this one */
+        unsetenv(WEFT_BOOT_ENV_INTERFACE); /* may be inherited from a job that started this one */
 }
 
 static void environment_complete(const struct weft_run *run, int pe, const struct lines *lines) {
@@ -76,7 +76,7 @@ static void environment_complete(const struct weft_run *run, int pe, const struc
     descriptor_hand_down(WEFT_BOOT_ENV_LIFE, lines->life[1]);
 }
 
-/* Only PE 0 may read what we could: several readers would share it by chance. */
+/* Only PE 0 reads standard input: several readers would get parts at random. */
 static void child_set_streams(const struct weft_run *run, const struct birth *birth) {
     if (birth->pe > 0) {
         int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -90,14 +90,15 @@ static void child_set_streams(const struct weft_run *run, const struct birth *bi
         weft_output_redirect_to(birth->files);
 }
 
-/* Whether a name that was looked for in PATH is that of a program in the current folder. */
+/* Returns whether a name that was not found in PATH is a program in the current folder. */
 static bool program_is_beside(const char *name) {
     struct stat stat_of;
     return !strchr(name, '/') && stat(name, &stat_of) == 0 && S_ISREG(stat_of.st_mode) &&
            access(name, X_OK) == 0;
 }
 
-/* Parents and child are one program still: pointers hold in both. */
+/* Reports the failure to the launcher. Parent and child still run the same program, so the parent
+ * can use the child's pointers. */
 static _Noreturn void child_give_up(const struct weft_run *run, const char *action,
                                     const char *object) {
     struct weft_spawn_failure failure = {.error = errno, .action = action, .object = object};
@@ -107,9 +108,9 @@ static _Noreturn void child_give_up(const struct weft_run *run, const char *acti
     _exit(failure.error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);
 }
 
-/* Runs the file that the bare name leads to where oshrun was called, and returns if there is none
- * here. Its path is argv[0], too: Python finds its virtual environment by looking up argv[0] in
- * PATH, and the PATH of this host may lead elsewhere. */
+/* Runs the file found in PATH by oshrun, and returns if this host does not have it. argv[0] is its
+ * path: Python finds its virtual environment by searching PATH for argv[0], and PATH may differ on
+ * this host. */
 static void found_exec(const struct weft_program *program) {
     char *name = program->argv[0];
     program->argv[0] = (char *)program->found;
@@ -130,9 +131,9 @@ static _Noreturn void child_exec(const struct weft_run *run, int pe) {
 static _Noreturn void child_main(const struct weft_run *run, const struct birth *birth) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != birth->launcher)
-        _exit(STATUS_NOT_RUN); /* it died before the line above */
+        _exit(STATUS_NOT_RUN); /* the launcher died before prctl */
     if (run->above)
-        setpgid(0, 0); /* in a group of its own, whose parent is not of it, Ctrl-Z stops it */
+        setpgid(0, 0); /* the group has its parent outside, so that Ctrl-Z can stop it */
     if (birth->processors)
         sched_setaffinity(0, sizeof *birth->processors, birth->processors);
     child_set_streams(run, birth);
@@ -168,7 +169,8 @@ static int lines_make_all(struct weft_run *run, struct lines *lines) {
     return error;
 }
 
-/* The page shows the child's number until the PE, which may be another process, writes its own. */
+/* Writes the child's number to the control page, until the PE, which may be another process, writes
+ * its own. */
 static void child_enter(struct weft_run *run, int pe, pid_t child) {
     int32_t nobody = 0;
     run->pe[pe].child = child;

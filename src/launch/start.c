@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One table has the items of the start text; writing goes through the record, reading through the
- * text. What is read is checked item by item, and then as a whole: later code may use any number in
- * it as an index. */
+/* A table lists the items of the start text for the reader. Each item is checked when it is read,
+ * then all of them together, because later code uses the numbers as indices. */
 #include "launch/start.h"
 #include <errno.h>
 #include <limits.h>
@@ -33,7 +32,7 @@ static void key_put(FILE *text, const unsigned char *key) {
     explicit_bzero(digits, sizeof digits);
 }
 
-/* "0,0,1": the host of every PE. */
+/* Writes the host of every PE, as "0,0,1". */
 static void placement_put(FILE *text, const struct weft_start *start) {
     char *list = NULL;
     size_t bytes;
@@ -129,10 +128,10 @@ int weft_start_write(const struct weft_start *start, char **text, size_t *bytes)
 
 typedef struct weft_start start_t;
 
-/* Takes one value. 0, -EINVAL or -ENOMEM. */
+/* Takes the value of one item. Returns 0, -EINVAL or -ENOMEM. */
 typedef int item_take(start_t *start, char *value);
 
-/* One more place at the end of an array. NULL: no memory. */
+/* Grows an array by one element; returns NULL without memory. */
 static void *array_grow(void *array, int count, size_t bytes) {
     return realloc(array, ((size_t)count + 1) * bytes);
 }
@@ -142,7 +141,8 @@ static int number_read(const char *text, int least, int most, int *number) {
     return *number < 0 ? -EINVAL : 0;
 }
 
-/* Numbers from 0 with commas between them, as many as there are or `room`; -1: something else. */
+/* Reads comma-separated numbers. Returns how many there are, or -1 if there are more than `room` or
+ * the text is invalid. */
 static int numbers_read(char *text, int *numbers, int room) {
     int count = 0;
     char *rest = text, *word;
@@ -171,7 +171,7 @@ static int take_host(start_t *start, char *value) {
     return number_read(value, 0, INT_MAX, &start->host);
 }
 
-/* One more name of a host. */
+/* Appends a host name to an array. */
 static int name_take(const char ***names, int *count, const char *value) {
     if (!*value || *value == '-' || strlen(value) >= WEFT_TREE_NAME_BYTES)
         return -EINVAL;
@@ -241,7 +241,7 @@ static int take_silence(start_t *start, char *value) {
     return number_read(value, 1, INT_MAX, &start->silence_ms);
 }
 
-/* Acts on an option of the front's command line as the front has done. */
+/* Acts on an option of the front's command line, as the front has done. */
 static int take_option(start_t *start, char *value) {
     char *equals = strchr(value, '=');
     if (equals)
@@ -265,7 +265,7 @@ static int take_program(start_t *start, char *value) {
     return number_read(value, 1, WEFT_WIRE_PES_MAX, &programs[options->nprograms++].npes);
 }
 
-/* The program that items belong to; NULL: none has begun. */
+/* Returns the program to which the next items belong, or NULL if there is none yet. */
 static struct weft_program *program_now(start_t *start) {
     struct weft_options *options = &start->options;
     return options->nprograms ? &options->program[options->nprograms - 1] : NULL;
@@ -317,7 +317,7 @@ static int take_kept(start_t *start, char *value) {
     return weft_environment_note(environment_now(start), NULL, value);
 }
 
-/* `least`: it has to be there; `most`: and may stand so often, 0: as often as it likes. */
+/* `least`, `most`: how often an item may occur; `most` 0: no limit. */
 static const struct row {
     const char *name;
     int least, most;
@@ -336,7 +336,7 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* What is wrong, for the caller; the process reads one start text in its life. */
+/* The error text for the caller. A process reads only one start text. */
 static char complaint[128];
 
 static int complain(const char **why, int error, const char *what, const char *name) {
@@ -345,7 +345,7 @@ static int complain(const char **why, int error, const char *what, const char *n
     return error;
 }
 
-/* Cuts the next item out of the text, and returns what is behind it; NULL: there is none whole. */
+/* Splits off the next item. Returns the text after it, or NULL if the item is incomplete. */
 static char *item_cut(char *at, char *end, char name[NAME_MAX_BYTES], char **value) {
     char *newline = memchr(at, '\n', (size_t)(end - at));
     char *blank = newline ? memchr(at, ' ', (size_t)(newline - at)) : NULL;
@@ -370,7 +370,7 @@ static int item_read(start_t *start, int count[ROWS], const char *name, char *va
     if (row == ROWS)
         return complain(why, -EINVAL, "there is no item '%.16s'", name);
     if (rows[row].most && count[row] == rows[row].most)
-        return complain(why, -EINVAL, "the item '%s' stands there twice", name);
+        return complain(why, -EINVAL, "the item '%s' occurs twice", name);
     count[row]++;
     int error = rows[row].take(start, value);
     if (error == -EPROTO)
@@ -381,20 +381,20 @@ static int item_read(start_t *start, int count[ROWS], const char *name, char *va
     return error;
 }
 
-/* What items say of each other. */
+/* Checks the items against each other. */
 static int start_check(const start_t *start, const char **why) {
     const struct weft_options *options = &start->options;
     int npes = 0;
     if (start->host >= start->nhosts)
         return complain(why, -EINVAL, "%s", "there is no such host");
     if (start->below > start->nhosts - start->host)
-        return complain(why, -EINVAL, "%s", "there are fewer hosts than it is to see to");
+        return complain(why, -EINVAL, "%s", "there are fewer hosts than it is to serve");
     if (start->ncalled != (start->below > 1 ? start->below : 0) ||
         (start->below > 1) != (start->ssh != NULL))
-        return complain(why, -EINVAL, "%s", "the hosts below it have no names to be called by");
+        return complain(why, -EINVAL, "%s", "the hosts below it have no names for ssh");
     for (int pe = 0; pe < options->npes; pe++)
         if (start->host_of[pe] >= start->nhosts)
-            return complain(why, -EINVAL, "%s", "a PE is on a host that is not there");
+            return complain(why, -EINVAL, "%s", "a PE is on a host that does not exist");
     for (int i = 0; i < options->nprograms; i++) {
         npes += npes <= options->npes ? options->program[i].npes : 0;
         if (!options->program[i].argv || !options->program[i].folder)
@@ -402,7 +402,8 @@ static int start_check(const start_t *start, const char **why) {
     }
     return npes == options->npes
                ? 0
-               : complain(why, -EINVAL, "%s", "programs have another number of PEs than the job");
+               : complain(why, -EINVAL, "%s",
+                          "the PEs of the programs are not as many as those of the job");
 }
 
 int weft_start_parse(char *text, size_t bytes, struct weft_start *start, const char **why) {

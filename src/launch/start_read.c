@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A daemon's standard input, where it begins. A login shell has had it before. */
+/* Reads the start text from a daemon's standard input, from which a login shell may have read
+ * before. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@ enum { HEAD_MAX = 48, HINT_MS = 10000 };
     "a program in the login shell's start-up files (~/.bashrc, ~/.profile, ~/.cshrc) may have " \
     "read it: there, programs have to read from </dev/null"
 
-/* Reads `bytes`, or up to a newline where `line` is set. The number read, or -errno. */
+/* Reads `bytes`, or up to a newline if `line` is set. Returns the number of bytes read, or -errno.
+ */
 static ssize_t text_read(int fd, char *to, size_t bytes, bool line) {
     size_t have = 0;
     while (have < bytes) {
@@ -39,8 +41,8 @@ static int read_refuse(int error, const char *why) {
     return error;
 }
 
-/* The start text is the first data that ssh passes on. Where its beginning is missing, another
- * program on this host has read from the input before. */
+/* The start text is the first data that ssh forwards. If its beginning is missing, another program
+ * on this host has read from the input. */
 static int head_refuse(bool empty) {
     if (!empty)
         return read_refuse(-EINVAL, "its beginning is missing; " READERS);
@@ -51,7 +53,8 @@ static int head_refuse(bool empty) {
     return -EINVAL;
 }
 
-/* A shell may have read all of it, and the end does not come while oshrun waits. */
+/* Waits for input. A shell may have read all of the text, and the input does not end while oshrun
+ * waits. */
 static void head_await(int fd) {
     struct pollfd poll_it = {.fd = fd, .events = POLLIN};
     if (poll(&poll_it, 1, HINT_MS) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every processor has a file for each level that lists its neighbours there. If the kernel does not
- * tell, as in some containers, each processor counts as a core, and there is one of everything
- * above. */
+/* For each level a file of every processor lists the processors of its part. If the kernel has no
+ * such files, as in some containers, each processor counts as a core, and there is one part on each
+ * higher level. */
 #include "launch/topology.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static bool list_read(const char *path, cpu_set_t *set) {
     return found;
 }
 
-/* The NUMA node with this processor. */
+/* Finds the NUMA node of this processor. */
 static bool node_find(int cpu, cpu_set_t *part) {
     cpu_set_t online;
     char path[64];

@@ -8,12 +8,13 @@
 
 enum {
     CONNECT_MS = 2000,
-    CALLS_MAX = 100, /* at one address */
+    CALLS_MAX = 100, /* per address */
     CALL_AGAIN_MS = 20,
 };
 
-/* One attempt. The standard input ends with the front, and has nothing more to read before. That a
- * call was closed in the handshake is said only if it is the last one. */
+/* Tries to connect once. The end of standard input, which has no more data, ends the attempt,
+ * because it is the end of the front. A connection that is closed in the handshake is logged only
+ * at the last attempt. */
 static int address_call(const struct weft_start *start, const char *address, bool last,
                         struct weft_tls **tls) {
     struct weft_host_call call = {.address = address,
@@ -65,14 +66,14 @@ int weft_uplink_patience_ms(const struct weft_uplink *uplink) {
     return now_ns < due_ns ? (int)((due_ns - now_ns) / WEFT_NS_PER_MS) + 1 : 0;
 }
 
-/* Nothing more belongs on the standard input: bytes there are no front's of ours. */
+/* Handles input after the start text: its end, or data that a correct front does not send. */
 static void stdin_look(struct weft_uplink *uplink) {
     char byte;
     ssize_t count = read(STDIN_FILENO, &byte, 1);
     if (count > 0)
         weft_host_link_refuse(&uplink->link, "it has sent more than the start text");
     else if (count == 0 || errno != EINTR)
-        weft_host_link_refuse(&uplink->link, "it is gone");
+        weft_host_link_refuse(&uplink->link, "it has ended");
 }
 
 void weft_uplink_turn(struct weft_uplink *uplink, const struct pollfd polls[WEFT_UPLINK_POLLS]) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection of a daemon or a relay with what is above it: a link (boot/host_link.h), and the
- * process's standard input, whose end is that of the other side, too. A front that is stopped is
- * waited for, a relay is not: it has no terminal. */
+/* The connection of a daemon or a relay to the node above it: a link (boot/host_link.h), and
+ * standard input, which ends when the other side ends. A front may be stopped by its terminal, and
+ * its silence is then accepted; a relay has no terminal. */
 #ifndef WEFT_LAUNCH_UPLINK_H
 #define WEFT_LAUNCH_UPLINK_H
 
@@ -11,16 +11,17 @@
 
 struct weft_uplink {
     struct weft_host_link link;
-    struct weft_network network;      /* by which this host speaks to the other side, */
-    char address[WEFT_ADDRESS_BYTES]; /* and its own address there, numeric; "": it is not known, or
+    struct weft_network network;      /* network on which this host reaches the other side */
+    char address[WEFT_ADDRESS_BYTES]; /* this host's own numeric address on it; "": unknown or
                                          link-local */
 };
 
-/* Connects, and proves the key. It may take seconds. 0 or -errno, said. */
+/* Connects and proves the key, which may take seconds. Returns 0, or -errno after logging the
+ * reason. */
 int weft_uplink_open(struct weft_uplink *uplink, const struct weft_start *start);
 
-/* What to poll for, when it is time for the next beat, and what follows after a poll. Then take
- * frames from the link. */
+/* weft_uplink_polls fills the entries for poll, weft_uplink_patience_ms returns the time until the
+ * next heartbeat, and weft_uplink_turn handles the events. Then read frames from the link. */
 enum { WEFT_UPLINK_POLLS = 2 };
 void weft_uplink_polls(const struct weft_uplink *uplink, struct pollfd polls[WEFT_UPLINK_POLLS]);
 int weft_uplink_patience_ms(const struct weft_uplink *uplink);

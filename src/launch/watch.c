@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel walks a dying thread's robust mutexes before it frees the memory of its process: this
- * notice takes about 0.1 ms where the end of the process takes 60 ms for 2 GiB. */
+/* When a thread dies, the kernel releases its robust mutexes before it frees the memory of its
+ * process: the notice takes about 0.1 ms, the end of a process with 2 GiB 60 ms. */
 #include "launch/watch.h"
 #include <unistd.h>
 #include "boot/alive.h"
@@ -13,7 +13,7 @@ static void *mutex_watch_main(void *argument) {
     notice.result = weft_alive_await(watch->alive, NULL);
     weft_alive_let_go(watch->alive, notice.result);
     ssize_t written = write(watch->pipe, &notice, sizeof notice);
-    (void)written; /* shorter than PIPE_BUF: all of it, unless the run is over */
+    (void)written; /* shorter than PIPE_BUF, so written as a whole; the run may have ended */
     return NULL;
 }
 

@@ -8,19 +8,19 @@
 
 struct weft_watch {
     int pe;
-    int pipe; /* where the notice goes */
+    int pipe; /* for the notice */
     pthread_mutex_t *alive;
     bool running; /* the owner sets it to false after the notice */
 };
 
-/* The last message of a watcher, written to its pipe. */
+/* The only message of a watcher. */
 struct weft_notice {
     int pe;
-    int result; /* of pthread_mutex_lock: EOWNERDEAD, or 0 when the PE let go */
+    int result; /* of pthread_mutex_lock: EOWNERDEAD, or 0 if the PE released the mutex */
 };
 
-/* Starts the watcher. It does nothing if the watcher runs already or if there are no threads left:
- * other signs of death remain. */
+/* Starts the watcher. Does nothing if it already runs or if no thread can be created: other signs
+ * of death remain. */
 void weft_watch_start(struct weft_watch *watch);
 
 #endif

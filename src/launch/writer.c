@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who gives appends to the queue under the lock; the thread takes the whole of it and writes
- * without. A line that lacks its end is written after a moment of silence: it may be a prompt. */
+/* weft_writer_give appends to the queue under the lock; the thread takes the whole queue and writes
+ * it without the lock. An incomplete line is written after a moment of silence, because it may be a
+ * prompt. */
 #include "launch/writer.h"
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@ enum { PROMPT_MS = 100 };
 
 struct piece {
     struct piece *next;
-    int stream; /* its index among all: 2 a PE */
+    int stream; /* 2 * PE for stdout, 2 * PE + 1 for stderr */
     size_t count;
     char bytes[];
 };
@@ -28,12 +29,12 @@ struct weft_writer {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t came;
-    struct piece *first, **last; /* the queue; under the lock */
-    bool finish;                 /* under the lock */
+    struct piece *first, **last; /* the queue; protected by the lock */
+    bool finish;                 /* protected by the lock */
     int told;                    /* eventfd */
-    _Atomic int32_t *taken;      /* of each host */
-    _Atomic bool lost[2];        /* a stream of ours has no reader, */
-    bool lost_told[2];           /* and the owner knows */
+    _Atomic int32_t *taken;      /* bytes written, per host */
+    _Atomic bool lost[2];        /* this process's stream has no reader */
+    bool lost_told[2];           /* the owner knows it */
     struct weft_sink sink[2];
     struct weft_lines *lines;
 };
@@ -70,7 +71,7 @@ static void streams_flush(struct weft_writer *writer) {
         stream_judge(writer, i, weft_lines_flush(&writer->lines[i]));
 }
 
-/* Waits for pieces and takes all; NULL: there is silence, or the end. *idle: nothing has been
+/* Waits for pieces and returns all, or NULL after a silence or at the end. *idle: nothing has been
  * written since the last silence. */
 static struct piece *queue_take(struct weft_writer *writer, bool idle, bool *finish) {
     struct timespec until = weft_deadline_ms(PROMPT_MS);
@@ -118,7 +119,7 @@ int weft_writer_open(struct weft_writer **opened, const struct weft_writer_optio
     writer->taken = calloc((size_t)options->nhosts, sizeof *writer->taken);
     writer->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     writer->last = &writer->first;
-    if (writer->told < 0) /* oshrun gives up: nothing to take back */
+    if (writer->told < 0) /* oshrun then exits, so nothing is undone */
         return weft_failure_say(-errno, "eventfd, for the output of PEs");
     if (!writer->lines || !writer->taken)
         return weft_failure_say(-ENOMEM, "malloc, for the output of %d PEs", options->npes);

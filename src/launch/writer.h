@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The output of a job on several hosts, at its front: what daemons send waits in a queue, and a
- * thread writes it in lines, so that a reader who does not read delays nothing but the output. The
- * queue is as long as daemons may send without hearing that something was taken. */
+/* The output of a job on several hosts, in the front. Data from daemons is queued, and a thread
+ * writes it in whole lines, so that a slow reader delays only the output. The queue is bounded by
+ * the amount that daemons may send without an acknowledgment. */
 #ifndef WEFT_LAUNCH_WRITER_H
 #define WEFT_LAUNCH_WRITER_H
 
@@ -18,25 +18,28 @@ struct weft_writer_options {
     bool tag, tag_host;
 };
 
-/* Starts the thread. The arrays outlive the writer. 0 or -errno, not logged. */
+/* Starts the thread. The arrays must outlive the writer. Returns 0, or -errno after logging the
+ * reason. */
 int weft_writer_open(struct weft_writer **writer, const struct weft_writer_options *options);
 
-/* Queues what PE `pe` has written to its descriptor `stream`, 1 or 2; no bytes: it has closed it. 0
- * or -ENOMEM. */
+/* Queues what PE `pe` has written to its descriptor `stream`, 1 or 2. A count of 0 means that the
+ * PE has closed it. Returns 0 or -ENOMEM. */
 int weft_writer_give(struct weft_writer *writer, int pe, int stream, const void *bytes,
                      size_t count);
 
-/* To be polled for POLLIN: then something was taken, or a stream has lost its reader. */
+/* Returns a descriptor to poll for POLLIN: bytes have been written, or a stream has lost its
+ * reader. */
 int weft_writer_descriptor(struct weft_writer *writer);
 
-/* Bytes of a host's that were taken since the last call. */
+/* Returns the number of a host's bytes that were written since the last call. */
 int32_t weft_writer_taken(struct weft_writer *writer, int host);
 
-/* True once if nobody reads this stream of ours, 1 or 2, any more. */
+/* Returns true once if stream 1 or 2 of this process has no reader any more. */
 bool weft_writer_lost(struct weft_writer *writer, int stream);
 
-/* Writes out what has come and ends the thread. 0; -ETIMEDOUT: that takes longer than patience_ms,
- * and may be asked for again; another -errno, said: output was lost. */
+/* Writes what is queued and ends the thread. Returns 0; -ETIMEDOUT if that takes longer than
+ * patience_ms, after which it may be called again; or another -errno if output was lost, which has
+ * been logged. */
 int weft_writer_finish(struct weft_writer *writer, int patience_ms);
 
 #endif

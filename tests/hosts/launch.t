@@ -197,8 +197,8 @@ def virtual_environment():
 def logins():
     with ssh('[ $h = h0 ] || exec sleep 30; exec fakessh $h "$@"') as other:
         result = over(*TWO, "true", below=[*other, "WEFT_START_TIMEOUT=2"]).expect(71, seconds_max=8)
-    assert re.search("^oshrun: ssh has not come through to h1 yet: try `.*/ssh h1 true`", result.err, re.M), result.err
-    assert re.search("^oshrun: cannot start on host h1: '.*/ssh' has not come through to it within 2 s", result.err, re.M), result.err
+    assert re.search("^oshrun: ssh has not reached h1 yet: try `.*/ssh h1 true`", result.err, re.M), result.err
+    assert re.search("^oshrun: cannot start on host h1: '.*/ssh' has not reached it within 2 s", result.err, re.M), result.err
     assert "to h0" not in result.err and "has started" not in result.err, result.err
     with ssh('[ $h = h0 ] || set -- "read x; $*"; exec fakessh $h "$@"') as other:
         result = over(*TWO, "true", below=other).expect(71, seconds_max=8)

@@ -85,10 +85,10 @@ def want_of_memory():
     try:
         below = f"test $WEFT_PE = 0 || echo $$ > {GROUP}/cgroup.procs; exec {PE} join exchange 1@fill:200 exchange"
         result = run("-n", 2, "sh", "-c", below).expect(137, "killed by signal 9")
-        assert f"the kernel killed PE 1 for want of memory: cgroup {GROUP} has its limit of 48 MiB" in result.err, result.err
+        assert f"the kernel killed PE 1 because memory ran out: cgroup {GROUP} has reached its limit of 48 MiB" in result.err, result.err
         below = below.replace("1@fill:200", "1@raise:9")
         result = run("-n", 2, "sh", "-c", below).expect(137, "killed by signal 9")
-        assert "want of memory" not in result.err, result.err
+        assert "memory ran out" not in result.err, result.err
     finally:
         GROUP.rmdir()
 

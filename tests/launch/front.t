@@ -21,7 +21,7 @@ def hosts(*words, names="a,b", options=(), **more):
 @case("all hosts start their PEs when all have answered, and the job is over when all are done")
 def whole():
     hosts(*READY, "out=x~", "done").expect(0, out="x\nx\n", err="")
-    hosts("connect", "b@remark=too early", "hello", "go", "done").expect(71, "cannot start on host b: it says what makes no sense")
+    hosts("connect", "b@remark=too early", "hello", "go", "done").expect(71, "cannot start on host b: it has sent an invalid frame")
 
 
 @case("PEs are placed by slots, in proportion beyond them, at so many a host, and in turn")
@@ -44,7 +44,7 @@ def placed():
         file.flush()
         err = run("--hostfile", file.name, "-v", "program", *DONE).expect(0).err
         assert "a has PEs 0, 1\n" in err and "b has PE 2\n" in err, err
-    run("--hosts", "a,b", "-n", 5, "-N", 2, "true").expect(2, "5 PEs at 2 a host need more than 2 hosts")
+    run("--hosts", "a,b", "-n", 5, "-N", 2, "true").expect(2, "5 PEs at 2 per host need more than 2 hosts")
     run("--hosts", "a,b", "-n", 5, "--nooversubscribe", "true").expect(2, "5 PEs are more than the 2 slots")
     run("--hosts", "a:3,b", "--nooversubscribe", "program", *DONE).expect(71, "host a: its 3 PEs are more than its 2 processors")
 
@@ -60,7 +60,7 @@ def names():
 @case("a host that cannot be started is one line with the reason, and nothing runs elsewhere")
 def refused():
     hosts("b@say=no route", "b@exit=255", *READY, "out=x~", "done").expect(71, "oshrun: b: no route\noshrun: cannot start on host b: '", out="")
-    hosts("b@exit=127", *READY, "done").expect(71, "bin/oshrun is not there")
+    hosts("b@exit=127", *READY, "done").expect(71, "bin/oshrun, or this host has no")
     hosts("b@exit=3", *READY, "done").expect(71, "has ended with status 3")
     hosts("b@die", *READY, "done").expect(71, "has ended with status 137")
     hosts("connect", "b@hello=0.0.9", "a@hello", "go", "done").expect(71, "host b: it has Weft 0.0.9, and this is Weft ")
@@ -75,9 +75,9 @@ def late():
     def waits_for(names, *late):
         asleep = [word for name in late for word in (f"{name}@started", f"{name}@sleep=60000")]
         return Result(start("--hosts", names, "program", *asleep, *DONE, below=["env", "WEFT_START_TIMEOUT=2"]))
-    waits_for("a,b", "b").expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); it has to", seconds_max=5)
+    waits_for("a,b", "b").expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); it must", seconds_max=5)
     result = waits_for("a,b,c,d,e,f,g", *"bcdefg")
-    result.expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); also late: c, d, e, f and 1 more; it has to")
+    result.expect(71, "host b: it has not called back within 2 s (WEFT_START_TIMEOUT); also late: c, d, e, f and 1 more; it must")
 
 
 @case("lines of PEs stay whole, with PE and host in front where asked")
@@ -171,11 +171,11 @@ def lost():
     left = ["a@caused", "a@done"]
     hosts(*READY, "b@die", *left, names="a,b:2").expect(70, "host b (PEs 1, 2)", out="cause 9 of PE -1: 1\n")
     hosts(*READY, "b@exit=0", *left).expect(70, "its connection has ended")
-    hosts(*READY, "b@sleep=20000", *left).expect(70, "nothing was heard of it for 1 s", seconds_max=6)
+    hosts(*READY, "b@sleep=20000", *left).expect(70, "it has sent nothing for 1 s", seconds_max=6)
     for frame in ("77,0", "1,8", "3,4", "5,19", "6,4,0,1", "6,4,1,3", "6,70000,1,1", "8,0,0,5", "10,3", "12,3"):
-        hosts(*READY, f"b@junk={frame}", "b@wait", *left).expect(70, "it says what makes no sense", seconds_max=4)
+        hosts(*READY, f"b@junk={frame}", "b@wait", *left).expect(70, "it has sent an invalid frame", seconds_max=4)
     for wrong in ("0,1,1", "99,1,1", "1,7,1", "1,-2,1", "1,0,9", "9,-1,0", "10,-1,0", "11,1,1", "11,1,7", "11,0,1"):
-        hosts(*READY, f"b@cause={wrong}", "b@wait", *left).expect(70, "it says what makes no sense", seconds_max=4)
+        hosts(*READY, f"b@cause={wrong}", "b@wait", *left).expect(70, "it has sent an invalid frame", seconds_max=4)
 
 
 @case("a host that another cannot reach ends the job")
