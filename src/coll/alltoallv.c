@@ -129,27 +129,28 @@ static void stage_row(const void *call, size_t band) {
         }
 }
 
-static void offer_row(const struct exchange_call *c) {
+static int offer_row(const struct exchange_call *c) {
     struct weft_meeting *meeting = c->meeting;
     size_t row = place_parts(c), shown = row < c->band_nelems ? row : c->band_nelems;
     meeting->mine.input = (struct weft_place){WEFT_SPACE_WORKSPACE, c->row_at};
     meeting->mine.facts[ROW] = row;
-    weft_meeting_commit(meeting, c->row_at + shown * c->elem_bytes);
-    if (!weft_meeting_refused(meeting))
+    int error = weft_team_workspace_commit(meeting->team, c->row_at + shown * c->elem_bytes);
+    if (!error)
         stage_row(c, 0);
+    return error;
 }
 
-void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+int weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     struct exchange_call c = exchange_call_of(meeting, p);
     meeting->mine.facts[DTYPE] = (uint64_t)p->dtype;
     meeting->mine.facts[NPARTS] = p->nparts;
-    weft_meeting_commit(meeting, c.row_at);
-    if (weft_meeting_refused(meeting))
-        return;
+    int error = weft_team_workspace_commit(meeting->team, c.row_at);
+    if (error)
+        return error;
     write_list(&c);
     meeting->mine.input = weft_place_of(p->source, p->source_bytes);
-    if (meeting->mine.input.space == WEFT_SPACE_PRIVATE && meeting->team->npes > 1)
-        offer_row(&c);
+    bool copied = meeting->mine.input.space == WEFT_SPACE_PRIVATE && meeting->team->npes > 1;
+    return copied ? offer_row(&c) : 0;
 }
 
 /* --- What the others find -------------------------------------------------------------------- */

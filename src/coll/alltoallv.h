@@ -30,8 +30,8 @@ struct weft_alltoallv {
 /* How large nparts may be: the list takes half of a workspace at most. */
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting);
 
-/* Refuses where there is no workspace. Before the post. */
-void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *exchange);
+/* Offers the source and the lists. Returns 0 or -errno with text, for weft_meeting_post. */
+int weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *exchange);
 
 /* Whether everyone expects what is sent to it: 0, or -EINVAL with text, the same on all members. */
 int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_alltoallv *exchange);

@@ -3,7 +3,6 @@
  * the same order, so all come to the same verdict and the same text without another message. */
 #include "coll/meeting.h"
 #include <errno.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,46 +19,28 @@ static _Thread_local uint64_t waited_ns;
 
 int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
                       weft_stream stream) {
-    static const char wrong_team[] = "team is no team that this PE is a member of";
     struct weft_team *found = weft_team_find(team);
     meeting->team = found ? found : weft_lost_member_find_team();
-    if (!meeting->team)
-        return weft_fail(-EINVAL, "%s", wrong_team);
     meeting->data_bytes = 0;
     meeting->waited_ns_before = weft_waited_ns;
     memset(&meeting->mine, 0, offsetof(struct weft_offer, data));
     meeting->mine.call = call;
     if (!found)
-        weft_meeting_refuse(meeting, -EINVAL, wrong_team);
+        return weft_fail_bare(-EINVAL, "team is no team that this PE is a member of");
     if (stream != WEFT_STREAM_HOST)
-        weft_meeting_refuse(meeting, -ENOTSUP, "stream is not WEFT_STREAM_HOST");
+        return weft_fail_bare(-ENOTSUP, "stream is not WEFT_STREAM_HOST");
     return 0;
 }
 
-bool weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...) {
-    if (weft_meeting_refused(meeting))
-        return false;
-    meeting->mine.status = code;
-    meeting->data_bytes = sizeof meeting->mine.text;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(meeting->mine.text, sizeof meeting->mine.text, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-void weft_meeting_commit(struct weft_meeting *meeting, size_t bytes) {
-    if (weft_meeting_refused(meeting))
-        return;
-    int error = weft_team_workspace_commit(meeting->team, bytes);
-    if (error)
-        weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
-}
-
-/* A PE alone needs no post. */
-void weft_meeting_post(struct weft_meeting *meeting) {
-    if (meeting->team->npes > 1)
-        weft_sync_post(meeting->team, &meeting->mine,
+void weft_meeting_post(struct weft_meeting *meeting, int error) {
+    struct weft_offer *mine = &meeting->mine;
+    if (error) {
+        mine->status = error;
+        meeting->data_bytes = sizeof mine->text;
+        snprintf(mine->text, sizeof mine->text, "%s", weft_fail_text());
+    }
+    if (meeting->team && meeting->team->npes > 1)
+        weft_sync_post(meeting->team, mine,
                        offsetof(struct weft_offer, data) + meeting->data_bytes);
 }
 
@@ -151,6 +132,8 @@ static void await_offer(const struct weft_meeting *meeting, int member) {
 /* Waits for all even if the first one refuses, since nobody may post again before that. Refusals
  * come before comparisons, because the facts of a member that refuses mean nothing. */
 int weft_meeting_agree(struct weft_meeting *meeting) {
+    if (!meeting->team)
+        return weft_fail(meeting->mine.status, "%s", meeting->mine.text);
     int npes = meeting->team->npes;
     for (int distance = 1; distance < npes; distance++)
         await_offer(meeting, weft_team_member_after(meeting->team, distance));

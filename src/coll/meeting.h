@@ -2,8 +2,8 @@
 /* How a tensor call begins: every member shows what it brings, and all come to the same verdict.
  *
  *   open       find the team
- *   refuse     anything wrong with the own arguments, the first reason counts
- *   post       show the offer to the team
+ *   ...        check the own arguments, and prepare the offer
+ *   post       show the offer to the team, or the error of what came before
  *   agree      read all offers: 0, or one and the same negative errno on every member, with text
  *   ...        the call's own work; offers stay readable
  *   settle     where that work can fail: wait for all, and fail on all if it failed on one
@@ -43,22 +43,13 @@ struct weft_meeting {
     struct weft_offer mine;
 };
 
-/* 0; -EINVAL with text when there is no such team and none misses this PE. If one does, the call
- * goes on as its member's, and refuses. */
+/* Returns 0 or -errno with text, which the caller passes to weft_meeting_post like an error of its
+ * own checks: a team that misses this PE is told of it even if `team` is wrong. */
 int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
                       weft_stream stream);
 
-/* Returns false, so that a check can end with it. */
-bool weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static inline bool weft_meeting_refused(const struct weft_meeting *meeting) {
-    return meeting->mine.status != 0;
-}
-
-/* Commits workspace; refuses where there is none. */
-void weft_meeting_commit(struct weft_meeting *meeting, size_t bytes);
-
-void weft_meeting_post(struct weft_meeting *meeting);
+/* Posts the offer or, if `error` is not 0, a refusal with the text of weft_fail_text. */
+void weft_meeting_post(struct weft_meeting *meeting, int error);
 bool weft_meeting_complete(const struct weft_meeting *meeting); /* whether all have posted */
 int weft_meeting_agree(struct weft_meeting *meeting);
 

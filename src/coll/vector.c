@@ -71,27 +71,28 @@ static void stage_vector(const void *call, size_t number) {
 
 /* Where peers find the chunks that a member has reduced: in its dest, or in the workspace behind
  * the input's band. */
-static void offer_output(const struct vector_call *c) {
-    struct weft_place place = weft_place_of(c->vector->dest, c->vector->nelems * c->elem_bytes);
+static int offer_output(const struct vector_call *c) {
+    struct weft_place *place = &c->meeting->mine.output;
     size_t band_bytes = band_of(c, 0).nelems * c->elem_bytes;
-    if (place.space == WEFT_SPACE_PRIVATE) {
-        place = (struct weft_place){WEFT_SPACE_WORKSPACE, band_bytes};
-        weft_meeting_commit(c->meeting, 2 * band_bytes);
-    }
-    c->meeting->mine.output = place;
+    *place = weft_place_of(c->vector->dest, c->vector->nelems * c->elem_bytes);
+    if (place->space != WEFT_SPACE_PRIVATE)
+        return 0;
+    *place = (struct weft_place){WEFT_SPACE_WORKSPACE, band_bytes};
+    return weft_team_workspace_commit(c->meeting->team, 2 * band_bytes);
 }
 
 /* Shows the input at its own place unless `copy`, else by a copy of the first band. */
-static void offer_input(const struct vector_call *c, bool copy) {
-    struct weft_place place =
-        weft_place_of(c->vector->source, c->vector->nelems * c->parts * c->elem_bytes);
-    if (copy || place.space == WEFT_SPACE_PRIVATE)
-        place = (struct weft_place){WEFT_SPACE_WORKSPACE, 0};
-    c->meeting->mine.input = place;
-    if (place.space == WEFT_SPACE_WORKSPACE)
-        weft_meeting_commit(c->meeting, band_of(c, 0).nelems * c->parts * c->elem_bytes);
-    if (!weft_meeting_refused(c->meeting))
+static int offer_input(const struct vector_call *c, bool copy) {
+    struct weft_place *place = &c->meeting->mine.input;
+    *place = weft_place_of(c->vector->source, c->vector->nelems * c->parts * c->elem_bytes);
+    if (!copy && place->space != WEFT_SPACE_PRIVATE)
+        return 0;
+    *place = (struct weft_place){WEFT_SPACE_WORKSPACE, 0};
+    int error = weft_team_workspace_commit(c->meeting->team,
+                                           band_of(c, 0).nelems * c->parts * c->elem_bytes);
+    if (!error)
         stage_vector(c, 0);
+    return error;
 }
 
 /* --- Over hosts ------------------------------------------------------------------------------ */
@@ -117,7 +118,7 @@ static struct weft_hosts_vector hosts_vector_of(const struct vector_call *c,
                                       .copy = copy_bytes};
 }
 
-static void offer_to_hosts(const struct vector_call *c) {
+static int offer_to_hosts(const struct vector_call *c) {
     const struct weft_vector *vector = c->vector;
     struct weft_reduction reduction;
     struct weft_hosts_vector over = hosts_vector_of(c, &reduction);
@@ -126,7 +127,7 @@ static void offer_to_hosts(const struct vector_call *c) {
     c->meeting->mine.output = weft_place_of(vector->dest, block * blocks);
     if (weft_plan_sends(&vector->plan, c->meeting->team->my_pe))
         c->meeting->mine.input = weft_place_of(vector->source, block * c->parts);
-    weft_meeting_commit(c->meeting, weft_hosts_vector_workspace(&over));
+    return weft_team_workspace_commit(c->meeting->team, weft_hosts_vector_workspace(&over));
 }
 
 static bool is_place(struct weft_place place, enum weft_space space, size_t offset) {
@@ -164,27 +165,25 @@ static void move_over_hosts(const struct vector_call *c) {
     weft_hosts_vector_move(&over);
 }
 
-void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector) {
+int weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector) {
     struct vector_call c = vector_call_of(meeting, vector);
-    bool sends = weft_plan_sends(&vector->plan, meeting->team->my_pe);
     if (meeting->team->npes == 1)
-        return;
-    if (goes_over_hosts(&c)) {
-        offer_to_hosts(&c);
-        return;
-    }
-    if (!sends)
-        return;
-    if (folds_for_all(&c) && !folds_whole(&c))
-        offer_output(&c);
+        return 0;
+    if (goes_over_hosts(&c))
+        return offer_to_hosts(&c);
+    if (!weft_plan_sends(&vector->plan, meeting->team->my_pe))
+        return 0;
     if (is_inside(&c)) {
         meeting->data_bytes = vector->nelems * c.parts * c.elem_bytes;
         if (meeting->data_bytes > 0)
             memcpy(meeting->mine.data, vector->source, meeting->data_bytes);
-        return;
+        return 0;
     }
     /* In place, a member that is done would overwrite what a slower one still has to read. */
-    offer_input(&c, folds_for_all(&c) && folds_whole(&c) && vector->dest == vector->source);
+    if (!folds_for_all(&c) || folds_whole(&c))
+        return offer_input(&c, folds_for_all(&c) && vector->dest == vector->source);
+    int error = offer_output(&c);
+    return error ? error : offer_input(&c, false);
 }
 
 /* --- What the others find -------------------------------------------------------------------- */

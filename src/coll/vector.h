@@ -25,8 +25,9 @@ struct weft_vector {
     const weft_op *op; /* what folds blocks, of which dest may be one; NULL: they are copied */
 };
 
-/* The vector can be moved: the arguments have been looked at. */
-void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector);
+/* Offers the input, and a place for results. The arguments have been checked. Returns 0 or -errno
+ * with text, for weft_meeting_post. */
+int weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector);
 void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *vector);
 
 #endif

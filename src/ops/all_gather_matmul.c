@@ -20,28 +20,31 @@
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
-static bool check_pair(struct weft_gather *g, int j, size_t rows) {
-    struct weft_meeting *meeting = &g->meeting;
-    const weft_matrix *b = &g->b[j], *c = &g->c[j];
-    struct weft_right right = {b, c, "c", j};
-    return weft_check_right(meeting, g->shard->dtype, g->scales, &right) &&
-           weft_check_equal(meeting, "b", j, "rows", b->rows, "a_shard->cols", g->shard->cols) &&
-           weft_check_equal(meeting, "c", j, "cols", c->cols, "that of its b", b->cols) &&
-           weft_check_equal(meeting, "c", j, "rows", c->rows, "that of the other outputs", rows);
+static int check_pair(const struct weft_gather *g, int j, size_t rows) {
+    const weft_matrix *shard = g->shard, *b = &g->b[j], *c = &g->c[j];
+    struct weft_matrix_argument of_b = {"b", j, b}, of_c = {"c", j, c};
+    int error = weft_check_right(shard->dtype, g->scales, &of_b, &of_c);
+    error = error ? error : weft_check_equal(&of_b, "rows", b->rows, "a_shard->cols", shard->cols);
+    error = error ? error : weft_check_equal(&of_c, "cols", c->cols, "that of its b", b->cols);
+    return error ? error
+                 : weft_check_equal(&of_c, "rows", c->rows, "that of the other outputs", rows);
 }
 
-static bool check_full(struct weft_gather *g) {
-    struct weft_meeting *meeting = &g->meeting;
-    return weft_check_matrix(meeting, "a_full", -1, g->full) &&
-           weft_check_dtype(meeting, "a_full", -1, g->full, g->shard->dtype) &&
-           weft_check_equal(meeting, "a_full", -1, "cols", g->full->cols, "a_shard->cols",
-                            g->shard->cols);
+static int check_full(const struct weft_gather *g) {
+    struct weft_matrix_argument full = {"a_full", -1, g->full};
+    size_t cols = g->shard->cols;
+    int error = weft_check_matrix(&full);
+    error = error ? error : weft_check_dtype(&full, g->shard->dtype);
+    return error ? error : weft_check_equal(&full, "cols", g->full->cols, "a_shard->cols", cols);
 }
 
-static bool check_lists(struct weft_gather *g) {
+static int check_lists(const struct weft_gather *g) {
     const char *missing = !g->b ? "b" : !g->c ? "c" : g->scales && !g->scales->b ? "b_scale" : NULL;
-    return g->nb == 0 || !missing ||
-           weft_meeting_refuse(&g->meeting, -EINVAL, "%s is NULL", missing);
+    return g->nb == 0 || !missing ? 0 : weft_fail_bare(-EINVAL, "%s is NULL", missing);
+}
+
+static size_t rows_claimed(const struct weft_gather *g) {
+    return g->full ? g->full->rows : g->nb > 0 ? g->c[0].rows : NO_CLAIM;
 }
 
 /* Members of one host cut far shards alike, though their libraries may be of two kinds. */
@@ -51,21 +54,22 @@ static void offer_rows_least(struct weft_gather *g) {
     g->meeting.data_bytes = sizeof g->rows_least;
 }
 
-static bool check_gather(struct weft_gather *g) {
-    struct weft_meeting *meeting = &g->meeting;
-    if (!weft_check_left(meeting, "a_shard", g->shard, g->scales) || (g->full && !check_full(g)) ||
-        !check_lists(g))
-        return false;
-    size_t rows = g->full ? g->full->rows : g->nb > 0 ? g->c[0].rows : NO_CLAIM;
-    for (size_t j = 0; j < g->nb; j++)
-        if (!check_pair(g, (int)j, rows))
-            return false;
-    meeting->mine.facts[WEFT_GATHER_DTYPE] = (uint64_t)g->shard->dtype;
-    meeting->mine.facts[WEFT_GATHER_COLS] = g->shard->cols;
-    meeting->mine.facts[WEFT_GATHER_ROWS] = g->shard->rows;
-    meeting->mine.facts[WEFT_GATHER_CLAIM] = rows;
+static int check_gather(const struct weft_gather *g) {
+    int error = weft_check_left(&(struct weft_matrix_argument){"a_shard", -1, g->shard}, g->scales);
+    error = error || !g->full ? error : check_full(g);
+    error = error ? error : check_lists(g);
+    for (size_t j = 0; j < g->nb && !error; j++)
+        error = check_pair(g, (int)j, rows_claimed(g));
+    return error ? error : weft_check_matmul(g->shard->dtype, g->scales);
+}
+
+static void offer_facts(struct weft_gather *g) {
+    uint64_t *facts = g->meeting.mine.facts;
+    facts[WEFT_GATHER_DTYPE] = (uint64_t)g->shard->dtype;
+    facts[WEFT_GATHER_COLS] = g->shard->cols;
+    facts[WEFT_GATHER_ROWS] = g->shard->rows;
+    facts[WEFT_GATHER_CLAIM] = rows_claimed(g);
     offer_rows_least(g);
-    return weft_check_matmul(meeting, g->shard->dtype, g->scales);
 }
 
 /* Every member sees all claims, so all find the same one wrong. */
@@ -105,7 +109,7 @@ static size_t shard_capacity(const struct weft_gather *g) {
     return weft_team_workspace_capacity() / (g->scales ? 2 : 1) - far;
 }
 
-static void offer_shard(struct weft_gather *g) {
+static int offer_shard(struct weft_gather *g) {
     struct weft_offer *mine = &g->meeting.mine;
     const weft_matrix *shard = g->shard;
     size_t row_bytes = shard->cols * weft_element_bytes(shard->dtype);
@@ -113,31 +117,32 @@ static void offer_shard(struct weft_gather *g) {
     mine->input = weft_place_of(shard->data, weft_matrix_span(shard));
     mine->facts[WEFT_GATHER_LD] = shard->ld;
     if (mine->input.space != WEFT_SPACE_PRIVATE || g->meeting.team->npes == 1)
-        return;
+        return 0;
     mine->input = (struct weft_place){WEFT_SPACE_WORKSPACE, g->free_at};
     mine->facts[WEFT_GATHER_LD] = shard->cols;
     size_t rows = shard->rows < g->band_rows ? shard->rows : g->band_rows;
     if (shard->rows > 0 && rows == 0)
-        weft_meeting_refuse(&g->meeting, -ENOMEM, "a row of a_shard is more than a workspace");
-    weft_meeting_commit(&g->meeting, g->free_at + rows * row_bytes);
+        return weft_fail_bare(-ENOMEM, "a row of a_shard is more than a workspace");
+    int error = weft_team_workspace_commit(g->meeting.team, g->free_at + rows * row_bytes);
     g->free_at = weft_page_up(g->free_at + rows * row_bytes);
-    if (!weft_meeting_refused(&g->meeting))
+    if (!error)
         stage_shard(g, 0);
+    return error;
 }
 
 /* Room for parts of far shards, none of which has more rows than this member knows of. */
-static void offer_rooms(struct weft_gather *g) {
+static int offer_rooms(struct weft_gather *g) {
     uint64_t claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
     size_t room = weft_far_rows_room(claim, row_bytes, g->rows_least);
     if (!g->meeting.team->far)
-        return;
+        return 0;
     if (row_bytes > 0 && room == 0 && claim > 0)
-        weft_meeting_refuse(&g->meeting, -ENOMEM, "a row of a_shard is more than %s",
-                            weft_size(weft_far_rows_capacity() / 2).text);
+        return weft_fail_bare(-ENOMEM, "a row of a_shard is more than %s",
+                              weft_size(weft_far_rows_capacity() / 2).text);
     g->meeting.mine.output = (struct weft_place){WEFT_SPACE_WORKSPACE, g->free_at};
     g->free_at += 2 * room;
-    weft_meeting_commit(&g->meeting, g->free_at);
+    return weft_team_workspace_commit(g->meeting.team, g->free_at);
 }
 
 /* --- Scales of rows: those of the own shard, then room for those of A ------------------------- */
@@ -150,25 +155,25 @@ static struct weft_remote_matrix shown_scales(const struct weft_gather *g, int m
 
 /* A member alone looks them up where the caller has them. A number of rows in A that is wrong is
  * found later. */
-static void offer_scales(struct weft_gather *g) {
+static int offer_scales(struct weft_gather *g) {
     size_t rows = g->shard->rows, claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t all = claim == NO_CLAIM ? 0 : claim, bytes = weft_page_up(rows * sizeof(float));
     size_t most = (weft_team_workspace_capacity() / 4 - weft_page_bytes()) / sizeof(float);
     g->row_scales = *g->scales->a;
     if (g->meeting.team->npes == 1)
-        return;
+        return 0;
     if (rows > most || all > most)
-        weft_meeting_refuse(&g->meeting, -ENOMEM,
-                            "the scales of %zu rows are more than half a workspace",
-                            rows > most ? rows : all);
-    weft_meeting_commit(&g->meeting, bytes + all * sizeof(float));
-    if (weft_meeting_refused(&g->meeting))
-        return;
+        return weft_fail_bare(-ENOMEM, "the scales of %zu rows are more than half a workspace",
+                              rows > most ? rows : all);
+    int error = weft_team_workspace_commit(g->meeting.team, bytes + all * sizeof(float));
+    if (error)
+        return error;
     g->free_at = weft_page_up(bytes + all * sizeof(float));
     weft_matrix mine = shown_scales(g, g->meeting.team->my_pe).at;
     for (size_t row = 0; row < rows; row++)
         *(float *)weft_matrix_at(&mine, row, 0) =
             *(const float *)weft_matrix_at(g->scales->a, g->scales->a->rows == 1 ? 0 : row, 0);
+    return 0;
 }
 
 static void gather_scales(struct weft_gather *g) {
@@ -211,18 +216,21 @@ static int gather_and_multiply(struct weft_gather *g) {
     return weft_meeting_settle(&g->meeting, error);
 }
 
-static int call_gather(struct weft_gather *g) {
-    bool right = check_gather(g);
-    if (right && g->scales)
-        offer_scales(g);
-    if (right) {
-        offer_shard(g);
-        offer_rooms(g);
-    }
-    weft_meeting_post(&g->meeting);
-    if (!weft_meeting_refused(&g->meeting))
+static int offer_gather(struct weft_gather *g) {
+    offer_facts(g);
+    int error = g->scales ? offer_scales(g) : 0;
+    error = error ? error : offer_shard(g);
+    return error ? error : offer_rooms(g);
+}
+
+/* `error`: of weft_meeting_open. */
+static int call_gather(struct weft_gather *g, int error) {
+    error = error ? error : check_gather(g);
+    error = error ? error : offer_gather(g);
+    weft_meeting_post(&g->meeting, error);
+    if (!error)
         weft_gather_early(g);
-    int error = weft_meeting_agree(&g->meeting);
+    error = weft_meeting_agree(&g->meeting);
     if (!error)
         error = check_claims(g);
     if (!error) {
@@ -237,7 +245,7 @@ int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const 
     WEFT_IN_CALL(__func__);
     struct weft_gather g = {.shard = a_shard, .b = b, .nb = nb, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_MATMUL, stream);
-    return error ? error : call_gather(&g);
+    return call_gather(&g, error);
 }
 
 int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
@@ -249,5 +257,5 @@ int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
     struct weft_gather g = {
         .shard = a_shard, .b = b, .nb = nb, .scales = &scales, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_SCALED_MATMUL, stream);
-    return error ? error : call_gather(&g);
+    return call_gather(&g, error);
 }

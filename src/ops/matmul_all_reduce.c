@@ -6,20 +6,20 @@
  * to the larger of them. A small c is reduced by every member for itself. */
 #include <weft.h>
 #include "coll/split.h"
-#include "ops/check.h"
 #include "ops/far_rows.h"
 #include "ops/partials.h"
 
 enum { SMALL_BYTES = 16 << 10 };
 
-static bool check_all_reduce(const struct weft_partials *p, const weft_matrix *c) {
-    struct weft_meeting *meeting = p->meeting;
-    if (!weft_partials_check(p, "c", c) ||
-        !weft_check_equal(meeting, "c", -1, "rows", c->rows, "a->rows", p->a->rows))
-        return false;
-    meeting->mine.facts[WEFT_FACT_OWN] = c->ld; /* others read this member's piece there */
-    meeting->mine.output = weft_place_of(c->data, weft_matrix_span(c));
-    return true;
+static int offer_all_reduce(const struct weft_partials *p, const weft_matrix *c) {
+    struct weft_matrix_argument argument = {"c", -1, c};
+    int error = weft_partials_offer(p, &argument);
+    error = error ? error : weft_check_equal(&argument, "rows", c->rows, "a->rows", p->a->rows);
+    if (error)
+        return error;
+    p->meeting->mine.facts[WEFT_FACT_OWN] = c->ld; /* others read this member's piece there */
+    p->meeting->mine.output = weft_place_of(c->data, weft_matrix_span(c));
+    return 0;
 }
 
 static bool is_small(const weft_matrix *c) {
@@ -161,15 +161,12 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
     WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_ALL_REDUCE, stream);
-    if (error)
-        return error;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
-    enum weft_product how = WEFT_PRODUCT_IN_PIECES;
-    if (check_all_reduce(&partials, c)) {
-        weft_partials_plan(&partials, weft_element_bytes(c->dtype));
-        how = weft_partials_begin(&partials, reduces_at_once(&partials, c));
-    }
-    weft_meeting_post(&meeting);
+    enum weft_product how;
+    error = error ? error : offer_all_reduce(&partials, c);
+    error = error ? error : weft_partials_plan(&partials, weft_element_bytes(c->dtype));
+    error = error ? error : weft_partials_begin(&partials, reduces_at_once(&partials, c), &how);
+    weft_meeting_post(&meeting, error);
     error = weft_partials_agree(&partials);
     if (!error) {
         how = weft_partials_agreed(&partials, how, reduces_at_once(&partials, c));

@@ -3,7 +3,6 @@
  * with 8-bit factors and scales. */
 #include <errno.h>
 #include <weft.h>
-#include "ops/check.h"
 #include "ops/partials.h"
 
 /* The members' rows of c, one after another; they must be all rows of a. */
@@ -46,19 +45,26 @@ static bool scatters_at_once(const struct weft_partials *p) {
            (p->scales || weft_partials_at_once(npes, p->a->rows, p->b->cols));
 }
 
-static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard) {
-    struct weft_meeting *meeting = p->meeting;
-    enum weft_product how = WEFT_PRODUCT_IN_PIECES;
-    if (weft_partials_check(p, "c_shard", c_shard)) {
-        meeting->mine.facts[WEFT_FACT_OWN] = c_shard->rows;
-        weft_partials_plan(p, 0);
-        how = weft_partials_begin(p, scatters_at_once(p));
-    }
-    weft_meeting_post(meeting);
-    int error = weft_partials_agree(p);
-    struct weft_piece pieces[meeting->team->npes];
+static int offer_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard) {
+    int error = weft_partials_offer(p, &(struct weft_matrix_argument){"c_shard", -1, c_shard});
     if (!error)
-        error = assign_rows(meeting, pieces);
+        p->meeting->mine.facts[WEFT_FACT_OWN] = c_shard->rows;
+    return error;
+}
+
+/* `error`: of weft_meeting_open. */
+static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard, int error) {
+    struct weft_meeting *meeting = p->meeting;
+    enum weft_product how;
+    error = error ? error : offer_reduce_scatter(p, c_shard);
+    error = error ? error : weft_partials_plan(p, 0);
+    error = error ? error : weft_partials_begin(p, scatters_at_once(p), &how);
+    weft_meeting_post(meeting, error);
+    error = weft_partials_agree(p);
+    if (error)
+        return weft_meeting_close(meeting, error);
+    struct weft_piece pieces[meeting->team->npes];
+    error = assign_rows(meeting, pieces);
     if (!error) {
         how = weft_partials_agreed(p, how, scatters_at_once(p));
         error = run_bands(p, pieces, how, c_shard);
@@ -72,7 +78,7 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
     struct weft_meeting meeting;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);
-    return error ? error : call_reduce_scatter(&partials, c_shard);
+    return call_reduce_scatter(&partials, c_shard, error);
 }
 
 int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
@@ -85,5 +91,5 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
     struct weft_partials partials = {
         .meeting = &meeting, .a = a, .b = b, .scales = &scales, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER, stream);
-    return error ? error : call_reduce_scatter(&partials, c_shard);
+    return call_reduce_scatter(&partials, c_shard, error);
 }

@@ -13,21 +13,20 @@ static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
 }
 
-void weft_partials_plan(struct weft_partials *p, size_t more) {
+int weft_partials_plan(struct weft_partials *p, size_t more) {
     size_t rows = p->a->rows, cols = p->b->cols, element = weft_element_bytes(sum_dtype(p)) + more;
     p->rows_least = weft_matmul_rows_least(p->a->dtype, p->scales != NULL);
     p->band_cols = cols;
     p->free_at = 0;
-    if (weft_meeting_refused(p->meeting) || p->meeting->team->npes == 1 || rows == 0 || cols == 0)
-        return;
+    if (p->meeting->team->npes == 1 || rows == 0 || cols == 0)
+        return 0;
     size_t most = weft_team_workspace_capacity() / element / rows;
     if (most < cols)
         p->band_cols = most;
     if (most == 0)
-        weft_meeting_refuse(p->meeting, -ENOMEM, "a column of %zu rows is more than a workspace",
-                            rows);
-    weft_meeting_commit(p->meeting, p->band_cols * rows * element);
+        return weft_fail_bare(-ENOMEM, "a column of %zu rows is more than a workspace", rows);
     p->free_at = p->band_cols * rows * weft_element_bytes(sum_dtype(p));
+    return weft_team_workspace_commit(p->meeting->team, p->band_cols * rows * element);
 }
 
 enum { FEW_ELEMENTS = 16 << 10 };
@@ -72,18 +71,14 @@ static int multiply_piece(const struct weft_partials *p, size_t col, const struc
     return weft_matmul(&a, &b, &scaling, dest);
 }
 
-enum weft_product weft_partials_begin(const struct weft_partials *p, bool at_once) {
-    struct weft_meeting *meeting = p->meeting;
-    if (!at_once)
-        return WEFT_PRODUCT_IN_PIECES;
-    if (meeting->team->npes == 1 || weft_meeting_refused(meeting) || p->band_cols < p->b->cols)
-        return WEFT_PRODUCT_AT_ONCE;
+int weft_partials_begin(const struct weft_partials *p, bool at_once, enum weft_product *how) {
+    *how = at_once ? WEFT_PRODUCT_AT_ONCE : WEFT_PRODUCT_IN_PIECES;
+    if (!at_once || p->meeting->team->npes == 1 || p->band_cols < p->b->cols)
+        return 0;
+    *how = WEFT_PRODUCT_MADE;
     struct weft_piece whole = {0, p->a->rows, 0, p->b->cols};
     weft_matrix product = own_product(p, p->b->cols);
-    int error = multiply_piece(p, 0, &whole, &product);
-    if (error)
-        weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
-    return WEFT_PRODUCT_MADE;
+    return multiply_piece(p, 0, &whole, &product);
 }
 
 /* One band of a call. */

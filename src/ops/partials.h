@@ -15,7 +15,7 @@
 
 #include <weft.h>
 #include "coll/meeting.h"
-#include "ops/scaling.h"
+#include "ops/check.h"
 
 struct weft_partials {
     struct weft_meeting *meeting;
@@ -31,10 +31,9 @@ struct weft_partials {
 /* Facts of an offer; the operator's own comes last. */
 enum { WEFT_FACT_DTYPE, WEFT_FACT_OP, WEFT_FACT_ROWS, WEFT_FACT_COLS, WEFT_FACT_OWN };
 
-/* Checks a, b, op and c, which is to receive a sum and is called `c_name`, except c's rows;
- * refuses, or shows the facts. */
-bool weft_partials_check(const struct weft_partials *partials, const char *c_name,
-                         const weft_matrix *c);
+/* Checks a, b, op and c, which is to receive a sum, except c's rows, and offers the facts. Returns
+ * 0 or -errno with text, for weft_meeting_post. */
+int weft_partials_offer(const struct weft_partials *partials, const struct weft_matrix_argument *c);
 
 /* The agreement of the meeting, also on WEFT_BITS and rows_least. Behind it: the largest K of all
  * members, of whom each has its own, and whether far members are to be sent sums of a host. */
@@ -43,9 +42,9 @@ size_t weft_partials_deepest(const struct weft_meeting *meeting);
 bool weft_partials_any_bits(const struct weft_meeting *meeting);
 
 /* Decides on the bands. Local, and before the meeting: the results follow from facts that must be
- * the same on all members. Refuses where not even a column fits, or without workspace for the
- * product and `more` bytes for each of its elements at most. */
-void weft_partials_plan(struct weft_partials *partials, size_t more);
+ * the same on all members. Returns 0, or -ENOMEM with text if not even a column fits, or without
+ * workspace for the product and `more` bytes for each of its elements at most. */
+int weft_partials_plan(struct weft_partials *partials, size_t more);
 
 /* How the product of a band is made: piece by piece; in one product, for pieces so small that
  * packing the factors for each would cost more than overlap saves; or it has been made before the
@@ -54,8 +53,9 @@ enum weft_product { WEFT_PRODUCT_IN_PIECES, WEFT_PRODUCT_AT_ONCE, WEFT_PRODUCT_M
 
 /* Before the meeting: makes a product that is to be made at once and is one band, so that it hides
  * the wait for late members and the offers announce it. It goes to the workspace, which is no
- * output. Refuses where it fails. Says how bands are made from here on; the same on all members. */
-enum weft_product weft_partials_begin(const struct weft_partials *partials, bool at_once);
+ * output. Returns 0 or -errno with text, and in *how the way in which bands are made from here on:
+ * the same on all members. */
+int weft_partials_begin(const struct weft_partials *partials, bool at_once, enum weft_product *how);
 
 /* Behind the agreement: how bands are made, which weft_partials_begin said before, and whether at
  * once is best by what is known now. Members whose libraries are of two kinds may have begun in two

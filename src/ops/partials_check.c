@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include "base/env.h"
-#include "ops/check.h"
 #include "ops/matmul.h"
 #include "ops/partials.h"
 
@@ -23,39 +22,43 @@ static size_t largest_said(const struct weft_meeting *meeting, size_t offset) {
     return weft_meeting_largest(meeting, offsetof(struct weft_offer, data) + offset);
 }
 
-static bool check_bits(const struct weft_partials *p) {
+static int offer_said(const struct weft_partials *p) {
     struct weft_meeting *meeting = p->meeting;
     struct said said = {p->a->cols, strcmp(weft_env.bits, "any") == 0,
                         weft_matmul_rows_least(p->a->dtype, p->scales != NULL)};
     if (!said.any_bits && strcmp(weft_env.bits, "same") != 0)
-        return weft_meeting_refuse(meeting, -EINVAL, "WEFT_BITS is '%s': set it to same or any",
-                                   weft_env.bits);
+        return weft_fail_bare(-EINVAL, "WEFT_BITS is '%s': set it to same or any", weft_env.bits);
     memcpy(meeting->mine.data, &said, sizeof said);
     meeting->data_bytes = sizeof said;
-    return true;
+    return 0;
 }
 
-bool weft_partials_check(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
-    struct weft_meeting *meeting = p->meeting;
-    const weft_matrix *a = p->a, *b = p->b;
-    struct weft_right right = {b, c, c_name, -1};
-    if (!weft_check_left(meeting, "a", a, p->scales) ||
-        !weft_check_right(meeting, a->dtype, p->scales, &right) ||
-        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
-        !weft_check_equal(meeting, c_name, -1, "cols", c->cols, "b->cols", b->cols) ||
-        !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype, p->scales))
-        return false;
-    meeting->mine.facts[WEFT_FACT_DTYPE] = (uint64_t)c->dtype;
-    meeting->mine.facts[WEFT_FACT_OP] = (uint64_t)p->op;
-    meeting->mine.facts[WEFT_FACT_ROWS] = a->rows;
-    meeting->mine.facts[WEFT_FACT_COLS] = b->cols;
-    return check_bits(p);
+static int check_product(const struct weft_partials *p, const struct weft_matrix_argument *c) {
+    struct weft_matrix_argument a = {"a", -1, p->a}, b = {"b", -1, p->b};
+    int error = weft_check_left(&a, p->scales);
+    error = error ? error : weft_check_right(p->a->dtype, p->scales, &b, c);
+    error = error ? error : weft_check_equal(&b, "rows", p->b->rows, "a->cols", p->a->cols);
+    error = error ? error : weft_check_equal(c, "cols", c->matrix->cols, "b->cols", p->b->cols);
+    error = error ? error : weft_check_sum(p->op);
+    return error ? error : weft_check_matmul(p->a->dtype, p->scales);
+}
+
+int weft_partials_offer(const struct weft_partials *p, const struct weft_matrix_argument *c) {
+    uint64_t *facts = p->meeting->mine.facts;
+    int error = check_product(p, c);
+    if (error)
+        return error;
+    facts[WEFT_FACT_DTYPE] = (uint64_t)c->matrix->dtype;
+    facts[WEFT_FACT_OP] = (uint64_t)p->op;
+    facts[WEFT_FACT_ROWS] = p->a->rows;
+    facts[WEFT_FACT_COLS] = p->b->cols;
+    return offer_said(p);
 }
 
 int weft_partials_agree(struct weft_partials *p) {
     struct weft_meeting *meeting = p->meeting;
     int error = weft_meeting_agree(meeting);
-    for (int member = 1; member < meeting->team->npes && !error; member++)
+    for (int member = 1; !error && member < meeting->team->npes; member++)
         if (said_by(meeting, member).any_bits != said_by(meeting, 0).any_bits)
             error = weft_fail(-EINVAL, "WEFT_BITS differs between PE %d and PE %d",
                               weft_team_world_pe(meeting->team, 0),

@@ -10,28 +10,28 @@
 #include "coll/vector.h"
 #include "ops/check.h"
 
-/* --- In a meeting ---------------------------------------------------------------------------- */
-
-static bool check_root(struct weft_meeting *meeting, const struct weft_plan *plan) {
-    int npes = meeting->team->npes;
-    return (plan->sender >= 0 && plan->sender < npes) ||
-           weft_meeting_refuse(meeting, -EINVAL, "root is %d, but the team has %d members",
-                               plan->sender, npes);
+static int check_root(const struct weft_team *team, const struct weft_vector *vector) {
+    int root = vector->plan.sender, npes = team->npes;
+    if (vector->call != WEFT_CALL_BROADCAST || (root >= 0 && root < npes))
+        return 0;
+    return weft_fail_bare(-EINVAL, "root is %d, but the team has %d members", root, npes);
 }
 
-/* Only who sends has to have a source. */
-static bool check_arrays(struct weft_meeting *meeting, const struct weft_vector *vector) {
+/* --- In a meeting ---------------------------------------------------------------------------- */
+
+/* Only a member that sends needs a source. */
+static int check_arrays(const struct weft_team *team, const struct weft_vector *vector) {
     static const char instead[] = ": pass a stream, whose GPU does the work";
     const struct weft_plan *plan = &vector->plan;
-    size_t npes = (size_t)meeting->team->npes, element = weft_element_bytes(vector->dtype);
+    size_t npes = (size_t)team->npes, element = weft_element_bytes(vector->dtype);
     if (vector->nelems > (size_t)PTRDIFF_MAX / element / npes)
-        return weft_meeting_refuse(meeting, -EINVAL, "nelems is %zu, more than memory has",
-                                   vector->nelems);
-    bool sends = weft_plan_sends(plan, meeting->team->my_pe);
+        return weft_fail_bare(-EINVAL, "nelems is %zu, more than memory has", vector->nelems);
+    bool sends = weft_plan_sends(plan, team->my_pe);
     size_t dest = plan->dest_block ? npes : 1, source = plan->source_block ? npes : 1;
-    return weft_check_pointer(meeting, "dest", vector->dest, dest * plan->pieces.bytes, instead) &&
-           weft_check_pointer(meeting, "source", vector->source,
-                              sends ? source * plan->pieces.bytes : 0, instead);
+    int error = weft_check_pointer("dest", vector->dest, dest * plan->pieces.bytes, instead);
+    return error ? error
+                 : weft_check_pointer("source", vector->source,
+                                      sends ? source * plan->pieces.bytes : 0, instead);
 }
 
 /* In the order of the table in coll/call.c. */
@@ -48,13 +48,12 @@ static void show_facts(struct weft_meeting *meeting, const struct weft_vector *v
 static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) {
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, vector->call, WEFT_STREAM_HOST);
-    if (error)
-        return error;
     show_facts(&meeting, vector);
-    if ((vector->call != WEFT_CALL_BROADCAST || check_root(&meeting, &vector->plan)) &&
-        weft_check_type(&meeting, vector->dtype, vector->op) && check_arrays(&meeting, vector))
-        weft_vector_offer(&meeting, vector);
-    weft_meeting_post(&meeting);
+    error = error ? error : check_root(meeting.team, vector);
+    error = error ? error : weft_check_type(vector->dtype, vector->op);
+    error = error ? error : check_arrays(meeting.team, vector);
+    error = error ? error : weft_vector_offer(&meeting, vector);
+    weft_meeting_post(&meeting, error);
     error = weft_meeting_agree(&meeting);
     if (!error)
         weft_vector_move(&meeting, vector);
@@ -63,25 +62,17 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
 
 /* --- On a stream ----------------------------------------------------------------------------- */
 
-/* What can be said without the team. */
-static int check_type_on_stream(const struct weft_vector *vector) {
-    char text[WEFT_WRONG_BYTES];
-    bool wrong = weft_wrong_type(text, vector->dtype, vector->op);
-    return wrong ? weft_fail(-EINVAL, "%s", text) : 0;
-}
-
-static int check_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
-    int root = vector->plan.sender, npes = on->team->npes;
-    if (vector->call == WEFT_CALL_BROADCAST && (root < 0 || root >= npes))
-        return weft_fail(-EINVAL, "root is %d, but the team has %d members", root, npes);
-    bool sends = weft_plan_sends(&vector->plan, on->team->my_pe) && vector->nelems > 0;
-    return sends && !vector->source ? weft_fail(-EINVAL, "source is NULL") : 0;
+/* Adds the name of the call to the text of a failed check. */
+static int fail_named(int error) {
+    return weft_fail(error, "%s", weft_fail_text());
 }
 
 static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {
-    int error = check_on_stream(on, vector);
+    int error = check_root(on->team, vector);
     if (error)
-        return error;
+        return fail_named(error);
+    if (!vector->source && vector->nelems > 0 && weft_plan_sends(&vector->plan, on->team->my_pe))
+        return weft_fail(-EINVAL, "source is NULL");
     if (!vector->op)
         return weft_on_stream_copy(on, &vector->plan, vector->dest, vector->source);
     struct weft_stream_folding folding = {weft_element_reduction(vector->dtype, *vector->op),
@@ -90,9 +81,9 @@ static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vec
 }
 
 static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
-    int error = check_type_on_stream(vector);
+    int error = weft_check_type(vector->dtype, vector->op);
     if (error)
-        return error;
+        return fail_named(error);
     if (weft_job.npes > 0 && weft_job_aborted())
         weft_job_die_aborted();
     struct weft_on_stream on = {.stream = (weft_cu_stream)stream};

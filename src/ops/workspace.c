@@ -8,10 +8,8 @@ int weft_reserve(shmem_team_t team, size_t bytes) {
     WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_RESERVE, WEFT_STREAM_HOST);
-    if (error)
-        return error;
-    weft_meeting_commit(&meeting, bytes);
-    weft_meeting_post(&meeting);
+    error = error ? error : weft_team_workspace_commit(meeting.team, bytes);
+    weft_meeting_post(&meeting, error);
     error = weft_meeting_agree(&meeting);
     error = error ? error : weft_on_stream_reserve(meeting.team);
     return weft_meeting_close(&meeting, error);

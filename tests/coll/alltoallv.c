@@ -46,10 +46,8 @@ static int exchange(struct weft_alltoallv *p) {
     struct weft_meeting meeting;
     int error =
         weft_meeting_open(&meeting, SHMEM_TEAM_WORLD, WEFT_CALL_ALL_TO_ALLV, WEFT_STREAM_HOST);
-    if (error)
-        return error;
-    weft_alltoallv_offer(&meeting, p);
-    weft_meeting_post(&meeting);
+    error = error ? error : weft_alltoallv_offer(&meeting, p);
+    weft_meeting_post(&meeting, error);
     error = weft_meeting_agree(&meeting);
     error = error ? error : weft_alltoallv_compare(&meeting, p);
     if (!error)
@@ -124,7 +122,7 @@ static void list_limit(void) {
     size_t lists = meeting.team->far ? (size_t)npes : 1;
     size_t part = 5 * sizeof(uint64_t) * (size_t)npes * lists, list = most * part;
     EXPECT(list <= half && half - list < 4096 + part, "%zu parts of %zu bytes", most, half);
-    weft_meeting_post(&meeting);
+    weft_meeting_post(&meeting, 0);
     EXPECT(weft_meeting_close(&meeting, weft_meeting_agree(&meeting)) == 0, "%s", weft_fail_text());
 }
 
