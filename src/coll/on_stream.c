@@ -44,45 +44,21 @@ static void set_array(struct weft_array *all, const struct weft_team *team, char
     all->first = of_0 - place * all->step;
 }
 
-/* Whether kernels of this PE reach the array: what is symmetric, as far as it is; of other memory
- * both ends are looked at. */
-static bool is_reached(const void *p, size_t bytes) {
-    if (weft_device_near(p, 1, weft_job.pe))
-        return weft_device_near(p, bytes, weft_job.pe) && weft_device_reaches(p);
-    return bytes <= PTRDIFF_MAX && weft_device_reaches(p) &&
-           weft_device_reaches((const char *)p + bytes - 1);
-}
-
-/* Kernels may reach symmetric memory of the host on one member and not on another: there a dest is
- * for the general way, which all members take alike. A source would be copied within reach. */
-static bool is_reached_alike(const void *dest, size_t bytes) {
-    bool host = weft_device_near(dest, 1, weft_job.pe) && !weft_device_holds(dest);
-    return !host && is_reached(dest, bytes);
-}
-
-/* Of a member that is alone it is any memory that its GPU reaches. */
-static int find_array(void **at, const struct weft_on_stream *on, const char *argument,
-                      const void *p, size_t bytes, int member) {
-    int pe = weft_team_world_pe(on->team, member);
-    *at = (void *)p;
-    if (on->team->npes == 1 && !weft_device_near(p, 1, pe) && is_reached(p, bytes))
-        return 0;
-    return weft_stream_near(at, argument, p, bytes, pe);
-}
-
+/* Finds the arrays of all members from this member's. A member alone may pass any memory that its
+ * GPU reaches. */
 static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_stream *on,
-                       const char *argument, const void *p, size_t bytes) {
+                       const struct weft_located *own) {
     const struct weft_team *team = on->team;
-    void *at, *two[2] = {NULL, NULL};
-    *arrays = (struct weft_stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
+    void *at[2] = {(void *)own->p, NULL};
+    bool any = team->npes == 1 && own->kind == WEFT_LOCATED_PRIVATE && own->reached;
+    *arrays = (struct weft_stream_arrays){
+        .staged = weft_device.staged && own->kind == WEFT_LOCATED_DEVICE, .reached = own->reached};
     int error = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
-    for (int i = 0; i < team->npes && error == 0; i++) {
-        error = find_array(&at, on, argument, p, bytes, i);
-        if (i < 2)
-            two[i] = at;
-    }
+    for (int i = 0; !any && i < 2 && i < team->npes && error == 0; i++)
+        error = weft_stream_near(&at[i], own->argument, own->p, own->bytes,
+                                 weft_team_world_pe(team, i));
     if (error == 0)
-        set_array(&arrays->all, team, two[0], two[1]);
+        set_array(&arrays->all, team, at[0], at[1]);
     return error;
 }
 
@@ -151,36 +127,35 @@ static int choose_route(struct route *route, const struct weft_on_stream *on,
     return error;
 }
 
-/* Whether the kernel carries the call in the end; `any`: it takes any arrays that it reaches, and
- * these it does. */
+/* Returns whether the kernel carries the call in the end; `any`: dest may be private memory. */
 static bool goes_by_kernel(const struct route *route, const struct weft_on_stream *on,
-                           const void *dest, bool any) {
-    bool goes = any || (route->family && weft_device_holds(dest));
+                           const struct weft_located *dest, bool any) {
+    bool goes = any || (route->family && dest->kind == WEFT_LOCATED_DEVICE);
     if (on->team->npes > 1)
         weft_same_way_check(on->team, goes ? route->way : WEFT_WAY_MEET);
     return goes;
 }
 
-/* Whether the arrays may be any that the kernel reaches. */
-static bool takes_any(const struct route *route) {
-    return route->family && route->family->own;
+/* Returns whether the kernel can write to this dest, wherever the peers' are. Kernels may reach
+ * symmetric memory of the host on one member and not on another: such a dest takes the general way,
+ * as all members decide. A source would be copied within reach. */
+static bool takes_any(const struct route *route, const struct weft_located *dest) {
+    return route->family && route->family->own && dest->kind != WEFT_LOCATED_HOST && dest->reached;
 }
 
-/* *source <- a copy that kernels reach, in the order of the stream, if they do not reach it. */
+/* *source <- a copy that kernels reach, in the order of the stream. */
 static int bring_source(const char **source, const struct weft_on_stream *on, size_t bytes) {
     void *copy;
-    if (weft_device_reaches(*source))
-        return 0;
     int error = weft_device_channels_copy(&copy, on->team, bytes);
     error = error ? error : weft_gpu_copy(copy, *source, bytes, WEFT_FROM_HOST, on->stream);
     *source = copy;
     return error;
 }
 
-/* `source_bytes`: of this member's whole source; 0: it has none. */
+/* `brought`: bytes of this member's source that kernels do not reach. */
 static int go_by_kernel(const struct route *route, const struct weft_on_stream *on,
-                        struct weft_gpu_collective *task, size_t source_bytes) {
-    int error = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
+                        struct weft_gpu_collective *task, size_t brought) {
+    int error = brought > 0 ? bring_source(&task->source, on, brought) : 0;
     return error ? error : route->family->launch(&route->channels, task, on->stream);
 }
 
@@ -219,12 +194,13 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
         return 0;
     if (on->team->far)
         return weft_stream_far_move(on, plan, dest, source);
+    struct weft_located own = weft_stream_locate("dest", dest, dest_bytes);
     int error = choose_route(&route, on, &call);
-    bool any = takes_any(&route) && is_reached_alike(dest, dest_bytes);
-    error = error || any ? error : find_arrays(&to, on, "dest", dest, dest_bytes);
+    bool any = takes_any(&route, &own);
+    error = error || any ? error : find_arrays(&to, on, &own);
     if (error)
         return error;
-    if (!goes_by_kernel(&route, on, dest, any))
+    if (!goes_by_kernel(&route, on, &own, any))
         return weft_stream_meet_copy(on, plan, &to, source);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
@@ -233,20 +209,11 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
                                        .source_step = (size_t)plan->source_block,
                                        .dest_step = (size_t)plan->dest_block,
                                        .root = plan->sender};
-    bool sends = weft_plan_sends(plan, on->team->my_pe);
-    return go_by_kernel(&route, on, &task, sends ? bytes * (plan->source_block ? npes : 1) : 0);
+    bool brings = weft_plan_sends(plan, on->team->my_pe) && !weft_device_reaches(source);
+    return go_by_kernel(&route, on, &task, brings ? bytes * (plan->source_block ? npes : 1) : 0);
 }
 
 /* --- Reductions ------------------------------------------------------------------------------- */
-
-static int find_reduced(struct weft_stream_reduced *reduced, const struct weft_on_stream *on,
-                        void *dest, const void *source) {
-    size_t bytes = weft_saturated(reduced->nelems, reduced->elem_bytes);
-    int error = find_arrays(&reduced->to, on, "dest", dest, bytes);
-    return error ? error
-                 : find_arrays(&reduced->from, on, "source", source,
-                               weft_saturated(bytes, reduced->times));
-}
 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding) {
@@ -258,7 +225,6 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                           .times = folding->scatter ? (size_t)npes : 1,
                                           .reduction = reduction};
     size_t bytes = weft_saturated(reduced.nelems, reduced.elem_bytes);
-    size_t source_bytes = weft_saturated(bytes, reduced.times);
     struct weft_stream_call call = {.operation = folding->scatter ? WEFT_STREAM_REDUCE_SCATTER
                                                                   : WEFT_STREAM_ALL_REDUCE,
                                     .op = reduction.op,
@@ -270,13 +236,16 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
         return 0;
     if (on->team->far)
         return weft_stream_far_fold(on, dest, source, folding);
+    struct weft_located to = weft_stream_locate("dest", dest, bytes),
+                        from = weft_stream_locate("source", source,
+                                                  weft_saturated(bytes, reduced.times));
     int error = choose_route(&route, on, &call);
-    bool any =
-        takes_any(&route) && is_reached_alike(dest, bytes) && is_reached(source, source_bytes);
-    error = error || any ? error : find_reduced(&reduced, on, dest, source);
+    bool any = takes_any(&route, &to) && from.reached;
+    error = error || any ? error : find_arrays(&reduced.to, on, &to);
+    error = error || any ? error : find_arrays(&reduced.from, on, &from);
     if (error)
         return error;
-    if (!goes_by_kernel(&route, on, dest, any))
+    if (!goes_by_kernel(&route, on, &to, any))
         return weft_stream_meet_fold(on, &reduced);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
@@ -286,5 +255,5 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                        .op = reduction.op,
                                        .number = reduction.number,
                                        .divisor = reduction.average ? npes : 0};
-    return go_by_kernel(&route, on, &task, source_bytes);
+    return go_by_kernel(&route, on, &task, from.reached ? 0 : from.bytes);
 }

@@ -60,12 +60,12 @@ static void far_fold_run(const void *arguments) {
     weft_hosts_vector_move(&vector);
 }
 
-/* As near members have it: symmetric memory, or what this PE's GPU reaches. */
+/* Checks that an array is symmetric, or memory that this PE's GPU reaches, as in near teams. */
 static int check_array(const char *argument, const void *p, size_t bytes) {
     void *unused;
-    bool reached = bytes > 0 && bytes <= PTRDIFF_MAX && weft_device_reaches(p) &&
-                   weft_device_reaches((const char *)p + bytes - 1);
-    return reached ? 0 : weft_stream_near(&unused, argument, p, bytes, weft_job.pe);
+    return weft_stream_locate(argument, p, bytes).reached
+               ? 0
+               : weft_stream_near(&unused, argument, p, bytes, weft_job.pe);
 }
 
 int weft_stream_far_fold(const struct weft_on_stream *on, void *dest, const void *source,

@@ -46,6 +46,7 @@ struct push {
     struct weft_stream_arrays to;
     struct weft_array from;
     size_t bytes;
+    bool reached; /* by kernels of this PE */
 };
 
 static int push_to(const struct weft_on_stream *on, const struct push *push, int member,
@@ -75,14 +76,9 @@ static int push_by_kernel(const struct weft_on_stream *on, const struct push *pu
                                 on->stream);
 }
 
-static bool kernels_reach(const struct push *push) {
-    return !push->to.staged && weft_device_reaches(push->from.first) &&
-           weft_device_reaches(push->to.all.first);
-}
-
-/* What kernels do not reach is for copy engines, whatever the size. */
+/* Copy engines take arrays of any size that kernels do not reach. */
 static enum weft_copy_engine engine_of(const struct push *push) {
-    return kernels_reach(push) ? weft_engine_choose(WEFT_TO_PEER, push->bytes) : WEFT_ENGINE_COPY;
+    return push->reached ? weft_engine_choose(WEFT_TO_PEER, push->bytes) : WEFT_ENGINE_COPY;
 }
 
 /* Meeting by kernels would take copy engines a multiprocessor, and longer: 2150 us instead of 2120
@@ -116,7 +112,7 @@ enum { HEAD_BYTES = 8 << 20, HEAD_MEMBERS = 2 };
 
 static bool has_head(const struct weft_on_stream *on, const struct push *push) {
     return weft_engine_get() == WEFT_ENGINE_AUTO && on->team->npes == HEAD_MEMBERS &&
-           push->bytes > 2 * HEAD_BYTES && kernels_reach(push);
+           push->bytes > 2 * HEAD_BYTES && push->reached;
 }
 
 static int push_by_both(const struct weft_on_stream *on, const struct push *push) {
@@ -157,8 +153,10 @@ static int exchange_pushes(const struct weft_on_stream *on, const struct push *p
 int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_plan *plan,
                           const struct weft_stream_arrays *to, const void *source) {
     int me = on->team->my_pe;
-    struct push push = {
-        .to = *to, .from = {(char *)source, plan->source_block, NULL}, .bytes = plan->pieces.bytes};
+    struct push push = {.to = *to,
+                        .from = {(char *)source, plan->source_block, NULL},
+                        .bytes = plan->pieces.bytes,
+                        .reached = !to->staged && to->reached && weft_device_reaches(source)};
     push.to.all.first += me * plan->dest_block;
     return exchange_pushes(on, weft_plan_sends(plan, me) ? &push : NULL, engine_of(&push));
 }
@@ -187,10 +185,6 @@ static int fold_between(const struct weft_on_stream *on, const struct weft_fold_
                         size_t most) {
     struct weft_gpu_channels channels;
     bool alone = on->team->npes == 1;
-    if (!weft_device_reaches(task->sources.first) || !weft_device_reaches(task->dests.first))
-        return weft_fail(-ENOTSUP,
-                         "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
-                         weft_device.gpu->name);
     int error = alone ? 0 : weft_device_channels(&channels, on->team, WEFT_FORM_LL);
     bool large = error == 0 && !alone && is_large(task, most, &channels);
     if (large && on->team->npes > 2)
@@ -279,6 +273,10 @@ int weft_stream_meet_fold(const struct weft_on_stream *on,
                           const struct weft_stream_reduced *reduced) {
     if (reduced->to.staged || reduced->from.staged)
         return fold_staged(on, reduced);
+    if (!reduced->to.reached || !reduced->from.reached)
+        return weft_fail(-ENOTSUP,
+                         "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
+                         weft_device.gpu->name);
     struct weft_fold_task task = task_of(on, reduced);
     size_t most = take_share(&task, on, reduced);
     return fold_between(on, &task, most);

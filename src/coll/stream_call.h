@@ -16,7 +16,8 @@ struct weft_on_stream {
 /* An array as this GPU reaches it on all members, in their places (weft_team_place). */
 struct weft_stream_arrays {
     struct weft_array all;
-    bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
+    bool staged;  /* in GPU memory that not every GPU of the job reaches: the same on all members */
+    bool reached; /* kernels of this PE can access this PE's array */
 };
 
 static inline char *weft_stream_array_of(const struct weft_on_stream *on,

@@ -23,6 +23,18 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
                      bytes);
 }
 
+struct weft_located weft_stream_locate(const char *argument, const void *p, size_t bytes) {
+    struct weft_located located = {argument, p, bytes, WEFT_LOCATED_PRIVATE, false};
+    if (weft_device_near(p, 1, weft_job.pe)) {
+        located.kind = weft_device_holds(p) ? WEFT_LOCATED_DEVICE : WEFT_LOCATED_HOST;
+        located.reached = weft_device_near(p, bytes, weft_job.pe) && weft_device_reaches(p);
+    } else {
+        located.reached = bytes <= PTRDIFF_MAX && weft_device_reaches(p) &&
+                          weft_device_reaches((const char *)p + bytes - 1);
+    }
+    return located;
+}
+
 int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool staged,
                          weft_cu_stream stream) {
     void *to = transfer->to;

@@ -49,4 +49,17 @@ int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool stag
 /* Returns in *at the address of pe's copy of a symmetric argument, as weft_device_near does. */
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe);
 
+/* An array of this PE, located once for all decisions of a call. */
+struct weft_located {
+    const char *argument; /* its name in texts */
+    const void *p;
+    size_t bytes;
+    enum { WEFT_LOCATED_DEVICE, WEFT_LOCATED_HOST, WEFT_LOCATED_PRIVATE } kind; /* which heap */
+    bool reached; /* kernels of this PE can access it from end to end */
+};
+
+/* Locates an array of at least one byte. The driver is asked about both ends of private memory, so
+ * the call must be made in the GPU's context. */
+struct weft_located weft_stream_locate(const char *argument, const void *p, size_t bytes);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: small collectives on streams accept any memory of this member's GPU as dest and
  * source: with memory that CUDA allocated on all members, on some of them, and for one of the two
- * arrays. A larger call is an error on all members that names the argument that is not symmetric,
- * and the next call works. PEs: 1 2 3 4 */
+ * arrays; the driver is asked once about each. A larger call is an error on all members that names
+ * the argument that is not symmetric, and the next call works. PEs: 1 2 3 4 */
 #include <errno.h>
 #include "on_stream.h"
 #include "own_memory.h"
@@ -119,6 +119,33 @@ static void small(void) {
     }
 }
 
+/* --- Questions to the driver ------------------------------------------------------------------ */
+
+static int (*pointer_attribute)(void *, int, weft_cu_address);
+static int questions;
+
+static int count_question(void *value, int attribute, weft_cu_address address) {
+    questions++;
+    return pointer_attribute(value, attribute, address);
+}
+
+/* Both ends of both arrays; a copy's source is located at its first byte. */
+static void located_once(void) {
+    tap_case("a call asks the driver once about each array");
+    pointer_attribute = weft_cuda.cuPointerGetAttribute;
+    weft_cuda.cuPointerGetAttribute = count_question;
+    for (int operation = 0; operation < WEFT_STREAM_OPERATIONS; operation++) {
+        int reduces = operation >= WEFT_STREAM_REDUCE_SCATTER, questions_max = reduces ? 4 : 3;
+        questions = 0;
+        int rc = enqueue((enum weft_stream_operation)operation, own_dest, own_source, 100);
+        EXPECT(rc == 0 && questions <= questions_max, "operation %d: %d, %d questions", operation,
+               rc, questions);
+        gpu_drain(gpu_stream);
+    }
+    weft_cuda.cuPointerGetAttribute = pointer_attribute;
+    shmem_barrier_all();
+}
+
 /* A single member needs no peer to find its memory. */
 static void large(void) {
     tap_case("a larger call is an error of all members, and nothing is lost by it");
@@ -141,6 +168,7 @@ int main(void) {
     own_dest = (char *)own_memory(ROOM);
     own_source = (char *)own_memory(ROOM);
     small();
+    located_once();
     large();
     return gpu_finish();
 }
