@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One round of posts carries the offers. Every member compares all offers with member 0's and in
- * the same order, so all come to the same verdict and the same text without another message. */
+/* One round of posts carries the offers. Every member compares all offers with member 0's, in the
+ * same order, so all get the same result and the same text without another message. */
 #include "coll/meeting.h"
 #include <errno.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include "coll/elements.h"
 #include "coll/lost_member.h"
 
-/* Checked mode reads a post of ours as one of its own, which has another mark, and finds the call
- * where it keeps its name. */
+/* Checked mode may read an offer as an entry. It recognises the offer by its status, which is not
+ * the mark of entries, and finds the call at the place of an entry's. */
 _Static_assert(offsetof(struct weft_offer, call) == offsetof(struct weft_entry, call),
                "the call of a post has one place");
 
@@ -67,7 +67,7 @@ uint64_t weft_meeting_largest(const struct weft_meeting *meeting, size_t offset)
     return most;
 }
 
-/* A fact's value as users write it. */
+/* Returns the value of a fact as users write it. */
 static const char *value_text(const char *fact, uint64_t value, char text[32]) {
     if (strstr(fact, "dtype"))
         return weft_element_name((weft_dtype)value);
@@ -77,7 +77,9 @@ static const char *value_text(const char *fact, uint64_t value, char text[32]) {
     return text;
 }
 
-/* The first fact in which a member differs from member 0; 0 or -EINVAL with text. */
+/* Compares a member's facts with member 0's. Returns 0, or -EINVAL with text on the first
+ * difference.
+ */
 static int compare_offers(const struct weft_meeting *meeting, int member,
                           const struct weft_offer *first, const struct weft_offer *offer) {
     int pe = weft_team_world_pe(meeting->team, member), pe0 = weft_team_world_pe(meeting->team, 0);
@@ -97,7 +99,7 @@ static int compare_offers(const struct weft_meeting *meeting, int member,
     return 0;
 }
 
-/* A member that posts no offer: it is in another call, which checked mode has it say before. */
+/* Fails because a member has posted an entry of checked mode: it is in another call. */
 static int fail_elsewhere(const struct weft_meeting *meeting, int member,
                           const struct weft_offer *offer) {
     struct weft_entry entry;
@@ -108,7 +110,7 @@ static int fail_elsewhere(const struct weft_meeting *meeting, int member,
                      weft_team_world_pe(meeting->team, member), (int)sizeof entry.call, entry.call);
 }
 
-/* The first member that refuses: 0, or its errno with text. */
+/* Returns the error of the first member that refuses, with text, or 0. */
 static int find_refusal(const struct weft_meeting *meeting) {
     for (int member = 0; member < meeting->team->npes; member++) {
         const struct weft_offer *offer = weft_meeting_offer(meeting, member);
@@ -129,8 +131,8 @@ static void await_offer(const struct weft_meeting *meeting, int member) {
     weft_waiter_end(&waiter);
 }
 
-/* Waits for all even if the first one refuses, since nobody may post again before that. Refusals
- * come before comparisons, because the facts of a member that refuses mean nothing. */
+/* Waits for all members even if one refuses, because no member may post again before. Looks for
+ * refusals before it compares, because the facts of a member that refuses are not set. */
 int weft_meeting_agree(struct weft_meeting *meeting) {
     if (!meeting->team)
         return weft_fail(meeting->mine.status, "%s", meeting->mine.text);

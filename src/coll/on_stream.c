@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call: its team, its arrays, and which way it goes (coll/stream_choice.h).
+/* A call: its team, its arrays, and its way (coll/stream_choice.h).
  *
- * Most go by one kernel of a family. All members come to the same decision: channels are there on
- * all or on none, and the rest is numbers. A family that writes to this member's dest alone takes
- * what memory its GPU reaches; the others write to the device heap, where dest is symmetric. Where
- * only this member's source is out of the kernel's reach, it is copied within reach first. */
+ * Most calls are one kernel of a family. All members make the same decision: channels exist on all
+ * members or on none, and otherwise the decision depends on numbers. A family that writes to this
+ * member's dest alone takes any memory that its GPU reaches; the other families write to the device
+ * heap, where dest is symmetric. A source that the kernel does not reach is copied first. */
 #include "coll/on_stream.h"
 #include <errno.h>
 #include "coll/ll.h"
@@ -36,7 +36,7 @@ int weft_on_stream_end(const struct weft_on_stream *on, int error) {
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 
-/* Two members tell how far apart the places are. */
+/* Computes the distance between the places from the arrays of members 0 and 1. */
 static void set_array(struct weft_array *all, const struct weft_team *team, char *of_0,
                       char *of_1) {
     int place = weft_team_place(team, 0);
@@ -64,14 +64,14 @@ static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_s
 
 /* --- By one kernel ---------------------------------------------------------------------------- */
 
-/* What a family of kernels can do, and how it is launched. */
+/* A family of kernels. */
 struct family {
     enum weft_gpu_form form;
     bool (*takes)(enum weft_fold_op op, enum weft_number number);  /* NULL: any */
     size_t (*bytes_max)(const struct weft_gpu_channels *channels); /* of a block; NULL: any */
     int (*launch)(const struct weft_gpu_channels *channels, const struct weft_gpu_collective *task,
                   weft_cu_stream stream);
-    bool own; /* it reads this member's source and writes its dest, and nothing of the others' */
+    bool own; /* it reads no other member's source and writes no other member's dest */
 };
 
 static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
@@ -100,14 +100,14 @@ static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
                                     weft_marked_all_reduce, true}},
 };
 
-/* The family that carries a call, with its channels; NULL: it goes by meetings. */
+/* The family that carries a call, with its channels; NULL: the call takes the general way. */
 struct route {
     const struct family *family;
     enum weft_stream_way way;
     struct weft_gpu_channels channels;
 };
 
-/* The first way that can carry the call. */
+/* Chooses the first way that can carry the call. */
 static int choose_route(struct route *route, const struct weft_on_stream *on,
                         const struct weft_stream_call *call) {
     enum weft_stream_way tries[WEFT_STREAM_TRIES_MAX];
@@ -159,7 +159,9 @@ static int go_by_kernel(const struct route *route, const struct weft_on_stream *
     return error ? error : route->family->launch(&route->channels, task, on->stream);
 }
 
-/* Forms that no GPU has, or that have no room, are for no call. */
+/* Forms that the GPUs do not support, or that do not fit into memory, are left out: no call uses
+ * them.
+ */
 int weft_on_stream_reserve(const struct weft_team *team) {
     struct weft_gpu_channels channels;
     int error = 0;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives in the order of a CUDA stream, capturable in graphs.
  *
- * Each is one kernel, or a meeting of the members' streams, the work, and another
- * (stream_choice.h). Arrays are symmetric, in any space, but what only its own PE reads: that may
- * be any memory that CUDA can copy. An empty call is 0 and waits for nobody. 0 or -errno with text;
- * the arguments are looked at first, and if they are wrong nothing has been enqueued. */
+ * Each is one kernel, or a meeting of the members' streams, the work, and another meeting
+ * (stream_choice.h). Arrays are symmetric, in any space, except an array that only its own PE
+ * reads: that may be any memory that CUDA can copy. An empty call returns 0 and waits for no
+ * member. Functions return 0 or -errno with text; they check the arguments first, and enqueue
+ * nothing if an argument is wrong. */
 #ifndef WEFT_COLL_ON_STREAM_H
 #define WEFT_COLL_ON_STREAM_H
 
 #include <stdint.h>
 #include "coll/stream_call.h"
 
-/* A team's call: between begin, which finds the team and comes behind its last call, and end, which
- * returns what the call did. `stream` is set before. */
+/* Begin a team's call, in order after its last one, and end it; on->stream is set before. End
+ * returns `error`, or its own. */
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int error);
 
-/* Carries out a plan whose blocks are one piece each. */
+/* Executes a plan whose blocks are one piece each. */
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source);
 
@@ -25,8 +26,8 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding);
 
-/* Makes what calls of the team would make at their first use, where the GPUs are up. Collective
- * over the team, on the host. */
+/* Makes the channels that the team's calls would make at their first use, if the GPUs are up.
+ * Collective over the team, on the host. */
 int weft_on_stream_reserve(const struct weft_team *team);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is copied is pushed to the members, as the general way of near ones has it: only dest has to
- * be symmetric. A reduction passes through the workspaces of the second team
- * (coll/hosts_vector.h): this GPU copies source there, and the results from there to dest. */
+/* Copies are pushed to the members, as in the general way of near members, so only dest has to be
+ * symmetric. A reduction passes through the workspaces of the second team (coll/hosts_vector.h):
+ * this GPU copies source there, and the results from there to dest. */
 #include "coll/on_stream_far.h"
 #include "coll/hosts_vector.h"
 

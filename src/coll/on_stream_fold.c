@@ -2,19 +2,19 @@
 #include "coll/on_stream_fold.h"
 #include "device/device.h"
 
-/* By operation and number. No kernel is number 0, which is weftk_copy. */
+/* The kernels, by operation and number; 0, which is weftk_copy, if there is none for the pair. */
 #define KERNEL_OF(X, family, op, number, OP, NUMBER) \
     [WEFT_FOLD_##OP][WEFT_NUMBER_##NUMBER] = WEFT_KERNEL_##family##_##op##_##number,
 static const enum weft_gpu_kernel kernels[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
     WEFT_GPU_FOLDS(KERNEL_OF, , weftk_fold)};
 #undef KERNEL_OF
 
-/* Where both kinds of integers have the same bits, those without a sign have the kernel. */
+/* If signed and unsigned integers give the same bits, only the unsigned ones have a kernel. */
 static enum weft_gpu_kernel kernel_of(int op, enum weft_number number) {
     return kernels[op][kernels[op][number] ? number : weft_number_unsigned(number)];
 }
 
-/* A vector a thread, until the multiprocessors have all that helps. */
+/* Returns a number of blocks with one vector for each thread, at most as many as help. */
 static unsigned block_count(const struct weft_gpu_channels *channels, size_t bytes) {
     size_t vectors = bytes / 16 + 1, blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
     size_t most = channels ? channels->blocks_max : 2 * (size_t)weft_device.gpu->sms;

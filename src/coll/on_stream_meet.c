@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A meeting, the work, a meeting.
  *
- * Members meet by a kernel or by stream memory operations, on the same words, so each may choose
- * for itself. What is asked to go by copy engines uses no multiprocessor at all; what a member
- * copies to itself, by a kernel of the driver's, goes on beside it, and nobody else waits for that.
- */
+ * Members meet by a kernel or by stream memory operations, on the same words, so each member may
+ * choose for itself. A call by copy engines uses no multiprocessor at all, except that the driver
+ * copies a member's own part by a kernel: that copy runs beside the call, and no other member waits
+ * for it. */
 #include "coll/on_stream_meet.h"
 #include <errno.h>
 #include "transport/gpu_rescue.h"
@@ -18,7 +18,8 @@ static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array wor
                                    weft_device_call(on->team), on->stream);
 }
 
-/* Stream memory operations do not see the end of the job: their words are registered. */
+/* Registers the words with the rescue thread, because stream memory operations do not notice the
+ * end of the job. */
 static int meet_by_engine(const struct weft_on_stream *on, struct weft_array words) {
     int me = on->team->my_pe, n = on->team->npes;
     uint32_t *members[n];
@@ -41,7 +42,7 @@ static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half
 
 /* --- Pushing --------------------------------------------------------------------------------- */
 
-/* `bytes` to each member's array, those for member i from place i of `from`. */
+/* A copy of `bytes` to each member's array; the bytes for member i are at place i of `from`. */
 struct push {
     struct weft_stream_arrays to;
     struct weft_array from;
@@ -61,7 +62,7 @@ static int push_to(const struct weft_on_stream *on, const struct push *push, int
                                 stream);
 }
 
-/* To the next member first: no two members push to the same one at a time. */
+/* Begins with the next member, so that no two members push to the same one at a time. */
 static int push_by_engine(const struct weft_on_stream *on, const struct push *push,
                           weft_cu_stream stream) {
     int error = 0;
@@ -70,7 +71,7 @@ static int push_by_engine(const struct weft_on_stream *on, const struct push *pu
     return error;
 }
 
-/* Itself included. */
+/* Pushes to all members, including this one. */
 static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
     return weft_gpu_copy_blocks(push->to.all, push->from, push->bytes, (size_t)on->team->npes,
                                 on->stream);
@@ -81,8 +82,8 @@ static enum weft_copy_engine engine_of(const struct push *push) {
     return push->reached ? weft_engine_choose(WEFT_TO_PEER, push->bytes) : WEFT_ENGINE_COPY;
 }
 
-/* Meeting by kernels would take copy engines a multiprocessor, and longer: 2150 us instead of 2120
- * for shards of 256 MiB on four H200s. */
+/* Calls by copy engines do not meet by kernels, which would need a multiprocessor and take longer:
+ * 2150 us instead of 2120 for shards of 256 MiB on four H200s. */
 static int exchange_by(const struct weft_on_stream *on, const struct push *push,
                        enum weft_copy_engine engine) {
     int error = meet_members(on, WEFT_GPU_READY, engine);
@@ -92,7 +93,7 @@ static int exchange_by(const struct weft_on_stream *on, const struct push *push,
     return error ? error : meet_members(on, WEFT_GPU_DONE, engine);
 }
 
-/* The own part goes on beside the rest: nobody else writes there. */
+/* Copies the own part beside the rest, because no other member writes there. */
 static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
     weft_cu_stream beside;
     int error = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
@@ -104,10 +105,10 @@ static int exchange_beside(const struct weft_on_stream *on, const struct push *p
     return error ? error : joined;
 }
 
-/* Engines start some 10 us after a kernel would. So where the choice is the library's, a kernel
- * pushes the first part while they start with the rest: an all-to-all of 64 MiB between two H200s
- * took 190.7 us, and 199.8 by engines alone. Larger teams have not been measured so. What is left
- * for the engines is as much at least, or copies would take it for a kernel's. */
+/* Engines start some 10 us later than a kernel. So if the library chooses, a kernel pushes the
+ * first part while the engines start with the rest: an all-to-all of 64 MiB between two H200s took
+ * 190.7 us, and 199.8 by engines alone. Larger teams have not been measured this way. The rest is
+ * larger than the first part, because copies of smaller sizes choose a kernel. */
 enum { HEAD_BYTES = 8 << 20, HEAD_MEMBERS = 2 };
 
 static bool has_head(const struct weft_on_stream *on, const struct push *push) {
@@ -163,8 +164,8 @@ int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_pla
 
 /* --- Folding --------------------------------------------------------------------------------- */
 
-/* Whether much is stored at the peers, too, and nobody has said how many multiprocessors to take.
- */
+/* Returns whether the task also stores much at the peers, and the number of multiprocessors is not
+ * set. */
 static bool is_large(const struct weft_fold_task *task, size_t most,
                      const struct weft_gpu_channels *channels) {
     enum { BYTES_MIN = 2 << 20 }; /* of a chunk */
@@ -172,15 +173,14 @@ static bool is_large(const struct weft_fold_task *task, size_t most,
     return task->ndests > 1 && bytes >= BYTES_MIN && channels->blocks_max == WEFT_GPU_CHANNELS;
 }
 
-/* Two members want more blocks than there are channels then: an all-reduce of 64 MiB by two H200s
- * took 209 us so, and 226 with the meetings in the kernel; of 2 MiB 13.0 and 12.6. Where several
- * peers are loaded from and stored to at once, many blocks get in each other's way: by four H100s
- * 64 MiB took 363 us with all multiprocessors and 333 with 16, in place 359 and 325, 256 MiB in
- * place 1299 and 1272. */
+/* With two members a large task needs more blocks than there are channels: an all-reduce of 64 MiB
+ * by two H200s took 209 us with them, and 226 with the meetings in the kernel; of 2 MiB 13.0
+ * and 12.6. With several peers many blocks delay each other: on four H100s 64 MiB took 363 us with
+ * all multiprocessors and 333 with 16, in place 359 and 325, 256 MiB in place 1299 and 1272. */
 enum { BLOCKS_OF_MANY = 16 };
 
-/* The members meet in the kernel, or, where they have no channels, before it and behind it. `most`:
- * as many elements as a member's task has. */
+/* Folds between two meetings: in the kernel, or, if there are no channels, before and after it.
+ * `most` is the number of elements of the largest task of a member. */
 static int fold_between(const struct weft_on_stream *on, const struct weft_fold_task *task,
                         size_t most) {
     struct weft_gpu_channels channels;
@@ -198,7 +198,7 @@ static int fold_between(const struct weft_on_stream *on, const struct weft_fold_
     return error ? error : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
-/* Of all members' sources into all members' dests, whole. */
+/* Returns the task of folding all members' whole sources into all members' dests. */
 static struct weft_fold_task task_of(const struct weft_on_stream *on,
                                      const struct weft_stream_reduced *reduced) {
     int n = on->team->npes;
@@ -213,7 +213,8 @@ static struct weft_fold_task task_of(const struct weft_on_stream *on,
                                    .divisor = reduction.average ? n : 0};
 }
 
-/* Elements [first, first + nelems) of each block of the own source, side by side in `piece`. */
+/* Copies elements [first, first + nelems) of each block of the own source side by side to `piece`.
+ */
 static int bring_piece(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced,
                        char *piece, size_t block_bytes, size_t first, size_t nelems) {
     size_t elem = reduced->elem_bytes;
@@ -226,9 +227,9 @@ static int bring_piece(const struct weft_on_stream *on, const struct weft_stream
     return error;
 }
 
-/* Where GPUs do not reach each other's arrays: each member copies its source to memory of the host,
- * and folds what all have brought for its own dest. Pieces come in two halves in turns: who has
- * come to the next meeting reads the half before no more. */
+/* Folds arrays of GPUs that do not reach each other: each member copies its source to host memory,
+ * and folds all members' copies into its own dest. Pieces alternate between two halves of that
+ * memory: a member that has reached the next meeting no longer reads the half before. */
 static int fold_staged(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced) {
     struct weft_device_area area;
     int me = on->team->my_pe, error = weft_device_area(&area, on->team);
@@ -250,8 +251,8 @@ static int fold_staged(const struct weft_on_stream *on, const struct weft_stream
     return error ? error : weft_stream_sync(on->team, on->stream);
 }
 
-/* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.
- * How many elements the largest share has. */
+/* Reduces the task to this member's share: a chunk that it folds for all members, or its own block.
+ * Returns the number of elements of the largest share. */
 static size_t take_share(struct weft_fold_task *task, const struct weft_on_stream *on,
                          const struct weft_stream_reduced *reduced) {
     size_t elem = reduced->elem_bytes, nelems = reduced->nelems, grain = weft_split_grain(elem);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The general way of a collective on a stream: a meeting, the work by whichever engine, a meeting.
- * It takes any memory that CUDA can copy, and GPUs that do not reach each other's. */
+/* The general way of a collective on a stream: a meeting, the work by kernels or copy engines, a
+ * meeting. It accepts any memory that CUDA can copy, and GPUs that do not reach each other's
+ * memory. */
 #ifndef WEFT_COLL_ON_STREAM_MEET_H
 #define WEFT_COLL_ON_STREAM_MEET_H
 
 #include "coll/stream_call.h"
 
-/* A plan whose blocks are one piece each; `to` are the members' dests. */
+/* Executes a plan whose blocks are one piece each; `to` are the members' dests. */
 int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_plan *plan,
                           const struct weft_stream_arrays *to, const void *source);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On one host everyone reads from everyone, beginning with the next member, so that no member's
- * memory is read by all at once. Every element is reduced by one loop over the members in team
- * order, so it has the same bits wherever that is done. */
+/* On one host every member reads from every other, beginning with the next one, so that the members
+ * do not all read the same memory at once. Every element is reduced by one loop over the members in
+ * team order, so it has the same bits on every member. */
 #include "coll/vector.h"
 #include <string.h>
 #include "coll/band.h"
@@ -9,11 +9,11 @@
 #include "coll/hosts_vector.h"
 #include "coll/split.h"
 
-/* A call, as its bands see it. A source has `parts` blocks, which are staged side by side. */
+/* A call. A source has `parts` blocks, which are staged side by side. */
 struct vector_call {
     struct weft_meeting *meeting;
     const struct weft_vector *vector;
-    size_t elem_bytes, parts, width; /* width: of a band, in elements of a block */
+    size_t elem_bytes, parts, width; /* width of a band, in elements of a block */
 };
 
 static struct vector_call vector_call_of(struct weft_meeting *meeting,
@@ -26,7 +26,7 @@ static struct vector_call vector_call_of(struct weft_meeting *meeting,
     return (struct vector_call){meeting, vector, elem, parts, width > 0 ? width : 1};
 }
 
-/* Whether inputs travel inside the offers: the same on all members. */
+/* Returns whether the inputs are inside the offers: the same on all members. */
 static bool is_inside(const struct vector_call *c) {
     return c->vector->nelems <= WEFT_OFFER_BYTES / (c->elem_bytes * c->parts);
 }
@@ -36,12 +36,13 @@ static bool goes_over_hosts(const struct vector_call *c) {
     return c->meeting->team->far && !is_inside(c);
 }
 
-/* All-reduce. Below this every member reduces the whole vector for itself: reading it all costs
- * less than another synchronisation. */
+/* Returns whether the call is an all-reduce. */
 static bool folds_for_all(const struct vector_call *c) {
     return c->vector->op && c->parts == 1;
 }
 
+/* Returns whether every member reduces the whole vector itself: reading a small one costs less than
+ * another synchronisation. */
 static bool folds_whole(const struct vector_call *c) {
     enum { WHOLE_BYTES_MAX = 8 << 10 };
     return c->vector->nelems * c->elem_bytes <= WHOLE_BYTES_MAX;
@@ -51,9 +52,9 @@ static struct weft_band band_of(const struct vector_call *c, size_t band) {
     return weft_band_of(c->vector->nelems, c->width, band);
 }
 
-/* --- What a member shows --------------------------------------------------------------------- */
+/* --- The offer ------------------------------------------------------------------------------- */
 
-/* Copies the band to the workspace, if that is where the peers look for this member's input. */
+/* Copies the band to the workspace if the peers read this member's input there. */
 static void stage_vector(const void *call, size_t number) {
     const struct vector_call *c = call;
     const struct weft_vector *vector = c->vector;
@@ -69,8 +70,8 @@ static void stage_vector(const void *call, size_t number) {
     }
 }
 
-/* Where peers find the chunks that a member has reduced: in its dest, or in the workspace behind
- * the input's band. */
+/* Offers the place of this member's reduced chunks: its dest if that is symmetric, otherwise the
+ * workspace after the input's band. */
 static int offer_output(const struct vector_call *c) {
     struct weft_place *place = &c->meeting->mine.output;
     size_t band_bytes = band_of(c, 0).nelems * c->elem_bytes;
@@ -81,7 +82,8 @@ static int offer_output(const struct vector_call *c) {
     return weft_team_workspace_commit(c->meeting->team, 2 * band_bytes);
 }
 
-/* Shows the input at its own place unless `copy`, else by a copy of the first band. */
+/* Offers the input in place if it is symmetric, otherwise, or if `copy`, a copy of the first band.
+ */
 static int offer_input(const struct vector_call *c, bool copy) {
     struct weft_place *place = &c->meeting->mine.input;
     *place = weft_place_of(c->vector->source, c->vector->nelems * c->parts * c->elem_bytes);
@@ -136,7 +138,7 @@ static bool is_place(struct weft_place place, enum weft_space space, size_t offs
 }
 
 /* Finds out from the offers whether dest is the same symmetric object on all members, and whether
- * the sources are one, or are the members' own blocks of dest. */
+ * source is, or whether the sources are the members' own blocks of dest. */
 static void find_symmetric(const struct vector_call *c, struct weft_hosts_vector *over) {
     const struct weft_plan *plan = &c->vector->plan;
     const struct weft_offer *first =
@@ -179,17 +181,17 @@ int weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *ve
             memcpy(meeting->mine.data, vector->source, meeting->data_bytes);
         return 0;
     }
-    /* In place, a member that is done would overwrite what a slower one still has to read. */
+    /* In place, a fast member would overwrite an input that a slower one still has to read. */
     if (!folds_for_all(&c) || folds_whole(&c))
         return offer_input(&c, folds_for_all(&c) && vector->dest == vector->source);
     int error = offer_output(&c);
     return error ? error : offer_input(&c, false);
 }
 
-/* --- What the others find -------------------------------------------------------------------- */
+/* --- The work -------------------------------------------------------------------------------- */
 
-/* Where a member shows its block for this one, from an element of the band on. Of what is inside
- * its offer, the offset there counts. */
+/* Returns the place of a member's block for this member, from element `first` of the band on. If
+ * inputs are inside offers, only the offset is valid. */
 static struct weft_place block_from(const struct vector_call *c, struct weft_band band,
                                     size_t first, int member) {
     struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
@@ -204,7 +206,7 @@ static const char *block_inside(const struct vector_call *c, struct weft_place p
     return (const char *)weft_meeting_offer(c->meeting, member)->data + place.offset;
 }
 
-/* The own block comes from the source itself: it may be there already. */
+/* Copies the own block from the source itself; it may be in place already. */
 static int copy_band(const void *call, size_t number) {
     const struct vector_call *c = call;
     const struct weft_vector *vector = c->vector;
@@ -254,7 +256,7 @@ static int fold_band(const void *call, size_t number) {
     return 0;
 }
 
-/* A member's reduced chunk of the band, as its offer says, and where that belongs. */
+/* Returns the place of a member's reduced chunk of the band, and in *chunk its elements. */
 static struct weft_place reduced_chunk(const struct vector_call *c, struct weft_band band,
                                        int member, struct weft_band *chunk) {
     int npes = c->meeting->team->npes;
@@ -267,8 +269,8 @@ static struct weft_place reduced_chunk(const struct vector_call *c, struct weft_
     return place;
 }
 
-/* Each member reduces a chunk of the band, then all copy the chunks of all. Inputs have been read
- * by the barrier; the one behind the next staging also says that these results have. */
+/* Each member reduces a chunk of the band, then all members copy all chunks. At the barrier all
+ * inputs have been read; at the barrier after the next staging also these results. */
 static int all_reduce_band(const void *call, size_t number) {
     const struct vector_call *c = call;
     struct weft_team *team = c->meeting->team;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_all_gather_matmul: c[j] = (the members' shards, stacked) x b[j]; and the same with 8-bit
- * factors and scales, which each member shows at the start of its workspace, one for each row of
- * its shard.
+/* weft_all_gather_matmul: c[j] = (the members' shards, stacked) x b[j]; and its variant with 8-bit
+ * factors and scales.
  *
- * Here are the arguments, and what each member shows to the others: its shard, where it lies if
- * that is symmetric, else copied to the workspace once, in bands of rows if it is larger. Where
- * members are far it also has room there for parts of their shards (ops/far_rows.h). */
+ * This file checks the arguments and offers the shard to the other members: in place if it is
+ * symmetric, otherwise as a copy in the workspace, in bands of rows if it is larger than that. The
+ * workspace begins with the scales, one for each row of the shard. If members are far it also has
+ * rooms for parts of their shards (ops/far_rows.h). */
 #include <errno.h>
 #include <string.h>
 #include <weft.h>
@@ -16,7 +16,7 @@
 #include "ops/gather.h"
 #include "ops/matmul.h"
 
-#define NO_CLAIM UINT64_MAX /* a member without outputs claims no number of rows */
+#define NO_CLAIM UINT64_MAX /* the member has no outputs, so it claims no number of rows */
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
@@ -25,9 +25,12 @@ static int check_pair(const struct weft_gather *g, int j, size_t rows) {
     struct weft_matrix_argument of_b = {"b", j, b}, of_c = {"c", j, c};
     int error = weft_check_right(shard->dtype, g->scales, &of_b, &of_c);
     error = error ? error : weft_check_equal(&of_b, "rows", b->rows, "a_shard->cols", shard->cols);
-    error = error ? error : weft_check_equal(&of_c, "cols", c->cols, "that of its b", b->cols);
+    error =
+        error ? error
+              : weft_check_equal(&of_c, "cols", c->cols, "the number of columns of its b", b->cols);
     return error ? error
-                 : weft_check_equal(&of_c, "rows", c->rows, "that of the other outputs", rows);
+                 : weft_check_equal(&of_c, "rows", c->rows,
+                                    "the number of rows of the other outputs", rows);
 }
 
 static int check_full(const struct weft_gather *g) {
@@ -47,7 +50,7 @@ static size_t rows_claimed(const struct weft_gather *g) {
     return g->full ? g->full->rows : g->nb > 0 ? g->c[0].rows : NO_CLAIM;
 }
 
-/* Members of one host cut far shards alike, though their libraries may be of two kinds. */
+/* The members of one host must cut far shards in the same way, even if their libraries differ. */
 static void offer_rows_least(struct weft_gather *g) {
     g->rows_least = weft_matmul_rows_least(g->shard->dtype, g->scales != NULL);
     memcpy(g->meeting.mine.data, &g->rows_least, sizeof g->rows_least);
@@ -72,7 +75,7 @@ static void offer_facts(struct weft_gather *g) {
     offer_rows_least(g);
 }
 
-/* Every member sees all claims, so all find the same one wrong. */
+/* Every member reads all claims in the same order, so all return the same error. */
 static int check_claims(const struct weft_gather *g) {
     int npes = g->meeting.team->npes;
     size_t rows = weft_gather_first(g, npes);
@@ -87,9 +90,9 @@ static int check_claims(const struct weft_gather *g) {
     return 0;
 }
 
-/* --- The shards, as peers see them ----------------------------------------------------------- */
+/* --- The shard ------------------------------------------------------------------------------- */
 
-/* Copies a band of the own shard to where peers look for it. */
+/* Copies a band of a private shard to the workspace. */
 static void stage_shard(const void *call, size_t band) {
     const struct weft_gather *g = call;
     const struct weft_offer *mine = &g->meeting.mine;
@@ -102,8 +105,8 @@ static void stage_shard(const void *call, size_t band) {
     weft_elements_copy(&to, &from);
 }
 
-/* What all members have for shards in their workspaces; scales may take half of them, and far rows
- * have their part. */
+/* Returns the bytes of a workspace that a shard may take, the same on all members: scales may take
+ * half of a workspace, and far rows have a part of it. */
 static size_t shard_capacity(const struct weft_gather *g) {
     size_t far = g->meeting.team->far ? weft_far_rows_capacity() + weft_page_bytes() : 0;
     return weft_team_workspace_capacity() / (g->scales ? 2 : 1) - far;
@@ -130,7 +133,8 @@ static int offer_shard(struct weft_gather *g) {
     return error;
 }
 
-/* Room for parts of far shards, none of which has more rows than this member knows of. */
+/* Offers rooms for parts of far shards, of which no shard has more rows than this member's claim.
+ */
 static int offer_rooms(struct weft_gather *g) {
     uint64_t claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
@@ -145,7 +149,7 @@ static int offer_rooms(struct weft_gather *g) {
     return weft_team_workspace_commit(g->meeting.team, g->free_at);
 }
 
-/* --- Scales of rows: those of the own shard, then room for those of A ------------------------- */
+/* --- Scales of rows: of the own shard, then of all rows of A ---------------------------------- */
 
 static struct weft_remote_matrix shown_scales(const struct weft_gather *g, int member) {
     weft_matrix shape = {NULL, weft_gather_rows(g, member), 1, 1, WEFT_F32};
@@ -153,8 +157,8 @@ static struct weft_remote_matrix shown_scales(const struct weft_gather *g, int m
                                  (struct weft_place){WEFT_SPACE_WORKSPACE, 0}, &shape);
 }
 
-/* A member alone looks them up where the caller has them. A number of rows in A that is wrong is
- * found later. */
+/* Copies the scales to the workspace. A member alone uses the caller's. check_claims finds a wrong
+ * number of rows of A later. */
 static int offer_scales(struct weft_gather *g) {
     size_t rows = g->shard->rows, claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t all = claim == NO_CLAIM ? 0 : claim, bytes = weft_page_up(rows * sizeof(float));
@@ -192,8 +196,8 @@ static void gather_scales(struct weft_gather *g) {
     weft_remote_matrix_complete(g->meeting.team);
 }
 
-/* How many bands it takes to show all shards; the same on all members, since all count themselves
- * like the others here. */
+/* Returns the number of bands of the largest staged shard: the same on all members, because each
+ * counts its own shard, too. */
 static size_t count_shard_bands(const struct weft_gather *g) {
     size_t most = 0;
     for (int member = 0; member < g->meeting.team->npes; member++)
@@ -202,7 +206,8 @@ static size_t count_shard_bands(const struct weft_gather *g) {
     return weft_band_count(most, g->band_rows);
 }
 
-/* Each member chooses its way; settling is the same for both, and the last use of the shards. */
+/* Each member decides for itself whether it gathers A first. The settling is the same in both
+ * cases, and follows the last use of the shards. */
 static int gather_and_multiply(struct weft_gather *g) {
     struct weft_bands bands = {.meeting = &g->meeting,
                                .count = count_shard_bands(g),

@@ -12,7 +12,7 @@ struct side {
     const size_t *nelems, *offsets;
 };
 
-/* Bytes from the first element of a side to the end of its last part. */
+/* Returns in *bytes the extent of a side, from its first element to the end of its last part. */
 static int measure_side(const struct weft_alltoallv *p, const struct side *side, size_t entries,
                         size_t *bytes) {
     size_t end = 0, last = 0;

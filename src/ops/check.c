@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every message says what the value is and what it should be. */
+/* Every text contains the value and the condition that it violates. */
 #include "ops/check.h"
 #include <errno.h>
 #include <stdio.h>
@@ -77,10 +77,11 @@ int weft_check_equal(const struct weft_matrix_argument *argument, const char *wh
 
 int weft_check_dtype(const struct weft_matrix_argument *argument, weft_dtype wanted) {
     weft_dtype dtype = argument->matrix->dtype;
-    return dtype == wanted ? 0
-                           : weft_fail_bare(-EINVAL, "%sdtype is %s, but that of the others is %s",
-                                            prefix_of(argument).text, weft_element_name(dtype),
-                                            weft_element_name(wanted));
+    return dtype == wanted
+               ? 0
+               : weft_fail_bare(-EINVAL, "%sdtype is %s, but the other matrices have %s",
+                                prefix_of(argument).text, weft_element_name(dtype),
+                                weft_element_name(wanted));
 }
 
 int weft_check_sum(weft_op op) {
@@ -142,8 +143,12 @@ static int check_bias(const struct weft_matrix_argument *argument, size_t cols) 
     if (!bias || bias->cols == 0)
         return 0;
     int error = check_float(argument);
-    error = error ? error : weft_check_equal(argument, "rows", bias->rows, "that of a bias", 1);
-    return error ? error : weft_check_equal(argument, "cols", bias->cols, "that of its b", cols);
+    error = error
+                ? error
+                : weft_check_equal(argument, "rows", bias->rows, "the number of rows of a bias", 1);
+    return error ? error
+                 : weft_check_equal(argument, "cols", bias->cols, "the number of columns of its b",
+                                    cols);
 }
 
 int weft_check_left(const struct weft_matrix_argument *a, const struct weft_scales *scales) {

@@ -4,7 +4,7 @@
 
 struct weft_far_copy {
     struct weft_far_prefetch bring;
-    struct weft_word come; /* epochs: how often something was brought */
+    struct weft_word come; /* epochs: the number of copies that have arrived */
     uint32_t wanted;
 };
 
@@ -12,7 +12,7 @@ static struct weft_far_copy *copy_of(const struct weft_far_copies *far, int set,
     return &far->copies[(size_t)set * (size_t)far->team->npes + (size_t)member];
 }
 
-/* The rooms of a set, one for each far member. */
+/* Returns a copy's memory; each set has one for each far member. */
 static char *room_of(const struct weft_far_copies *far, int set, size_t nfar, size_t which) {
     return far->rooms + ((size_t)set * nfar + which) * far->bytes;
 }

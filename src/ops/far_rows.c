@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A member announces by two words what is in its rooms, and by a third one how many parts it has
- * let go. Each asks for its parts as early as their rooms are free. Nobody waits in vain: of all
- * parts that are not there, the first one's room has been let go by all, since all that came before
- * it are there. */
+/* A member announces the contents of its rooms in two words, and the number of parts that it has
+ * released in a third. It requests a part as soon as the room is free. There is no deadlock: all
+ * parts before the first missing one have arrived, so every member releases them, and the room of
+ * the missing part becomes free. */
 #include "ops/far_rows.h"
 #include "base/size.h"
 #include "ops/matmul.h"
@@ -43,7 +43,7 @@ static size_t row_bytes_of(const weft_matrix *m) {
     return m->cols * weft_element_bytes(m->dtype);
 }
 
-/* How many rows of a member's matrix are a part, from this one on: as many as fit into a room. */
+/* Returns the number of rows of the part that begins at this row: as many as fit into a room. */
 static size_t rows_from(const struct weft_far_rows *far, int member, size_t row) {
     const weft_matrix *m = &far->shown[member].at;
     size_t step = weft_far_rows_step(m->rows, far->rows_least), row_bytes = row_bytes_of(m);
@@ -52,8 +52,8 @@ static size_t rows_from(const struct weft_far_rows *far, int member, size_t row)
     return rows <= fit ? rows : round_rows(fit);
 }
 
-/* The member behind this one in the order in which far ones are visited: from the one that follows
- * the first of the near ones on, so that hosts do not all begin with the same. -1: none. */
+/* Returns the member after this one in the order in which far members are visited, or -1 at the
+ * end. The order begins after the first near member, so that hosts begin with different members. */
 static int far_member_behind(const struct weft_far_rows *far, int member) {
     const struct weft_team *team = far->team;
     int first = team->levels->leaders[team->levels->leader];
@@ -83,7 +83,7 @@ static struct weft_team_words *words_of(const struct weft_far_rows *far, int mem
     return weft_team_words_of(far->team, member);
 }
 
-/* Whether all near members have let go of so many parts. */
+/* Returns whether all near members have released this number of parts. */
 static bool all_have_let_go(const struct weft_far_rows *far, uint32_t parts) {
     const struct weft_team *team = far->team;
     for (int member = 0; member < team->npes; member++)
@@ -93,7 +93,7 @@ static bool all_have_let_go(const struct weft_far_rows *far, uint32_t parts) {
     return true;
 }
 
-/* The near member with this number. */
+/* Returns the near member that fetches the part with this number. */
 static int near_member(const struct weft_far_rows *far, uint32_t number) {
     const struct weft_team *team = far->team;
     int member = 0;
@@ -102,9 +102,9 @@ static int near_member(const struct weft_far_rows *far, uint32_t number) {
             return member;
 }
 
-/* --- Bringing -------------------------------------------------------------------------------- */
+/* --- Fetching -------------------------------------------------------------------------------- */
 
-/* Which of its bringer's rooms a part is in. */
+/* Returns which of its fetcher's two rooms a part is in. */
 static int room_of(const struct weft_far_rows *far, uint32_t number) {
     return (int)(number / (uint32_t)far->near % 2);
 }
@@ -132,7 +132,7 @@ static void bring_part(struct weft_far_rows *far, const struct weft_far_part *pa
     weft_far_prefetch_begin(bring, weft_place_own(rows.place, far->team));
 }
 
-/* The first part from `part` on that this member brings. */
+/* Returns the first part from `part` on that this member fetches. */
 static struct weft_far_part own_part_from(const struct weft_far_rows *far,
                                           struct weft_far_part part) {
     while (part.member >= 0 && part.number % (uint32_t)far->near != (uint32_t)far->mine)
@@ -140,7 +140,7 @@ static struct weft_far_part own_part_from(const struct weft_far_rows *far,
     return part;
 }
 
-/* Asks for all parts whose rooms are free. */
+/* Requests all parts whose rooms are free. */
 static void bring_more(struct weft_far_rows *far) {
     uint32_t ahead = 2 * (uint32_t)far->near;
     while (far->bringing.member >= 0) {
@@ -178,7 +178,8 @@ void weft_far_rows_begin(struct weft_far_rows *far) {
 
 /* --- Taking ---------------------------------------------------------------------------------- */
 
-/* For whom the next part is waited: who brings it, or whose it is. */
+/* Returns the PE for which this one waits: the fetcher of the next part, or, if this PE fetches it,
+ * the part's owner. */
 static int awaited_pe(const struct weft_far_rows *far, int bringer) {
     int member = bringer == far->team->my_pe ? far->taking.member : bringer;
     return weft_team_world_pe(far->team, member);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The members' shards, as their offers show them. */
+/* Finds the members' shards from their offers. */
 #include "ops/gather.h"
 #include "coll/band.h"
 
@@ -7,7 +7,6 @@ size_t weft_gather_rows(const struct weft_gather *g, int member) {
     return weft_meeting_offer(&g->meeting, member)->facts[WEFT_GATHER_ROWS];
 }
 
-/* Where a member's rows begin in c; for member npes, how many rows there are. */
 size_t weft_gather_first(const struct weft_gather *g, int member) {
     size_t first = 0;
     for (int before = 0; before < member; before++)
@@ -23,8 +22,8 @@ bool weft_gather_is_staged(const struct weft_gather *g, int member) {
     return weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
 }
 
-/* What of a member's shard is to be read in a band: a part of one that is shown in bands, else all
- * of it in band 0. */
+/* Returns the rows of a member's shard that are read in a band. A shard that is not staged, and
+ * this member's own, is read whole in band 0. */
 static struct weft_band band_rows(const struct weft_gather *g, int member, size_t band) {
     bool own = member == g->meeting.team->my_pe;
     size_t width = weft_gather_is_staged(g, member) && !own ? g->band_rows : PTRDIFF_MAX;
@@ -42,7 +41,6 @@ struct weft_remote_matrix weft_gather_band(const struct weft_gather *g, int memb
     return weft_remote_matrix_of(g->meeting.team, member, offer->input, &shape);
 }
 
-/* Where the rows of a member's band begin in c. */
 size_t weft_gather_first_of_band(const struct weft_gather *g, int member, size_t band) {
     return weft_gather_first(g, member) + band_rows(g, member, band).first;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call of weft_all_gather_matmul: its arguments, and what members show each other
- * (ops/all_gather_matmul.c), where that is found (ops/gather.c), and what is made of it
+/* A call of weft_all_gather_matmul: its arguments and the members' offers
+ * (ops/all_gather_matmul.c), the places of the members' shards (ops/gather.c), and the products
  * (ops/gather_products.c). */
 #ifndef WEFT_OPS_GATHER_H
 #define WEFT_OPS_GATHER_H
@@ -15,16 +15,16 @@ struct weft_gather {
     const weft_matrix *c, *full;
     size_t nb;
     const struct weft_scales *scales; /* NULL: the products are not scaled */
-    weft_matrix row_scales;           /* of all rows of A, or one for all */
-    size_t band_rows;                 /* of a private shard, that fit into a workspace */
-    size_t early_at;                  /* where the workspace has room for early products */
-    size_t early_rows;                /* of the own shard, multiplied while peers were missing */
-    size_t free_at;                   /* where the workspace is not taken */
-    size_t rows_least;                /* of a part that A is cut into for reasons of time; behind
-                                       * the agreement the same on all members */
-    bool gathers;                     /* A is gathered, and multiplied then */
-    bool by_shards;                   /* each shard by itself, as where it lies */
-    weft_matrix gathered;             /* where rows of A go; data is NULL: nowhere */
+    weft_matrix row_scales;           /* for each row of A, or one for all rows */
+    size_t band_rows;                 /* rows of a private shard that fit into a workspace */
+    size_t early_at;                  /* offset of the early products in the workspace */
+    size_t early_rows;    /* rows of the own shard that were multiplied before all peers posted */
+    size_t free_at;       /* offset of the free part of the workspace */
+    size_t rows_least;    /* of a part of A that is multiplied separately to save time;
+                           * after the agreement the same on all members */
+    bool gathers;         /* A is gathered first, then multiplied */
+    bool by_shards;       /* gathered shards are multiplied separately, as in place */
+    weft_matrix gathered; /* the destination of A's rows; data is NULL if A is not gathered */
 };
 
 /* Facts of an offer. */
@@ -38,14 +38,15 @@ enum weft_gather_fact {
 
 /* --- gather.c --------------------------------------------------------------------------------- */
 
-/* Rows of a member's shard, and where they begin in c; that of member npes is the end. */
+/* Return the number of rows of a member's shard, and its first row in c. The first row of member
+ * npes is the number of rows of A. */
 size_t weft_gather_rows(const struct weft_gather *g, int member);
 size_t weft_gather_first(const struct weft_gather *g, int member);
 
-/* Whether a member shows its shard in its workspace. */
+/* Returns whether a member's shard is read in its workspace. */
 bool weft_gather_is_staged(const struct weft_gather *g, int member);
 
-/* A band of a member's shard, and where its rows begin in c. */
+/* Return a band of a member's shard, and its first row in c. */
 struct weft_remote_matrix weft_gather_band(const struct weft_gather *g, int member, size_t band);
 size_t weft_gather_first_of_band(const struct weft_gather *g, int member, size_t band);
 
@@ -53,13 +54,14 @@ char *weft_gather_workspace(const struct weft_gather *g); /* of this member */
 
 /* --- gather_products.c ------------------------------------------------------------------------ */
 
-/* Between post and agreement: multiplies some of the own shard while peers are missing. */
+/* Multiplies rows of the own shard while peers have not posted. Called after the own post. */
 void weft_gather_early(struct weft_gather *g);
 
-/* Decides whether A is gathered first; each member for itself. */
+/* Decides whether this member gathers A first. */
 void weft_gather_choose(struct weft_gather *g);
 
-/* Takes a band of all shards (coll/band.h); and what is to be done behind the last. */
+/* Takes a band of all shards (coll/band.h). weft_gather_finish does the work after the last band.
+ */
 int weft_gather_take(const void *call, size_t band);
 int weft_gather_finish(const struct weft_gather *g);
 

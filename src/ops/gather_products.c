@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shard is multiplied where its owner has it: own first, then the next near member's, and so on,
- * so that nothing is copied. Every product packs b again inside the library, though; where that
- * costs more than copying A (few rows, wide b), or a_full is wanted, A is gathered first and
- * multiplied at once.
+/* Each shard is multiplied in its owner's memory, without a copy: the own shard first, then the
+ * next near member's, and so on. But each product packs b again inside the library. If that costs
+ * more than copying A (few rows, wide b), or the caller wants a_full, A is gathered first and
+ * multiplied in one product.
  *
- * Shards of far members come in parts while those of near ones are multiplied, which are cut, too:
- * a part that has come goes before the next piece of a near shard, so that its room is free for
- * another. The last part alone is not hidden. Where parts are large enough, they are multiplied at
- * once on all members; else A is gathered first as it is on one host. So it is, too, where a shard
- * comes in parts that the library would give other bits than the whole. */
+ * Shards of far members arrive in parts while near shards are multiplied in pieces: a part that has
+ * arrived is multiplied before the next piece of a near shard, to free its room. Only the transfer
+ * of the last part is not hidden. If parts are large enough on all members, each is multiplied on
+ * arrival; otherwise A is gathered first, as on one host. A is also gathered first if a shard
+ * arrives in parts whose products would have other bits than the product of the whole. */
 #include <sched.h>
 #include <stdint.h>
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 
 enum { EARLY_ROWS = 256 };
 
-/* dest = rows x b[j]. The rows' scales are those from `first` on. */
+/* dest = rows x b[j]. The scales of the rows begin at row `first` of row_scales. */
 static int multiply_by(const struct weft_gather *g, size_t j, const weft_matrix *rows,
                        const weft_matrix *row_scales, size_t first, const weft_matrix *dest) {
     if (!g->scales)
@@ -30,7 +30,7 @@ static int multiply_by(const struct weft_gather *g, size_t j, const weft_matrix 
     return weft_matmul(rows, &g->b[j], &scaling, dest);
 }
 
-/* c[j], rows from `first` on = rows x b[j] for all j. */
+/* The rows of c[j] from `first` on = rows x b[j], for all j. */
 static int multiply_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
     int error = 0;
     for (size_t j = 0; j < g->nb && !error; j++) {
@@ -47,7 +47,7 @@ static size_t cols_of_all_b(const struct weft_gather *g) {
     return cols;
 }
 
-/* Bytes of the products of the own shard and the first j of b. */
+/* Returns the bytes of the products of the own shard and the first j matrices b. */
 static size_t early_bytes(const struct weft_gather *g, size_t j) {
     size_t bytes = 0;
     for (size_t i = 0; i < j; i++)
@@ -55,7 +55,7 @@ static size_t early_bytes(const struct weft_gather *g, size_t j) {
     return bytes;
 }
 
-/* Where the product of the own shard and b[j] waits until it may be written to c. */
+/* Returns the memory of the early product of the own shard and b[j], which is copied to c later. */
 static weft_matrix early_panel(const struct weft_gather *g, size_t j) {
     const weft_matrix *c = &g->c[j];
     return (weft_matrix){weft_gather_workspace(g) + g->early_at + early_bytes(g, j), g->shard->rows,
@@ -73,9 +73,9 @@ static bool all_arrive_soon(const struct weft_gather *g) {
     return false;
 }
 
-/* Packing b once more for every member costs about as much per byte as copying A; pieces of many
- * rows are large enough not to mind. 8-bit factors are a quarter of what is packed, and b would be
- * widened again, too. `rows`: of A. */
+/* Returns whether packing b for each shard costs more than copying A, which has `rows` rows.
+ * Packing costs about as much per byte as copying; for pieces of many rows its share is small.
+ * 8-bit factors have a quarter of the bytes that are packed, and b would also be widened again. */
 static bool packing_costs_more(const struct weft_gather *g, size_t rows) {
     enum { ROWS_ENOUGH = 1024 };
     size_t npes = (size_t)g->meeting.team->npes;
@@ -83,9 +83,9 @@ static bool packing_costs_more(const struct weft_gather *g, size_t rows) {
     return npes > 1 && (rows / npes < ROWS_ENOUGH || g->scales) && packed > copied;
 }
 
-/* How many rows of the own shard are multiplied at a time while peers are missing: no fewer than
- * give the same bits as one product (oneDNN: 256, measured), or all, unless A is then likely to be
- * gathered, which would be in vain; 0: none. */
+/* Returns the number of rows of the own shard that are multiplied at a time while peers are
+ * missing: as many as give the bits of one product (oneDNN: 256, measured), or all rows. Returns 0
+ * if A will probably be gathered, which would make early products useless. */
 static size_t early_step(const struct weft_gather *g) {
     size_t rows = g->shard->rows, npes = (size_t)g->meeting.team->npes;
     if (g->rows_least < SIZE_MAX)
@@ -93,8 +93,8 @@ static size_t early_step(const struct weft_gather *g) {
     return packing_costs_more(g, rows * npes) ? 0 : rows;
 }
 
-/* While peers are missing, the own shard is multiplied into the workspace, because no output may be
- * written before all arguments are known to be right. Only products of a millisecond and more. */
+/* Multiplies into the workspace, because no output may be written before the members have agreed on
+ * their arguments. Only products that take a millisecond or more are made early. */
 void weft_gather_early(struct weft_gather *g) {
     const double worth = 1e8;
     size_t rows = g->shard->rows, cols = cols_of_all_b(g), bytes = early_bytes(g, g->nb);
@@ -119,7 +119,7 @@ void weft_gather_early(struct weft_gather *g) {
     }
 }
 
-/* What is early of the own shard goes to c: how many rows. */
+/* Copies the early products of the own shard to c. Returns their number of rows. */
 static size_t take_early(const struct weft_gather *g, size_t first) {
     for (size_t j = 0; j < g->nb && g->early_rows > 0; j++) {
         weft_matrix panel = early_panel(g, j), c = weft_matrix_rows(&g->c[j], first, g->early_rows);
@@ -129,9 +129,9 @@ static size_t take_early(const struct weft_gather *g, size_t first) {
     return g->early_rows;
 }
 
-/* --- Ways ------------------------------------------------------------------------------------ */
+/* --- The choice ------------------------------------------------------------------------------ */
 
-/* Whether all shards can be multiplied on their own with the bits of one product. */
+/* Returns whether all shards can be multiplied separately with the bits of one product. */
 static bool shards_are_large(const struct weft_gather *g) {
     for (int member = 0; member < g->meeting.team->npes; member++) {
         size_t rows = weft_gather_rows(g, member);
@@ -153,7 +153,8 @@ static size_t room_bytes(const struct weft_gather *g) {
     return weft_far_rows_room(largest_shard(g), row_bytes_of_shards(g), g->rows_least);
 }
 
-/* Whether a shard that is not to be cut comes from far in parts, since it is more than a room. */
+/* Returns whether a far shard arrives in parts, because it is larger than a room, although its
+ * product must not be cut. */
 static bool whole_shards_come_cut(const struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;
     size_t room = team->far && g->rows_least == SIZE_MAX ? room_bytes(g) : SIZE_MAX;
@@ -164,7 +165,7 @@ static bool whole_shards_come_cut(const struct weft_gather *g) {
     return false;
 }
 
-/* From far members A comes more slowly than b is packed. */
+/* From far members A arrives more slowly than b is packed. */
 void weft_gather_choose(struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;
     size_t rows = weft_gather_first(g, team->npes), cols = g->shard->cols;
@@ -177,13 +178,12 @@ void weft_gather_choose(struct weft_gather *g) {
         return;
     size_t bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     g->gathers = weft_team_workspace_commit(g->meeting.team, g->free_at + bytes) == 0;
-    if (g->gathers) /* else in place: slower, but right */
+    if (g->gathers) /* if there is no memory: in place, slower but correct */
         g->gathered =
             (weft_matrix){weft_gather_workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
 }
 
-/* Rows of A from `first` on: copied, if they are gathered, and multiplied, unless that comes last.
- */
+/* Copies the rows of A from `first` on if A is gathered; otherwise multiplies them. */
 static int take_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
     if (g->gathered.data) {
         weft_matrix dest = weft_matrix_rows(&g->gathered, first, rows->rows);
@@ -194,7 +194,7 @@ static int take_rows(const struct weft_gather *g, const weft_matrix *rows, size_
 
 /* --- Bands ----------------------------------------------------------------------------------- */
 
-/* The parts of far shards that have come; with `wait`, all that are to come. */
+/* Takes the parts of far shards that have arrived; with `wait`, blocks for all that are left. */
 static int take_far(const struct weft_gather *g, size_t band, struct weft_far_rows *far,
                     bool wait) {
     struct weft_far_part part;
@@ -209,8 +209,8 @@ static int take_far(const struct weft_gather *g, size_t band, struct weft_far_ro
     return error;
 }
 
-/* A near member's band, at once; where some members are far, in pieces, and parts of theirs between
- * them. */
+/* Takes a near member's band in one piece; if some members are far, in several, with parts of far
+ * shards between them. */
 static int take_near(const struct weft_gather *g, int member, size_t band,
                      struct weft_far_rows *far) {
     bool early = member == g->meeting.team->my_pe && band == 0 && !g->gathers;
@@ -262,7 +262,7 @@ int weft_gather_take(const void *call, size_t band) {
     return error ? error : failed;
 }
 
-/* Each shard, from where it was gathered. */
+/* Multiplies each gathered shard separately. */
 static int multiply_shards(const struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;
     int error = 0;
@@ -277,7 +277,7 @@ static int multiply_shards(const struct weft_gather *g) {
     return error;
 }
 
-/* c = full x b. What is early is used where the rest is as large as that makes the same bits. */
+/* c = full x b. Early products are used if the remaining rows are enough for the same bits. */
 int weft_gather_finish(const struct weft_gather *g) {
     if (g->by_shards)
         return multiply_shards(g);

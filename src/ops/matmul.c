@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chooses the library and brings the types to it.
+/* Chooses the library, and converts types for it.
  *
- * f32, f64 and, where the processor has it, bf16 into f32 go straight to a library. What is left
- * runs a block at a time through this thread's scratch memory: other inputs are widened on the way
- * in, 8-bit ones to bf16 if the library has it, else to f32; a 16-bit result is rounded on the way
- * out, and there a product is scaled. */
+ * A library multiplies f32, f64 and, if the processor can, bf16 into f32 directly. Other products
+ * are made in blocks in this thread's scratch memory: inputs are widened before, 8-bit inputs to
+ * bf16 if the library has it, else to f32; afterwards a product is scaled, and a 16-bit result
+ * rounded. */
 #include "ops/matmul.h"
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static struct weft_matmul_library library;
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 static pthread_key_t scratch_key;
 
-/* Grows, and lives as long as its thread, because fresh pages cost more than some products. */
+/* Only grows, and is kept until its thread ends, because new pages cost more than some products. */
 static _Thread_local struct scratch {
     void *memory;
     size_t bytes;
@@ -49,7 +49,7 @@ static float *scratch_floats(size_t nelems) {
     return scratch.memory;
 }
 
-/* This PE's share of its host's processors, and no more than it may run on. */
+/* Returns this PE's share of its host's processors, at most the number on which it may run. */
 static int threads_share(void) {
     int share = weft_job.npes > 0 ? weft_job.control->cores / weft_boot_npes_here() : 1;
     cpu_set_t allowed;
@@ -89,7 +89,7 @@ static void clear(const weft_matrix *c) {
         memset(weft_matrix_at(c, row, 0), 0, c->cols * weft_element_bytes(c->dtype));
 }
 
-/* One product in types that a library takes. */
+/* Makes one product of types that a library accepts. */
 static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c) {
     if (a->cols == 0) {
         clear(c);
@@ -108,7 +108,7 @@ static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matri
     return error;
 }
 
-/* The type as which a library takes a factor. */
+/* Returns the type to which a factor is widened for the library. */
 static weft_dtype taken_as(weft_dtype dtype) {
     if (dtype == WEFT_F64)
         return WEFT_F64;
@@ -116,13 +116,13 @@ static weft_dtype taken_as(weft_dtype dtype) {
     return fits_bf16 && library.bf16 ? WEFT_BF16 : WEFT_F32;
 }
 
-/* Sizes of a block: large enough that packing inside the library does not show (512 rows cost
- * 3 %, 64 rows 20 %), small enough that the scratch stays at tens of megabytes. */
+/* Blocks are large enough that packing inside the library costs little (3 % with 512 rows, 20 %
+ * with 64), and small enough that the scratch memory stays at tens of megabytes. */
 struct blocks {
     bool widen, narrow;
     weft_dtype taken; /* the type to which factors are widened */
     size_t k, rows, cols;
-    float *a, *b, *c; /* scratch: rows x k, k x cols, rows x cols, as far as needed */
+    float *a, *b, *c; /* scratch: rows x k, k x cols, rows x cols, if needed */
 };
 
 static size_t clamp(size_t value, size_t low, size_t high) {
@@ -149,7 +149,7 @@ static int blocks_plan(struct blocks *blocks, const weft_matrix *a, const weft_m
     return blocks->b ? 0 : -ENOMEM;
 }
 
-/* A part of a factor in `room`, densely packed, as a library takes it. */
+/* Returns a part of a factor, widened to `taken` and densely packed in `room`. */
 static weft_matrix widened(const weft_matrix *part, weft_dtype taken, float *room) {
     weft_matrix wide = {room, part->rows, part->cols, part->cols, taken};
     for (size_t row = 0; row < part->rows; row++) {
@@ -168,7 +168,7 @@ static void narrow(const weft_matrix *part, const weft_matrix *floats) {
                              weft_matrix_at(floats, row, 0), part->cols);
 }
 
-/* One block of c, from rows of a and a panel of b that the library takes. */
+/* Makes one block of c from rows of a and a panel of b, which has a type for the library. */
 static int multiply_block(const struct blocks *blocks, const weft_matrix *a, const weft_matrix *b,
                           const struct weft_scaling *scaling, const weft_matrix *c) {
     weft_matrix left = blocks->widen ? widened(a, blocks->taken, blocks->a) : *a;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The matmul of one PE: c = a x b on local or mapped memory, with this PE's share of the cores.
+/* The matmul of one PE: c = a x b in local or mapped memory, with this PE's share of the
+ * processors.
  *
- * The libraries that do the work are opened on the first call, never linked: oneDNN for f32 and
- * bf16, a CBLAS for f64 and for f32 where oneDNN is missing. matmul.c chooses among them; a
- * backend file knows one library and fills in what it offers. */
+ * The libraries are opened at the first call, never linked: oneDNN for f32 and bf16, a CBLAS for
+ * f64, and for f32 if there is no oneDNN. matmul.c chooses between them; each backend file knows
+ * one library, and fills in its functions. */
 #ifndef WEFT_OPS_MATMUL_H
 #define WEFT_OPS_MATMUL_H
 
@@ -13,42 +14,43 @@
 #include <weft.h>
 #include "ops/scaling.h"
 
-/* a: M x K, b: K x N of one type, or each of an 8-bit one; c: M x N of the same type or f32, for
- * 8-bit types f32 or a 16-bit type. scaling: of the product, c not being f64, or NULL. The product
- * of zero K is zeros. c must not overlap a or b. Thread safe. 0; -ENOTSUP where no library
- * multiplies this type; -ENOMEM, -EOVERFLOW; each with text. */
+/* Computes c = a x b, for a: M x K and b: K x N of one type, or each of an 8-bit type; c: M x N of
+ * the same type or f32, for 8-bit types f32 or a 16-bit type. Scales the product unless `scaling`
+ * is NULL; c is not f64 then. If K is zero, c is zeros. c must not overlap a or b. Thread safe.
+ * Returns 0; -ENOTSUP if no library multiplies this type; -ENOMEM or -EOVERFLOW; each with text. */
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
                 const weft_matrix *c);
 
-/* Rows that a part of a product has at least if it is made by itself for the sake of time: fewer
- * may have other bits than in the whole (oneDNN: below 256, measured), and 8-bit factors are
- * widened anew for each. Where a part ends inside of a product it ends at a multiple of the grain.
- * SIZE_MAX: such products are not cut, because the library takes the last rows of each in its own
- * way: a CBLAS, and oneDNN without AVX-512. So members on other processors may be told otherwise.
- */
+/* Returns the least number of rows of a part of a product that is made separately to save time.
+ * With fewer rows a part may have other bits than the whole product (oneDNN: below 256, measured),
+ * and 8-bit factors are widened again for each part. A part that ends inside the product ends at a
+ * multiple of the grain. Returns SIZE_MAX if products must not be cut, because the library computes
+ * the last rows of each in another way (a CBLAS, and oneDNN without AVX-512); so the result may
+ * differ between members with different processors. */
 enum { WEFT_MATMUL_GRAIN = 64 };
 size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled);
 
-/* The second factor of several products, packed once for all of them where a library can do that,
- * and otherwise for each product. */
+/* The second factor of several products. It is packed once for all of them if a library can do
+ * that, otherwise for each product. */
 struct weft_factor {
     weft_matrix b;
-    const void *packed; /* NULL: not */
+    const void *packed; /* NULL: it is not packed */
     int threads;
 };
 
-/* For products of `rows` rows. Valid until this thread packs another one, or multiplies narrower
- * types than f32. */
+/* Packs b for products of `rows` rows. The result is valid until this thread packs another factor,
+ * or multiplies types narrower than f32. */
 struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows);
 
-/* weft_matmul, unscaled. */
+/* Does the work of weft_matmul, unscaled. */
 int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c);
 
-/* Whether weft_matmul can multiply this type: 0, or -ENOTSUP with text. */
+/* Returns 0 if weft_matmul can multiply this type, or -ENOTSUP with text. */
 int weft_matmul_supports(weft_dtype dtype);
 
-/* What a library offers; NULL where it has no such thing. All row-major; sizes and leading
- * dimensions in elements, each at least 1; `threads` at most are used. 0 or -errno without text. */
+/* The functions of a library; NULL: it lacks the function. All matrices are row-major; sizes and
+ * leading dimensions are in elements, each at least 1; at most `threads` are used. Functions return
+ * 0 or -errno without text. */
 struct weft_matmul_sizes {
     size_t m, n, k, lda, ldb, ldc;
 };
@@ -58,18 +60,18 @@ struct weft_matmul_library {
     int (*bf16)(struct weft_matmul_sizes, int threads, const uint16_t *a, const uint16_t *b,
                 float *c);
 
-    /* f32 and bf16 products of 256 rows and more have the bits that they have in larger ones. */
+    /* Parts of f32 and bf16 products with 256 rows or more have the bits of the whole. */
     bool parts_are_alike;
 
-    /* Packs b for products of these sizes, of which m and lda may change from one to the next, and
-     * multiplies by it, with the same number of threads. 0 bytes: packing does not pay. */
+    /* Pack b for products of these sizes, of which m and lda may change between products, and
+     * multiply by it, with the same number of threads. 0 bytes: packing does not pay. */
     size_t (*packed_f32_bytes)(struct weft_matmul_sizes, int threads);
     int (*pack_f32)(struct weft_matmul_sizes, int threads, const float *b, float *packed);
     int (*packed_f32)(struct weft_matmul_sizes, int threads, const float *a, const float *packed,
                       float *c);
 };
 
-/* Fill in what the library has and `library` does not have yet. */
+/* Fill in the functions of oneDNN or a CBLAS that `library` lacks. */
 void weft_matmul_open_onednn(struct weft_matmul_library *library);
 void weft_matmul_open_blas(struct weft_matmul_library *library);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft_matmul_all_reduce: c = the sum of all members' a x b, on every member.
  *
- * Each member reduces one piece of the sum, then all copy the pieces of all. The pieces cut the
- * longer side of c: by columns every product packs a again, by rows b, and the longer side belongs
- * to the larger of them. A small c is reduced by every member for itself. */
+ * Each member reduces one piece of the sum, then all members copy all pieces. The pieces cut the
+ * longer side of c: pieces of columns pack a again, pieces of rows b, and the factor on the longer
+ * side is the larger one. Every member reduces a small c itself. */
 #include <weft.h>
 #include "coll/split.h"
 #include "ops/far_rows.h"
@@ -30,7 +30,7 @@ static bool cuts_columns(const struct weft_partials *p, const weft_matrix *c) {
     return c->cols >= c->rows && !weft_partials_by_rows(p);
 }
 
-/* A member's piece of a band of `cols` columns. */
+/* Returns a member's piece of a band of `cols` columns. */
 static struct weft_piece piece_of(const struct weft_partials *p, const weft_matrix *c, size_t cols,
                                   int member) {
     struct weft_piece piece = {0, c->rows, 0, cols};
@@ -47,8 +47,8 @@ static struct weft_piece piece_of(const struct weft_partials *p, const weft_matr
     return piece;
 }
 
-/* Where a member's reduced piece of the band that begins at `col` is read: in its c, or densely
- * packed in its workspace behind the products. */
+/* Returns a member's reduced piece of the band that begins at `col`: in its c if that is symmetric,
+ * otherwise densely packed in its workspace after the products. */
 static struct weft_remote_matrix reduced_piece(const struct weft_partials *p, const weft_matrix *c,
                                                size_t col, const struct weft_piece *piece,
                                                int member) {
@@ -64,13 +64,13 @@ static struct weft_remote_matrix reduced_piece(const struct weft_partials *p, co
     return weft_remote_matrix_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
 }
 
-/* A reduced piece, to its place in c. */
+/* Returns the place of a piece in c. */
 static weft_matrix place_in(const weft_matrix *c, size_t col, const struct weft_piece *piece) {
     return weft_matrix_part(c, piece->row, piece->rows, col + piece->col, piece->cols);
 }
 
-/* Those of far members come once for all near ones, through the room of the products, which all
- * have reduced. False: there is no room. */
+/* Fetches the pieces of far members once for all near members, into the workspace of the products,
+ * which are all reduced. Returns false if there is not enough room. */
 static bool collect_far(const struct weft_partials *p, const weft_matrix *c, size_t col,
                         const struct weft_piece *pieces) {
     enum { ROOM_BYTES = 8 << 20, ALIGNMENT = 64 };
@@ -101,7 +101,7 @@ static bool collect_far(const struct weft_partials *p, const weft_matrix *c, siz
     return true;
 }
 
-/* After the barrier all pieces of the band are reduced. */
+/* Copies all pieces of the band to c, after a barrier at which all are reduced. */
 static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, size_t col,
                            const struct weft_piece *pieces) {
     struct weft_team *team = p->meeting->team;
@@ -118,7 +118,7 @@ static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, 
     weft_remote_matrix_complete(team);
 }
 
-/* Whether the product is made at once. */
+/* Returns whether the product is made in one piece. */
 static bool reduces_at_once(const struct weft_partials *p, const weft_matrix *c) {
     bool by_cols = cuts_columns(p, c);
     size_t split = by_cols ? c->cols : c->rows, other = by_cols ? c->rows : c->cols;
@@ -143,7 +143,7 @@ static int run_band(const struct weft_partials *p, const weft_matrix *c, enum we
     return error;
 }
 
-/* A band that fails here is still made by the others: all of them go on to the end. */
+/* If a band fails on this member, the others still make it, so all members continue to the end. */
 static int run_all_bands(struct weft_partials *p, const weft_matrix *c, enum weft_product how) {
     int error = 0;
     for (size_t col = 0; col < c->cols; col += p->band_cols) {

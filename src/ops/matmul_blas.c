@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A CBLAS, OpenBLAS by preference. Its number of threads belongs to the process, so a lock is held
- * from setting to restoring it. */
+/* A CBLAS, preferably OpenBLAS. The number of threads is a setting of the process, so a lock is
+ * held from its change until it is restored. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +24,7 @@ static void (*set_threads)(int);
 static int (*get_threads)(void);
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Until threads_restore, this call alone decides on OpenBLAS's threads. */
+/* Limits OpenBLAS to `threads`, and holds the lock until threads_restore. Returns the old limit. */
 static int threads_limit(int threads) {
     if (!set_threads || !get_threads)
         return 0;
@@ -43,7 +43,7 @@ static void threads_restore(int before, int threads) {
     pthread_mutex_unlock(&threads_lock);
 }
 
-/* The interface counts in int. */
+/* Returns whether the sizes fit into the int of the interface. */
 static bool fits(struct weft_matmul_sizes s) {
     return (s.m | s.n | s.k | s.lda | s.ldb | s.ldc) <= INT_MAX;
 }
@@ -70,9 +70,9 @@ static int multiply_f64(struct weft_matmul_sizes s, int threads, const double *a
     return 0;
 }
 
-/* OpenBLAS of 2022 does not know every processor and falls back to slow kernels; its kernels for
- * SkylakeX are the fastest that it has for any with AVX-512. It asks the environment as it loads.
- */
+/* OpenBLAS of 2022 does not know every processor, and uses slow kernels on the others; its kernels
+ * for SkylakeX are its fastest for all processors with AVX-512. It reads the environment when it is
+ * loaded. */
 static void *open_blas(void) {
     bool steer = false;
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exit handlers run in the reverse order of their registration. A library registers some within its
- * first products, as it makes their kernels: behind ours, whenever that came, and before those
- * products end. So the function that it registers them by is replaced in its own table of imports,
- * and each of its handlers waits for the products first. */
+/* Exit handlers run in the reverse order of their registration. A library registers handlers during
+ * its first products, when it generates kernels: after our handler, so they would run first, while
+ * products continue. Therefore the library's import of the registering function is replaced, so
+ * that each of its handlers waits for the products first. */
 #include "ops/matmul_exit.h"
 #include <dlfcn.h>
 #include <link.h>
@@ -17,8 +17,8 @@
 
 static _Atomic int under_way;
 static _Atomic bool exiting;
-static _Thread_local bool exits; /* this thread does: its handlers may still multiply */
-static _Thread_local int own;    /* 1 within a product: an exit from there waits for the others */
+static _Thread_local bool exits; /* this thread is in exit(): its handlers may still multiply */
+static _Thread_local int own;    /* 1 within a product: exit() then waits for the other products */
 
 static void await_products(void) {
     exits = true;
@@ -44,7 +44,7 @@ void weft_matmul_end(void) {
 
 /* --- The handlers of a library --------------------------------------------------------------- */
 
-/* Of the C++ ABI, and what compilers register destructors by. */
+/* A function of the C++ ABI, with which compilers register destructors. */
 extern int __cxa_atexit(void (*run)(void *), void *argument, void *library);
 
 struct handler {
@@ -67,7 +67,8 @@ static int register_handler(void (*run)(void *), void *argument, void *library) 
     return __cxa_atexit(run_handler, handler, library);
 }
 
-/* What the loader has filled in: functions that are called through stubs, and other addresses. */
+/* The relocations of a library: of functions that are called through stubs, and of other addresses.
+ */
 struct imports {
     const ElfW(Sym) * symbols;
     const char *names;
@@ -107,7 +108,7 @@ static struct imports find_imports(const struct link_map *map) {
     return found;
 }
 
-/* Whether the loader fills in a whole address, as for calls: it may also change code. */
+/* Returns whether a relocation stores a whole address, as for calls; others may change code. */
 static bool slot_is_address(uint64_t type) {
 #ifdef __aarch64__
     return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
@@ -116,7 +117,7 @@ static bool slot_is_address(uint64_t type) {
 #endif
 }
 
-/* The loader may have made the table read-only; it stays writable. */
+/* Makes the page writable, because the loader may have made the table read-only. */
 static void replace_import(uintptr_t slot) {
     void *page = (void *)weft_page_down(slot);
     if (mprotect(page, weft_page_bytes(), PROT_READ | PROT_WRITE) == 0)

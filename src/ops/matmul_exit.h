@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products and the end of the process. exit() runs in one thread while others go on, and the matmul
- * libraries' own exit handlers take down what a product still uses: so exit waits for the products
- * that are under way, and who begins one from then on stops for good. */
+/* Products at the end of the process. exit() runs in one thread while others continue, and the exit
+ * handlers of the matmul libraries free memory that a product still uses. So exit waits for the
+ * products in progress, and a thread that begins another one afterwards sleeps until the process
+ * ends. */
 #ifndef WEFT_OPS_MATMUL_EXIT_H
 #define WEFT_OPS_MATMUL_EXIT_H
 
-/* The exit handlers of this library, of dlopen, wait for the products from now on. */
+/* Makes the exit handlers of this library, a handle of dlopen, wait for the products. */
 void weft_matmul_outlast(void *library);
 
-/* Around every call of a library. Not nested. */
+/* Enclose every call of a library. They must not be nested. */
 void weft_matmul_begin(void);
 void weft_matmul_end(void);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oneDNN's plain matrix products, version 2 and 3 alike, and f32 ones by a factor packed before.
+/* Plain matrix products of oneDNN, versions 2 and 3, and f32 products with a factor packed before.
  *
- * Two exported functions with C types only, whose form has not changed between the versions:
- * dnnl_sgemm (oneapi/dnnl/dnnl.h) and dnnl_gemm_bf16bf16f32 (exported, declared in oneDNN's
- * src/common/gemm.cpp). They need no engine, no descriptors and no primitive cache, and are
- * the faster way too: 226 GFLOP/s against 202-208 of the matmul primitive, bf16 2048 x 4096 x 1024
- * on one Zen 4 core. */
+ * Uses two exported functions that have C types only and are the same in both versions: dnnl_sgemm
+ * (oneapi/dnnl/dnnl.h) and dnnl_gemm_bf16bf16f32 (exported, declared in oneDNN's
+ * src/common/gemm.cpp). They need no engine, no descriptors and no primitive cache, and are faster:
+ * 226 GFLOP/s, and 202-208 with the matmul primitive (bf16, 2048 x 4096 x 1024, one Zen 4 core). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -22,9 +21,9 @@ static int (*dnnl_bf16gemm)(char transa, char transb, dnnl_dim m, dnnl_dim n, dn
                             float alpha, const uint16_t *a, dnnl_dim lda, const uint16_t *b,
                             dnnl_dim ldb, float beta, float *c, dnnl_dim ldc);
 
-/* The same with a packed factor (DNNL_API in oneDNN's src/cpu/gemm/gemm_pack.hpp). They are C++, so
- * their names carry their arguments' types: whoever changes those has no such name any more. The
- * same from 2.6 to 3.13. */
+/* Products with a packed factor (DNNL_API in oneDNN's src/cpu/gemm/gemm_pack.hpp). These are C++
+ * functions, so the names contain the types of the arguments: a version with other types lacks the
+ * names. They are the same from 2.6 to 3.13. */
 #define NAMESPACE "_ZN4dnnl4impl3cpu"
 static int (*sgemm_pack_get_size)(const char *identifier, const char *transa, const char *transb,
                                   const dnnl_dim *m, const dnnl_dim *n, const dnnl_dim *k,
@@ -39,11 +38,12 @@ static int (*sgemm_compute)(const char *transa, const char *transb, const dnnl_d
                             const dnnl_dim *lda, const float *b, const dnnl_dim *ldb,
                             const float *beta, float *c, const dnnl_dim *ldc);
 
-/* Of the OpenMP runtime that oneDNN is linked with; the setting is the calling thread's own. */
+/* A function of the OpenMP runtime that oneDNN is linked with; it changes the calling thread only.
+ */
 static void (*omp_set_num_threads)(int);
 static int (*omp_get_max_threads)(void);
 
-/* Limits the calling thread to `threads`; returns what to give back to threads_restore. */
+/* Limits the calling thread to `threads`. Returns the old limit, for threads_restore. */
 static int threads_limit(int threads) {
     if (!omp_set_num_threads || !omp_get_max_threads)
         return 0;
@@ -83,7 +83,7 @@ static int multiply_bf16(struct weft_matmul_sizes s, int threads, const uint16_t
     return errno_of(status);
 }
 
-/* Packing counts in columns: its first factor is b, transposed. */
+/* Sizes for the packing functions, which are column-major: the first factor is b, transposed. */
 struct by_columns {
     dnnl_dim m, n, k, lda, ldb, ldc;
 };
@@ -123,9 +123,10 @@ static int multiply_packed_f32(struct weft_matmul_sizes sizes, int threads, cons
     return errno_of(status);
 }
 
-/* oneDNN refuses bf16 on processors without AVX-512, and where ONEDNN_MAX_CPU_ISA forbids that:
- * asked once with a product of one element. Its f32 kernels are others there, too: those for AVX2
- * take rows by sixes, and what is left over in another order (2.6.3, measured). */
+/* Returns whether oneDNN multiplies bf16, found by a product of one element. It refuses on
+ * processors without AVX-512, and if ONEDNN_MAX_CPU_ISA forbids AVX-512. In these cases its f32
+ * kernels differ, too: the kernels for AVX2 take six rows at a time, and the last rows in another
+ * order (2.6.3, measured). */
 static bool bf16_works(void) {
     const uint16_t one = 0x3f80;
     const struct weft_matmul_sizes unit = {1, 1, 1, 1, 1, 1};

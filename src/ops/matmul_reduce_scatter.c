@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_matmul_reduce_scatter: c_shard = the own rows of the sum of all members' a x b; and the same
- * with 8-bit factors and scales. */
+/* weft_matmul_reduce_scatter: c_shard = this member's rows of the sum of all members' a x b; and
+ * its variant with 8-bit factors and scales. */
 #include <errno.h>
 #include <weft.h>
 #include "ops/partials.h"
 
-/* The members' rows of c, one after another; they must be all rows of a. */
+/* Assigns the rows of the sum to the members in turn. Returns -EINVAL with text unless they are all
+ * rows of a. */
 static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pieces) {
     size_t row = 0, rows = meeting->mine.facts[WEFT_FACT_ROWS];
     for (int member = 0; member < meeting->team->npes; member++) {
@@ -19,8 +20,7 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
     return 0;
 }
 
-/* What follows a band, a barrier or in the end the settling, lets its workspace be written again.
- */
+/* A barrier after each band, and the settling after the last one, let the workspace be reused. */
 static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum weft_product how,
                      const weft_matrix *c_shard) {
     struct weft_team *team = p->meeting->team;
@@ -38,7 +38,7 @@ static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum we
     return weft_meeting_settle(p->meeting, error);
 }
 
-/* Small pieces of 8-bit factors are never made on their own: each would widen b again. */
+/* Small pieces of 8-bit factors are never made separately, because each would widen b again. */
 static bool scatters_at_once(const struct weft_partials *p) {
     size_t npes = (size_t)p->meeting->team->npes;
     return !weft_partials_by_rows(p) &&

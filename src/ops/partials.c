@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces are made in turns: some rows of each peer's piece, then of the own one, and so on. A
- * member announces through its progress word what it has made: in each turn, the part for the
- * member k after it is step k. So an owner knows from the distance what to wait for. */
+/* Pieces are made in turns: some rows of each peer's piece, then of the own piece, and so on. A
+ * member announces the parts that it has made in its progress word: in each turn, step k is the
+ * part for the k-th member after it. So the owner of a piece computes from the distance the value
+ * to wait for. */
 #include "ops/partials.h"
 #include <errno.h>
 #include <string.h>
 #include "ops/far_copies.h"
 #include "ops/matmul.h"
 
-/* The type that products are kept and added in. */
+/* Returns the type in which products are kept and added. */
 static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
 }
@@ -43,7 +44,7 @@ bool weft_partials_by_rows(const struct weft_partials *p) {
            rows * p->b->cols > FEW_ELEMENTS;
 }
 
-/* A member's product of the band. */
+/* Returns a member's product of the band. */
 static struct weft_remote_matrix product_of(const struct weft_partials *p, int member,
                                             size_t cols) {
     weft_matrix shape = {NULL, p->a->rows, cols, cols, sum_dtype(p)};
@@ -86,23 +87,23 @@ struct work {
     const struct weft_partials *partials;
     size_t col, cols;
     const struct weft_piece *pieces;
-    const weft_matrix *dest; /* of the own piece */
-    weft_matrix own;         /* the own product of the own piece */
+    const weft_matrix *dest; /* for the own piece of the sum */
+    weft_matrix own;         /* this member's product for the own piece */
     size_t turns;
-    size_t rows;               /* of every piece in a turn; 0: as many as make turns even */
-    size_t made, reduced;      /* turns that are over */
-    size_t folded;             /* of which far members have been told the sums of this host */
-    bool folds;                /* such sums go there, instead of products */
-    uint32_t begin;            /* of the progress words */
+    size_t rows;               /* of every piece in a turn; 0: turns have equal parts */
+    size_t made, reduced;      /* turns that are complete */
+    size_t folded;             /* turns whose sums of this host are announced to far members */
+    bool folds;                /* far members receive sums of this host instead of products */
+    uint32_t begin;            /* the progress words' value at the start */
     struct weft_factor factor; /* the band's columns of b */
 
-    size_t brought; /* turns of which far members' products come: at most two are not reduced */
+    size_t brought; /* turns whose far products are requested: at most two more than are reduced */
     struct weft_far_copies far;
     struct weft_remote_matrix
-        *sources[2]; /* of these turns: what members have made, where it is here */
+        *sources[2]; /* of two turns, by member: products, or copies of far members' */
 };
 
-/* How many of the rows of a piece are made before a turn. */
+/* Returns the number of rows of a piece that are made before a turn. */
 static size_t rows_before(const struct work *w, size_t rows, size_t turn) {
     size_t before = w->rows ? turn * w->rows : w->turns ? rows * turn / w->turns : 0;
     if (!w->rows && turn < w->turns && before > WEFT_MATMUL_GRAIN)
@@ -110,7 +111,7 @@ static size_t rows_before(const struct work *w, size_t rows, size_t turn) {
     return before < rows ? before : rows;
 }
 
-/* The part of a member's piece that is made in a turn. */
+/* Returns the part of a member's piece that is made in a turn. */
 static struct weft_piece part_of(const struct work *w, int member, size_t turn) {
     struct weft_piece part = w->pieces[member];
     size_t before = rows_before(w, part.rows, turn), end = rows_before(w, part.rows, turn + 1);
@@ -119,15 +120,16 @@ static struct weft_piece part_of(const struct work *w, int member, size_t turn) 
     return part;
 }
 
-/* A turn's rows of `whole`, which is cut like the own piece. */
+/* Returns the rows of a turn in `whole`, which has the size of the own piece. */
 static weft_matrix own_part(const struct work *w, const weft_matrix *whole, size_t turn) {
     int me = w->partials->meeting->team->my_pe;
     struct weft_piece part = part_of(w, me, turn);
     return weft_matrix_rows(whole, part.row - w->pieces[me].row, part.rows);
 }
 
-/* Whether what a member makes is one of the sources of an owner's piece: where hosts fold before,
- * each has a member for that, one for one owner, and the others of a host for others. */
+/* Returns whether a member's product is one of the sources of an owner's piece. If hosts fold
+ * before, one member of each other host folds for this owner, and other members fold for other
+ * owners. */
 static bool gives_source(const struct work *w, int member, int owner) {
     const struct weft_levels *levels = w->partials->meeting->team->levels;
     if (!w->folds || levels->hosts[member] == levels->hosts[owner])
@@ -137,7 +139,7 @@ static bool gives_source(const struct work *w, int member, int owner) {
     return weft_levels_rank(levels, member) == rank;
 }
 
-/* What the members have made of a turn's part of the own piece; of far ones it begins to come. */
+/* Finds the members' products for a turn's part of the own piece; begins to fetch far products. */
 static void bring_turn(struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
@@ -154,7 +156,7 @@ static void bring_turn(struct work *w, size_t turn) {
     weft_far_copies_bring(&w->far, (int)(turn % 2), sources);
 }
 
-/* A turn's part of the own piece of the sum, over the members in team order: all of it is here. */
+/* Reduces a turn's part of the own piece over the members in team order. All products are here. */
 static void reduce_turn(const struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     weft_matrix dest = own_part(w, w->dest, turn), sources[team->npes];
@@ -165,7 +167,7 @@ static void reduce_turn(const struct work *w, size_t turn) {
     weft_elements_reduce_sums(&dest, sources, nsources, w->partials->op, team->npes);
 }
 
-/* What all have made before. */
+/* Reduces the turns of a product that all members have made completely. */
 static void reduce_rest(struct work *w) {
     for (; w->reduced < w->turns; w->reduced++) {
         for (; w->brought < w->turns && w->brought < w->reduced + 2; w->brought++)
@@ -175,7 +177,7 @@ static void reduce_rest(struct work *w) {
     }
 }
 
-/* The whole band in one product. */
+/* Makes the whole band in one product. */
 static int multiply_at_once(const struct work *w) {
     const struct weft_partials *p = w->partials;
     struct weft_team *team = p->meeting->team;
@@ -191,10 +193,10 @@ static int multiply_at_once(const struct work *w) {
 
 /* --- In turns -------------------------------------------------------------------------------- */
 
-/* So few rows that a product is still in the second-level cache when it is reduced; none where
- * turns cost more than that saves: where b does not stay in the cache from one to the next, or is
- * not the same for all pieces, and for 16-bit types, whose products are too fast. The same on all
- * members: bits may depend on it. */
+/* Returns the rows of a turn, so few that a product is still in the second-level cache when it is
+ * reduced; 0 if turns would cost more than that saves: if b does not stay in the cache between
+ * turns, or is not the same for all pieces, and for 16-bit types, whose products are too fast. The
+ * result is the same on all members, because bits may depend on it. */
 static size_t rows_of_turn(const struct work *w, size_t cols) {
     enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 9 << 16, ROWS_MIN = 64, ROWS_STEP = 32 };
     size_t row_bytes = cols * weft_element_bytes(w->own.dtype);
@@ -205,14 +207,14 @@ static size_t rows_of_turn(const struct work *w, size_t cols) {
     return rows > ROWS_MIN ? rows : ROWS_MIN;
 }
 
-/* Where members are far: so many turns that what comes of one is hidden by the products of the
- * next, but for a part of all; and products of no fewer rows than give the same bits as those of
- * whole pieces. */
+/* Returns the number of turns if members are far: enough that the transfers of a turn are hidden by
+ * the products of the next, except for the last turn; but each product has enough rows for the bits
+ * of a whole piece. */
 static size_t even_turns(const struct work *w) {
     const struct weft_meeting *meeting = w->partials->meeting;
     enum { TURNS_MAX = 8 };
     size_t turns = TURNS_MAX, least = w->partials->rows_least;
-    least += least < SIZE_MAX ? WEFT_MATMUL_GRAIN : 0; /* turns end at a multiple of it */
+    least += least < SIZE_MAX ? WEFT_MATMUL_GRAIN : 0; /* turns end at multiples of the grain */
     for (int member = 0; member < meeting->team->npes; member++) {
         size_t rows = w->pieces[member].rows;
         if (rows > 0 && rows / least < turns)
@@ -238,23 +240,24 @@ static void plan_turns(struct work *w) {
         w->factor = weft_matmul_pack(&b, w->rows);
 }
 
-/* The step that `maker` ends with a turn's part of the piece of the member `distance` after it. */
+/* Returns the step of this member's part of a turn for the member `distance` after it. */
 static uint32_t step_of(const struct work *w, size_t turn, int distance) {
     uint32_t steps = (uint32_t)w->partials->meeting->team->npes - 1;
     return w->begin + (uint32_t)turn * steps + (uint32_t)distance;
 }
 
-/* A peer's distance to this member is what is left of a round. */
+/* Returns the step of a peer's part for this member, whose distance from the peer is the rest of a
+ * round. */
 static uint32_t step_of_peer(const struct work *w, size_t turn, int distance) {
     return step_of(w, turn, w->partials->meeting->team->npes - distance);
 }
 
-/* What a peer's progress is when its part of a turn for this member is made, or folded. */
+/* Returns a peer's progress at which its part of a turn for this member is made, or folded. */
 static uint32_t step_awaited(const struct work *w, size_t turn, int distance, bool far) {
     return far && w->folds ? w->begin + (uint32_t)turn + 1 : step_of_peer(w, turn, distance);
 }
 
-/* Whether all peers that are far, or near, have made their parts of a turn. */
+/* Returns whether all far, or all near, peers have made their parts of a turn. */
 static bool peers_have_made(const struct work *w, size_t turn, bool far) {
     struct weft_team *team = w->partials->meeting->team;
     for (int distance = 1; distance < team->npes; distance++) {
@@ -278,7 +281,7 @@ static void await_peers(const struct work *w, size_t turn) {
 
 /* --- Sums of a host, with WEFT_BITS=any ------------------------------------------------------- */
 
-/* Whether all near ones have made a whole turn. */
+/* Returns whether all near members have made a whole turn; with `wait`, blocks until they have. */
 static bool near_have_made(const struct work *w, size_t turn, bool wait) {
     struct weft_team *team = w->partials->meeting->team;
     for (int distance = 1; distance < team->npes; distance++) {
@@ -294,7 +297,7 @@ static bool near_have_made(const struct work *w, size_t turn, bool wait) {
     return true;
 }
 
-/* The near members' parts of a turn for a far owner, into the own one. */
+/* Adds the near members' parts of a turn for a far owner into this member's part. */
 static void fold_part(const struct work *w, size_t turn, int owner) {
     const struct weft_team *team = w->partials->meeting->team;
     const struct weft_levels *levels = team->levels;
@@ -320,7 +323,7 @@ static void fold_turns(struct work *w, bool wait) {
     }
 }
 
-/* All share the packed b, if there is one. */
+/* Uses the packed b if there is one. */
 static int multiply_part(const struct work *w, const struct weft_piece *part,
                          const weft_matrix *dest) {
     if (!w->factor.packed)
@@ -329,7 +332,8 @@ static int multiply_part(const struct work *w, const struct weft_piece *part,
     return weft_matmul_by(&a, &w->factor, dest);
 }
 
-/* What far members have made comes here, and what all have is reduced. */
+/* Requests the far products that are complete, and reduces the turns whose products are all here.
+ */
 static void reduce_ready(struct work *w) {
     for (;;) {
         while (w->brought < w->turns && w->brought < w->reduced + 2 &&
@@ -343,7 +347,7 @@ static void reduce_ready(struct work *w) {
     }
 }
 
-/* A part that fails counts as made: nobody waits for it in vain. */
+/* A part that fails counts as made, so that no member waits for it forever. */
 static int multiply_turn(struct work *w, size_t turn) {
     struct weft_meeting *meeting = w->partials->meeting;
     int me = meeting->team->my_pe, error = 0;
@@ -363,8 +367,8 @@ static int multiply_turn(struct work *w, size_t turn) {
     return error;
 }
 
-/* What all peers have made is reduced while the own product is hot. A member that is ahead of the
- * others goes on, and reduces the rest at the end. */
+/* Reduces a turn that all peers have made while the own product is in the cache. A member that is
+ * ahead of the others continues, and reduces the remaining turns at the end. */
 static int take_turns(struct work *w) {
     int error = 0;
     for (size_t turn = 0; turn < w->turns; turn++) {
@@ -384,7 +388,7 @@ static int take_turns(struct work *w) {
     return error;
 }
 
-/* Bytes of the largest part of the own piece. */
+/* Returns the bytes of the largest part of the own piece. */
 static size_t largest_part(const struct work *w) {
     size_t most = 0;
     for (size_t turn = 0; turn < w->turns; turn++) {
@@ -395,7 +399,7 @@ static size_t largest_part(const struct work *w) {
     return most;
 }
 
-/* A band whose product is made at once is reduced in parts where some of it comes from far. */
+/* A band whose product is made in one piece is reduced in parts if some members are far. */
 static void plan_rest(struct work *w) {
     enum { PARTS = 8, ROWS_LEAST = 16 };
     const struct weft_team *team = w->partials->meeting->team;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the members of a sum of products tell each other, and must agree on. */
+/* The offers of the members of a sum of products, and the agreement on them. */
 #include <errno.h>
 #include <string.h>
 #include "base/env.h"
 #include "ops/matmul.h"
 #include "ops/partials.h"
 
-/* What else an offer says: the own K, whether far members are sent sums of a host, and what the own
- * library makes of rows_least. */
+/* The data of an offer: this member's K, whether sums of a host are sent to far members, and
+ * rows_least of this member's library. */
 struct said {
     uint64_t depth, any_bits, rows_least;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the operators can be asked about themselves. All local and per thread. */
+/* Queries about the operators. All are local and per thread. */
 #include <weft.h>
 #include "coll/elements.h"
 #include "coll/meeting.h"

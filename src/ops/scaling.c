@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A strip of columns at a time, so that its scales and bias are brought into form once and stay in
- * the cache; wide enough that a row of it is read as fast as memory can (256 columns take twice as
- * long). */
+/* Products are scaled in strips of columns: the scales and the bias of a strip are converted once
+ * and stay in the cache. A strip is wide enough that its rows are read at the speed of memory (with
+ * 256 columns it takes twice as long). */
 #include "ops/scaling.h"
 #include <string.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The collectives of vectors: each is a plan, which members agree on in a meeting (coll/vector.h),
- * or which goes to a stream (coll/on_stream.h).
+/* The collectives of vectors: each is a plan, on which the members agree in a meeting
+ * (coll/vector.h), or which is enqueued on a stream (coll/on_stream.h).
  *
- * Nothing tells the members of a call on a stream what one of them has passed: the host would have
- * to wait for them. So a wrong argument is this member's error alone there, and it has enqueued
- * nothing then. */
+ * On a stream the members do not compare their arguments, because the host would have to wait for
+ * them. So a wrong argument is an error of this member alone, which has then enqueued nothing. */
 #include <errno.h>
 #include "coll/on_stream.h"
 #include "coll/vector.h"
@@ -34,7 +33,7 @@ static int check_arrays(const struct weft_team *team, const struct weft_vector *
                                       sends ? source * plan->pieces.bytes : 0, instead);
 }
 
-/* In the order of the table in coll/call.c. */
+/* Writes the facts of the offer in the order of the table in coll/call.c. */
 static void show_facts(struct weft_meeting *meeting, const struct weft_vector *vector) {
     uint64_t *fact = meeting->mine.facts;
     *fact++ = (uint64_t)vector->dtype;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_reserve: what a team's calls work with, ahead of time. */
+/* weft_reserve: allocates the memory of a team's calls ahead of time. */
 #include <weft.h>
 #include "coll/meeting.h"
 #include "coll/on_stream.h"

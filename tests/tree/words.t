@@ -14,7 +14,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 FOLDERS = ["include", "examples", "tools", "docs", "python", "tests/python",
-           "src/base", "src/tcp", "src/ucx", "src/transport", "src/job", "src/far", "src/core", "src/launch", "src/device", "src/api", "src/without_gpu",
+           "src/base", "src/tcp", "src/ucx", "src/transport", "src/job", "src/far", "src/core", "src/launch", "src/device",
+           "src/api", "src/ops", "src/without_gpu",
            "tests/base", "tests/tcp", "tests/ucx", "tests/job", "tests/far", "tests/core", "tests/api", "tests/gpu"]
 EXCEPT = re.compile(r"tests/python/helion_")  # these have Helion's own comments
 OPENERS = re.compile(r"(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
