@@ -345,14 +345,15 @@ static void finish_at_exit(void) {
     weft_job_leave_at_exit();
 }
 
-/* Returns whether this exit ends the job. A PE that exits with a non-zero status has failed; the
- * other PEs may compute or run kernels forever without a wait in which they would notice. */
-static bool exit_ends_job(int status) {
-    return status != 0 && !exit_waits && weft_job.npes > 1 && !weft_job_ended_before();
+/* Returns whether this PE has failed, and its exit ends the job: the other PEs may compute or run
+ * kernels forever without a wait in which they would notice. */
+static bool exit_is_failure(int status) {
+    return status != 0 && !exit_waits && weft_job.npes > 1;
 }
 
 /* Returning from main and calling exit with status 0 finalize ("Implicit finalization" of the
- * standard); another status ends the job. Another thread may be finalizing already. */
+ * standard); another status ends the job. If another PE has ended it before, this one exits as it
+ * would have. Another thread may be finalizing already. */
 static void finalize_at_exit(int status) {
     WEFT_IN_CALL("shmem_finalize");
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
@@ -361,8 +362,9 @@ static void finalize_at_exit(int status) {
     lock_changing();
     bool running = init_count > 0;
     init_count = 0;
-    if (running && exit_ends_job(status & 0xff)) {
-        weft_job_end_by_exit(status & 0xff);
+    if (running && exit_is_failure(status & 0xff)) {
+        if (!weft_job_ended_before())
+            weft_job_end_by_exit(status & 0xff);
     } else if (running) {
         atomic_store(&weft_job.control->pe[weft_job.pe].exit_status, status & 0xff);
         finish_at_exit();
