@@ -111,10 +111,14 @@ void weft_far_finish(void) {
     weft_far_abandon();
 }
 
-/* Messages for a PE's GPU memory and for its host memory may be sent to two processes, the PE and
- * its proxy, with no order between them. */
+/* Returns whether messages for a PE's GPU memory and for its host memory are sent to two processes,
+ * the PE and its proxy, with no order between them. */
+static bool two_serve_a_pe(void) {
+    return weft_job.devices && weft_far_has_proxies();
+}
+
 void weft_far_fence(void) {
-    if (weft_job.devices && weft_far_has_proxies())
+    if (two_serve_a_pe())
         weft_far_quiet();
     else
         weft_messages_fence();
@@ -125,10 +129,13 @@ void weft_far_quiet(void) {
 }
 
 void weft_far_quiet_pes(const int *pes, size_t n) {
-    int proxies[n];
-    for (size_t i = 0; i < n; i++)
-        proxies[i] = weft_far_proxy(pes[i]);
-    weft_messages_quiet(proxies, n, false);
+    int receivers[2 * n], count = 0;
+    for (size_t i = 0; i < n; i++) {
+        receivers[count++] = weft_far_proxy(pes[i]);
+        if (two_serve_a_pe())
+            receivers[count++] = pes[i];
+    }
+    weft_messages_quiet(receivers, (size_t)count, false);
 }
 
 void weft_far_settle(void) {

@@ -2,8 +2,10 @@
 /* Description: GPU memory of far PEs: a signal arrives after its data, whichever of the two is in
  * GPU memory; fences order both kinds of memory; after a quiet the data have arrived; near and far
  * atomics on one word are atomic; a PE that computes is served; memory that has just grown can be
- * accessed; and no kernel gets an address of it. PEs: 1 2 3 4 Far: each
- * seed=7,reorder=16,delay_us=50 Far: cyclic:2 seed=3,reorder=8,refuse=10 */
+ * accessed; and no kernel gets an address of it. PEs: 1 2 3 4
+ * Far: each seed=7,reorder=16,delay_us=50
+ * Far: cyclic:2 seed=3,reorder=8,refuse=10
+ * Far: cyclic:2 seed=5,reorder=16,delay_us=200 WEFT_PROXIES=host */
 #include <errno.h>
 #include "gpu/gpu.h"
 #include <weft.h>
@@ -71,6 +73,16 @@ static void fence_between(int data, int word, int local) {
     await(words[word], round_number);
     expect_piece(data, "behind a fence");
     shmem_quiet();
+}
+
+static void quiet_of_one_between(int data, int word, int local) {
+    struct piece piece = piece_of(me);
+    bring(local, piece);
+    shmem_putmem_nbi(inbox[data] + piece.offset, source[local], piece.bytes, to);
+    shmem_pe_quiet(&to, 1);
+    shmem_uint64_atomic_set(words[word], round_number, to);
+    await(words[word], round_number);
+    expect_piece(data, "after a quiet of one PE");
 }
 
 static void in_order(void (*how)(int data, int word, int local)) {
@@ -267,6 +279,8 @@ int main(void) {
     in_order(signal_behind_data);
     tap_case("a fence orders both kinds of memory");
     in_order(fence_between);
+    tap_case("so does a quiet of one PE");
+    in_order(quiet_of_one_between);
     tap_case("small puts are in order");
     small_puts(DEVICE);
     round_number++;
