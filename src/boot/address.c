@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel lists interfaces with their addresses; those that are down have none that counts. */
+/* Addresses are read with getifaddrs. Interfaces that are down are ignored. */
 #include "boot/address.h"
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -64,7 +64,7 @@ void weft_address_unmap(struct sockaddr_storage *address) {
     memcpy(address, &four, sizeof four);
 }
 
-/* The best address of an interface: IPv4 before IPv6, link-local IPv6 last. */
+/* Ranks of an interface's addresses, the best first: IPv4, IPv6, link-local IPv6. */
 enum { RANK_4 = 1, RANK_6, RANK_LINK_LOCAL, RANKS };
 
 static int address_rank(const struct sockaddr *address) {
@@ -81,10 +81,10 @@ static void own_set(struct weft_network *network, const struct sockaddr *address
     network->own = (struct sockaddr_in6){.sin6_family = AF_UNSPEC};
     memcpy(&network->own, address,
            address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof network->own);
-    network->own.sin6_port = 0; /* where a sockaddr_in has it, too */
+    network->own.sin6_port = 0; /* a sockaddr_in has its port at the same offset */
 }
 
-/* The interface's first address of the best rank from `rank` on, if it has one. */
+/* Finds the interface's first address of the best rank that is not better than `rank`. */
 static void first_address_find(struct weft_network *network, const struct ifaddrs *list, int rank) {
     int best = RANKS;
     for (; list; list = list->ifa_next) {
@@ -97,8 +97,9 @@ static void first_address_find(struct weft_network *network, const struct ifaddr
     }
 }
 
-/* The kernel speaks from a link-local address of IPv6 for as long as it has no other one, and in
- * the first seconds of another one: then that one is meant. What getifaddrs says has the scope. */
+/* Finds this host's address of a connection. If it is a link-local IPv6 address, a better address
+ * of the same interface is chosen: the kernel also uses the link-local address during the first
+ * seconds of another one. The entry of getifaddrs contains the scope. */
 static void own_end_find(struct weft_network *network, int socket, const struct ifaddrs *list) {
     struct sockaddr_storage own = {0};
     socklen_t bytes = sizeof own;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job that oshrun has not started: a thread of the first PE of each host does for its host what a
- * launcher of ours does. It serves the hub and, where there are other hosts, tells them what
- * happens here, and writes to the control page what happens there. PE 0's agent is in the middle,
- * and the others have a connection each to it:
+/* The agent: a thread of the first PE of each host that acts as the launcher of its host, in jobs
+ * that oshrun has not started. It serves the hub. If there are other hosts, it sends them the
+ * states of this host's PEs, and writes their PEs' states to this host's control page. Each agent
+ * has a connection to the agent of PE 0:
  *
- *      agent of a host                         agent of PE 0
- *      GAVE, NEWS, STALL, CAUSE  ------------>
- *                                <-----------  SHARED, NEWS, STALL, CAUSE
- *      BYE     --------- both ways -----------      its process ends, and has said all
+ *      agent of a host                              agent of PE 0
+ *      GAVE, PE_STATUS, LONG_WAIT, CAUSE  -------->
+ *                                         <--------  SHARED, PE_STATUS, LONG_WAIT, CAUSE
+ *      BYE     ----------- both ways -------------   the last frame before the process ends
  *
- * A connection that ends without BYE is the death of the PE at its other end. */
+ * A connection that ends without BYE means that the PE at its other end has died. */
 #ifndef WEFT_BOOT_AGENT_H
 #define WEFT_BOOT_AGENT_H
 
@@ -17,26 +17,27 @@
 
 struct weft_hub;
 
-/* What an agent begins with, which becomes its own, also on failure. */
+/* The arguments of weft_agent_start, which takes ownership of them, also on failure. */
 struct weft_agent_setup {
     struct weft_hub *hub;
-    struct weft_host_link *link; /* to each host, by malloc; those that are not open are unused */
-    struct weft_host_link *parting; /* others, by malloc, that end soon; NULL: there are none */
+    struct weft_host_link *link; /* one per host, by malloc; those that are not open are unused */
+    struct weft_host_link *parting; /* further links that end soon, by malloc; may be NULL */
     int nparting;
 };
 
-/* Once per process, when the attachment and its hosts are known. 0 or -errno, logged. */
+/* Starts the agent, once per process, after the attachment and its hosts are known. Returns 0, or
+ * -errno after logging the reason. */
 int weft_agent_start(const struct weft_agent_setup *setup);
 
-/* When it returns, other hosts have been told what the page shows now: that this PE has left, say.
- * Nothing in a process without an agent, or a job of one host. */
+/* Blocks until the other hosts have been sent the current contents of the page, such as the state
+ * LEFT of this PE. Does nothing in a process without an agent or in a job on one host. */
 void weft_agent_tell(void);
 
-/* Called where this process ends: others hear what there is to hear before. It takes half a second
- * or so, and nothing in a process without an agent, or a job of one host. */
+/* Sends what other hosts have to know before this process ends. Takes about half a second. Does
+ * nothing in a process without an agent or in a job on one host. */
 void weft_agent_finish(void);
 
-/* In a forked child: closes what it must not hold open. */
+/* Closes the agent's descriptors in a forked child. */
 void weft_agent_forget(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `holder` is the process that holds the mutex; in it the keeper thread does if it runs, otherwise
- * the first thread. A forked child inherits these variables but not the mutex, so the process id
- * decides. */
+/* `holder` is the process that holds the mutex: with its keeper thread if that runs, otherwise with
+ * its first thread. A forked child inherits these variables but not the mutex, hence the comparison
+ * of process numbers. */
 #include "boot/alive.h"
 #include <errno.h>
 #include <semaphore.h>
@@ -14,8 +14,8 @@
 #include "base/thread.h"
 
 static pid_t holder;
-static pthread_mutex_t as_taken; /* what the mutex was when it had been taken */
-static _Atomic bool first_ended; /* the first thread, by pthread_exit */
+static pthread_mutex_t as_taken; /* copy of the mutex after it was locked */
+static _Atomic bool first_ended; /* the first thread has called pthread_exit */
 
 static struct {
     bool running;
@@ -64,16 +64,16 @@ bool weft_alive_is_held(pthread_mutex_t *alive) {
     return found == EBUSY;
 }
 
-/* While this PE holds the mutex, others change its first word alone, to say that they wait. A
- * robust mutex is in a list of its thread's: to unlock one that has been written over would follow
- * wild pointers. */
+/* While this PE holds the mutex, other PEs only change its first word, to announce that they wait.
+ * A robust mutex is an element of a list of its thread; unlocking a mutex that was overwritten
+ * would follow invalid pointers. */
 static bool alive_is_as_taken(const pthread_mutex_t *alive) {
     const unsigned char *now = (const unsigned char *)alive, *then = (const void *)&as_taken;
     return memcmp(now + sizeof(int), then + sizeof(int), sizeof *alive - sizeof(int)) == 0;
 }
 
-/* The launcher's watcher may hold the mutex for a moment after the last leaving; a second is ample
- * unless another process is this PE already. */
+/* The launcher's watcher may hold the mutex for a moment after this PE has left. If it is not free
+ * within a second, another process is this PE. */
 static int alive_take(pthread_mutex_t *alive) {
     struct timespec until = weft_deadline_ms(1000);
     int result = weft_alive_whole(alive) ? weft_deadline_lock(alive, &until) : EINVAL;
@@ -133,8 +133,9 @@ static int keeper_take(pthread_mutex_t *alive) {
     return error ? error : keeper_wait();
 }
 
-/* The first thread ends by pthread_exit while others go on: the keeper queues for the mutex before
- * it is free. A watcher that gets it in between finds a PE that has joined, and watches on. */
+/* The first thread ends by pthread_exit and other threads continue: the keeper waits for the mutex
+ * before it is released. A watcher that gets it in between sees the state JOINED and continues to
+ * watch. */
 static void alive_hand_over(void *alive) {
     first_ended = true;
     if (holder != getpid() || keeper.running || keeper_start(alive) != 0)
@@ -144,7 +145,8 @@ static void alive_hand_over(void *alive) {
     keeper_wait();
 }
 
-/* Destructors of a first thread run at its pthread_exit alone, not at the end of the process. */
+/* Destructors of thread-specific data run when the first thread calls pthread_exit, but not when
+ * the process ends. */
 static int alive_take_until_exit(pthread_mutex_t *alive) {
     static pthread_key_t end;
     static bool watched;

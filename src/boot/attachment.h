@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection of a process with the rest of its job: the hub's socket, which speaks boot/wire.h,
- * and the control page. It is made and checked once per process (boot.c), however often the
- * process joins and leaves. Both come with this header, and the log. */
+/* The connection of a process to its job: the hub's socket, whose protocol is in boot/wire.h, and
+ * the control page. It is made and checked once per process (boot.c), even if the process joins and
+ * leaves several times. This header includes both, and the log. */
 #ifndef WEFT_BOOT_ATTACHMENT_H
 #define WEFT_BOOT_ATTACHMENT_H
 
@@ -13,18 +13,19 @@
 struct weft_source;
 
 struct weft_attachment {
-    bool valid;    /* false before, and again in a forked child */
-    bool launched; /* oshrun watches over the job, and writes the abort word if it can */
+    bool valid;    /* false before attaching, and in a forked child */
+    bool launched; /* started by oshrun, which watches over the job and writes the abort word */
     int pe, npes;
-    int root;      /* the first PE of this host, whose agent serves the hub if oshrun does not */
-    int hub, life; /* -1 when alone; life: -1 without oshrun */
-    struct weft_control *control;     /* mapped for good: other threads may look after leaving */
-    const struct weft_source *source; /* which has to be closed at the end; NULL: none */
+    int root;      /* first PE of this host; without oshrun its agent serves the hub */
+    int hub, life; /* descriptors; hub: -1 in a job of one PE; life: -1 without oshrun */
+    struct weft_control *control; /* never unmapped: threads may read it after the PE has left */
+    const struct weft_source *source; /* to be closed at the end; may be NULL */
 };
 
 extern struct weft_attachment weft_attachment;
 
-/* Fills it with what oshrun has left to this process (inherit.c). 0 or -errno, logged. */
+/* Fills the attachment from the descriptors that oshrun has passed to this process (inherit.c).
+ * Returns 0, or -errno after logging the reason. */
 int weft_inherit(void);
 
 #endif

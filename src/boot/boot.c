@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching to the job, once: by what oshrun leaves, by meeting the others, or alone. Then joining
- * and leaving, as often as the process likes. */
+/* Attaches to the job once, by oshrun's descriptors, by meeting the other PEs, or as a job of one
+ * PE. Then joins and leaves, as often as the process likes. */
 #include "boot/boot.h"
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct weft_boot weft_boot;
 
 /* --- Attaching ------------------------------------------------------------------------------- */
 
-static bool forked; /* this is a child of an attached process */
+static bool forked; /* this process is a forked child of an attached process */
 
 bool weft_boot_expected(void) {
     const struct weft_source *source;
@@ -30,8 +30,8 @@ bool weft_boot_expected(void) {
     return source->promises() > 1 || source == &weft_source_given;
 }
 
-/* Runs in a forked child, which is no PE. Closing here lets others see the end of the PE's sockets
- * when the PE dies, however long the child lives. */
+/* Runs in a forked child, which is not a PE. It closes the sockets, so that other PEs see them
+ * close when the PE dies, even if the child lives on. */
 static void attachment_forget(void) {
     if (!weft_attachment.valid)
         return;
@@ -60,7 +60,7 @@ static int attach_alone(void) {
 
 static pid_t meeting_process;
 
-/* A child leaves the launcher's connection to its parent. */
+/* A forked child does not close the launcher's connection, which belongs to its parent. */
 static void close_source_at_exit(void) {
     if (getpid() == meeting_process)
         weft_boot_close_source();
@@ -84,14 +84,14 @@ static int attach_by_meeting(const struct weft_source *source) {
 static int source_choose(const struct weft_source **source) {
     int error = weft_source_find(source);
     if (error)
-        weft_log("WEFT_LAUNCHER=%s names no way to be started: set it to auto, oshrun, pmix, pmi, "
+        weft_log("WEFT_LAUNCHER=%s is unknown: set it to auto, oshrun, pmix, pmi, "
                  "pmi2, torchrun, slurm, init_attr or none",
                  getenv("WEFT_LAUNCHER"));
     return error;
 }
 
-/* A privileged program joins no job, because that would give the memory of its process to all PEs
- * to write to. If the program itself has asked for a job, it must not go on alone. */
+/* A privileged program joins no job, because all PEs could then write to the memory of its process.
+ * If the program itself has asked for a job, it must not continue alone. */
 static int job_refuse(void) {
     const struct weft_source *announced = weft_privileged() ? weft_source_announced() : NULL;
     const char *launcher = getenv("WEFT_LAUNCHER");
@@ -146,7 +146,8 @@ static int launcher_greet(void) {
     if (error == -EPIPE)
         weft_boot_lost();
     if (error)
-        weft_log("cannot reach the launcher by its socket (WEFT_HUB_FD): %s", strerror(-error));
+        weft_log("cannot reach the launcher through its socket (WEFT_HUB_FD): %s",
+                 strerror(-error));
     return error;
 }
 
@@ -173,10 +174,10 @@ int weft_boot_join(void) {
     return error;
 }
 
-/* The state before the release: the launcher judges the release by it. */
+/* The state is written before the mutex is released, because the launcher then reads it. */
 void weft_boot_leave(void) {
     if (!weft_attachment.valid)
-        return; /* a forked child on its way out */
+        return; /* a forked child that ends */
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
     atomic_store(&me->state, WEFT_PE_LEFT);
     weft_alive_release(&me->alive);

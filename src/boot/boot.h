@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process becomes a PE here: it learns its number, and exchanges data and descriptors with the
- * others.
+/* This room makes a process a PE: it finds its number, and exchanges data and descriptors with the
+ * other PEs.
  *
- * Our launcher leaves a socket and the control page to each PE in two inherited descriptors, named
- * by the environment. The launcher's hub gathers what the PEs give and hands it to all. Under other
- * launchers (boot/source.h) the PEs meet by themselves, and the first PE of each host serves the
- * hub. Without any launcher a process is a job of one PE and every call here is trivial.
+ * oshrun passes each PE a socket and the control page as two inherited descriptors, named in the
+ * environment. oshrun's hub gathers the contributions of the PEs and sends all to all. Under other
+ * launchers (boot/source.h) the PEs find each other, and the first PE of each host serves the hub.
+ * Without a launcher a process is a job of one PE, and all functions here are trivial.
  *
- * This header brings exchanges, the end of a job, its hosts, and the limits of the wire to the
+ * This header includes exchanges, the end of a job, its hosts, and the limits of messages for the
  * rooms above. */
 #ifndef WEFT_BOOT_BOOT_H
 #define WEFT_BOOT_BOOT_H
@@ -24,20 +24,20 @@ struct weft_control;
 
 struct weft_boot {
     int pe, npes;
-    struct weft_control *control; /* never NULL between join and leave */
+    struct weft_control *control; /* not NULL while this PE has joined */
 };
 
 /* Valid between weft_boot_join and weft_boot_leave. */
 extern struct weft_boot weft_boot;
 
-/* True if the environment says that a launcher started this process with more than one PE. Cheap
- * and without side effects, so that it can be asked before main. */
+/* Returns whether the environment says that a launcher started this process with more than one PE.
+ * Cheap and without side effects, so it may be called before main. */
 bool weft_boot_expected(void);
 
-/* Stands in for a launcher: the program itself says which PE this is, before the first join. The
- * others are found with `key`, which weft_boot_key has drawn on one of them, or else with
- * `allgather`: every PE gives `bytes` of `mine`, and all receive what PE i gave at all + i * bytes;
- * 0: done. */
+/* Replaces a launcher: the program tells this PE's number before the first join. The other PEs are
+ * found with `key`, which weft_boot_key has generated on one of them, or with `allgather`, in which
+ * every PE contributes `bytes` bytes from `mine`, and all receive PE i's at all + i * bytes; it
+ * returns 0 on success. */
 #define WEFT_BOOT_KEY_BYTES 120
 struct weft_boot_given {
     int pe, npes;
@@ -48,17 +48,18 @@ struct weft_boot_given {
 void weft_boot_give(const struct weft_boot_given *what);
 int weft_boot_key(unsigned char job_key[WEFT_BOOT_KEY_BYTES]);
 
-/* True if this process has joined before. It stays the same PE of as many, which go to *pe and
- * *npes. */
+/* Returns whether this process has joined before, and its number and the number of PEs, which never
+ * change. */
 bool weft_boot_attached(int *pe, int *npes);
 
-/* Becomes a PE: attaches to the job the first time, takes the own `alive` mutex, writes pid and
- * state, and tells the launcher. Under oshrun it is local, and the kernel kills this process when
- * the launcher is gone; otherwise the first join is collective. May be called again after
- * weft_boot_leave. 0 or -errno, logged. */
+/* Makes this process a PE: attaches to the job the first time, locks its `alive` mutex, writes its
+ * process number and state, and tells the launcher. Under oshrun this is local, and the kernel
+ * kills this process when oshrun ends; otherwise the first call is collective. May be called again
+ * after weft_boot_leave. Returns 0, or -errno after logging the reason. */
 int weft_boot_join(void);
 
-/* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */
+/* Ends being a PE in order: sets the state LEFT, releases `alive`, and tells the launcher. Local.
+ */
 void weft_boot_leave(void);
 
 #endif

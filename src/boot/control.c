@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control page: its making, and its abort fields in words. Sealed against resizing, so that no
- * PE can pull the memory from under the others. */
+/* Makes the control page and describes the cause in its abort fields. The page is sealed against
+ * resizing, so that no PE can remove the memory of the others. */
 #include "boot/control.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 static int memfd_make(size_t bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
-        return -EFBIG; /* ftruncate would kill this process with SIGXFSZ */
+        return -EFBIG; /* otherwise ftruncate would kill this process with SIGXFSZ */
     int memfd = memfd_create("weft-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memfd < 0)
         return -errno;
@@ -69,7 +69,7 @@ int weft_control_create(int npes, int nhosts, struct weft_control **control, int
 
 static int page_check(const struct weft_control *page, size_t bytes, int npes) {
     if (bytes < sizeof *page || page->magic != WEFT_CONTROL_MAGIC) {
-        weft_log("what should be the control page is none");
+        weft_log("the file received as control page is no control page");
         return -EINVAL;
     }
     if (page->layout != WEFT_CONTROL_LAYOUT) {
@@ -147,7 +147,7 @@ int weft_control_find_gone(const struct weft_control *control, int npes,
                            const struct weft_wire_members *gave) {
     uint32_t departures = UINT32_MAX;
     for (int pe = 0; pe < npes; pe++) {
-        if (!weft_wire_members_has(gave, pe)) /* an entry of the page is far larger than this bit */
+        if (!weft_wire_members_has(gave, pe))
             continue;
         uint32_t its = atomic_load(&control->pe[pe].departures);
         departures = its < departures ? its : departures;
@@ -161,8 +161,9 @@ int weft_control_find_gone(const struct weft_control *control, int npes,
     return -1;
 }
 
-/* A PE that is killed between its claim and the word would leave the word unwritten for ever: who
- * comes second waits a moment and writes it then. The word last: whoever sees it sees the rest. */
+/* A PE that is killed after it has set abort_claimed would leave the abort word unwritten. So the
+ * second PE waits a moment and then writes it. The word is written last, so that a reader of it
+ * sees the other fields. */
 void weft_control_abort(struct weft_control *control, const struct weft_cause *cause) {
     if (atomic_exchange(&control->abort_claimed, 1) != 0)
         weft_clock_sleep_ms(1);
@@ -175,7 +176,8 @@ void weft_control_abort(struct weft_control *control, const struct weft_cause *c
 }
 
 struct weft_cause weft_control_cause(const struct weft_control *control, int npes) {
-    struct weft_control *page = (struct weft_control *)control; /* atomics load through non-const */
+    struct weft_control *page =
+        (struct weft_control *)control; /* atomic loads need a non-const pointer */
     struct weft_cause cause = {.kind = (enum weft_end_kind)atomic_load(&page->abort)};
     cause.pe = atomic_load(&page->abort_pe);
     cause.detail = atomic_load(&page->abort_detail);
@@ -199,13 +201,13 @@ static const char *state_text(enum weft_pe_state state) {
     }
 }
 
-/* "by signal 9 (Killed)" */
+/* Writes "by signal 9 (Killed)". */
 static void signal_text(int number, char *text, size_t bytes) {
     const char *name = number > 0 && number < 65 ? strsignal(number) : "unknown";
     snprintf(text, bytes, "by signal %d (%s)", number, name);
 }
 
-/* Writes what PE `cause->pe` did, as the words that follow its name. */
+/* Writes the words that follow the PE's name: how it ended. */
 static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes) {
     char part[96];
     signal_text(cause->detail, part, sizeof part);
@@ -243,7 +245,7 @@ static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes
     }
 }
 
-/* "PE 3 (pid 4711 on b)"; a PE of another host may die before this host has heard of its pid. */
+/* Writes "PE 3 (pid 4711 on b)". The pid of a PE on another host may be unknown. */
 static void pe_name_text(const struct weft_cause *cause, char *text, size_t bytes) {
     struct weft_on on = weft_boot_on(cause->pe);
     if (cause->pid > 0)
@@ -268,7 +270,7 @@ void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
     } else if (cause->kind == WEFT_ABORT_TIMEOUT) {
         snprintf(text, bytes, "the job has had its %d s (--timeout)", cause->detail);
     } else if (cause->pe < 0) {
-        snprintf(text, bytes, "a PE has written over the page by which the job is watched");
+        snprintf(text, bytes, "a PE has overwritten the job's control page");
     } else {
         pe_end_text(cause, what, sizeof what);
         pe_name_text(cause, name, sizeof name);

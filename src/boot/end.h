@@ -1,62 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE ends its job by these, or itself when the job is over. */
+/* Functions by which a PE ends its job, or itself when the job has ended. */
 #ifndef WEFT_BOOT_END_H
 #define WEFT_BOOT_END_H
 
 #include <stdbool.h>
 
-/* Ends the whole job, or asks oshrun to; `error` says that it is a failure of which this PE has
- * written a line already (WEFT_ABORT_ERROR), otherwise it is shmem_global_exit. Returns once that
- * is under way; the caller then exits by itself with `status`. Nothing when alone. */
+/* Ends the job, or asks oshrun to. `error`: this PE has logged an error (WEFT_ABORT_ERROR);
+ * otherwise the reason is shmem_global_exit. Returns when the end has begun; the caller then exits
+ * with `status`. Does nothing in a job of one PE. */
 void weft_boot_end_job(int status, bool error);
 
-/* Ends the job, or asks oshrun to, because PE `pe` calls exit with this status and without
- * shmem_finalize: this PE does, or another one for which this PE waits. Returns once that is under
- * way; this PE then finds the job aborted, or goes on with its exit. */
+/* Ends the job, or asks oshrun to, because PE `pe` has called exit with this status but not
+ * shmem_finalize. `pe` is this PE, or another PE for which this PE waits. Returns when the end has
+ * begun; this PE then finds the job aborted, or continues its exit. */
 void weft_boot_end_for(int pe, int status);
 
-/* Tells whoever watches over the job that this PE cannot reach another host: if that one lives, the
- * job ends for it. Said again as long as that lasts. */
+/* Reports that this PE cannot reach another host; the job ends if that host is alive. Called again
+ * while the condition lasts. */
 void weft_boot_tell_cut(int host);
 
-/* Called where this process would end because of a failure elsewhere, by a thread that is in a
- * call, which it may leave by longjmp; and by one of the library's own where that comes first. */
+/* A handler called instead of ending this process because of a failure elsewhere: by a thread that
+ * is in a call of Weft, which the handler may leave by longjmp, or by a thread of the library. */
 typedef void weft_end_handler(const char *reason);
 void weft_boot_set_end_handler(weft_end_handler *handler);
-bool weft_boot_end_handled(void); /* whether there is one */
+bool weft_boot_end_handled(void); /* a handler is set */
 void weft_boot_tell_end(void);
 
-/* The same of a failure of this PE, whose line nobody has written yet. */
+/* Calls the handler for a failure of this PE that has not been logged. */
 void weft_boot_tell_error(const char *line);
 
-/* A wait to which the program has set a limit has found its peers gone: the program learns of that
- * and goes on to an end of its own, which the job's end does not hasten any more. Nothing under
- * oshrun, which ends all PEs of a job. */
+/* The program continues after the loss of its peers, which a wait with a time limit has reported.
+ * The end of the job no longer ends this process. Does nothing under oshrun, which ends all PEs of
+ * a job. */
 void weft_boot_go_alone(void);
 bool weft_boot_is_alone(void);
 
-/* The hub's side has closed the socket: the job is over, or its root is. */
+/* Ends this process because the hub has closed its socket: the job or the process that serves the
+ * hub has ended. */
 _Noreturn void weft_boot_lost(void);
 
-/* Leaves this process at once, but in order as far as another launcher can tell. */
+/* Ends this process at once, but in a way that another launcher takes for an orderly end. */
 _Noreturn void weft_boot_quit(int status);
 
-/* Ends this process at once, as _exit, but other hosts hear first what there is to hear of this
- * one, where this process speaks for it. */
+/* Ends this process as _exit does, after the agent, if it runs here, has sent what other hosts have
+ * to know. */
 _Noreturn void weft_boot_exit(int status);
 
-/* The same where the process ends by itself: nothing of the job is to come. */
+/* Does the same, but returns, for a process that ends by itself. */
 void weft_boot_part(void);
 
-/* Tells the source that this process ends in order. Nothing the second time. */
+/* Tells the source that this process ends in order. Does nothing the second time. */
 void weft_boot_close_source(void);
 
-/* The job is over and the program has not seen it: ends this process from another thread, with the
- * line that its own end would have had, and `remark` behind it ("" if there is nothing to add). */
+/* Ends this process from another thread because the program has not noticed the end of the job.
+ * Logs the line that the program would have logged, followed by `remark` (may be ""). */
 _Noreturn void weft_boot_end_self(const char *remark);
 
-/* The reason for the job's end, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and
- * so on. Lives until the next call. */
+/* Returns the cause of the job's end, such as "PE 3 (pid 4711) was killed by signal 9 (Killed)".
+ * Valid until the next call. */
 const char *weft_boot_abort_text(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PE's side of exchanges: give once, then take until the contributions of all members are here.
- * They come by the PE's socket to the hub in an exchange of all. One among some has a pair of
- * sockets of its own, an end of which goes to the hub with the contribution: so exchanges of
- * several threads need not be told apart. */
+/* The PE's side of exchanges: sends its contribution, then receives the contributions of all
+ * members. In an exchange of all PEs they arrive on the PE's socket to the hub. For an exchange of
+ * some PEs, this PE makes a pair of sockets and sends one end to the hub with its contribution; the
+ * result arrives on the other end, so that exchanges of several threads are not confused. */
 #include "boot/exchange.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,19 +22,19 @@
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AMONG_MS = 20, LAST_WORDS_MS = 2000 };
 
-/* One exchange, as this PE is in it. */
+/* This PE's part in an exchange. */
 struct exchange_part {
     struct weft_exchange *exchange;
-    const struct weft_boot_subset *subset; /* NULL: all PEs of the job are in it */
+    const struct weft_boot_subset *subset; /* NULL: all PEs of the job */
     uint64_t key;
-    struct weft_wire_members members; /* of a subset */
-    int answer;                       /* the socket by which contributions come, */
-    int far_end;                      /* and its other end, on the way to the hub; -1: none */
+    struct weft_wire_members members; /* of the subset */
+    int answer;                       /* socket on which contributions arrive */
+    int far_end;                      /* its other end, to be sent to the hub; -1: none */
     struct weft_exchange_wait wait;
 };
 
-/* Called in every turn of every wait, so that none outlasts the job. A launcher that is stopped
- * sends nothing, not even the end of the job. */
+/* Called in every iteration of every wait, so that no wait outlasts the job. A launcher that is
+ * stopped cannot send the end of the job. */
 static void call_turn(struct exchange_part *part) {
     weft_exchange_wait_turn(&part->wait);
     weft_guard_look();
@@ -47,7 +47,7 @@ static void call_turn(struct exchange_part *part) {
     weft_boot_end_self("");
 }
 
-/* The hub is closed: the job is over, or its server is. */
+/* The hub's socket has closed: the job has ended, or the process that serves the hub. */
 static _Noreturn void call_lose(struct exchange_part *part) {
     for (int waited_ms = 0; part->subset && waited_ms < LAST_WORDS_MS; waited_ms++) {
         call_turn(part);
@@ -56,18 +56,18 @@ static _Noreturn void call_lose(struct exchange_part *part) {
     weft_boot_lost();
 }
 
-/* A program that closes descriptors which it has not opened may have closed the hub's. */
+/* A program that closes descriptors that it did not open may have closed the hub's socket. */
 static int hub_check(void) {
     if (weft_descriptor_is_ours(weft_attachment.hub))
         return 0;
-    weft_log("%s: the program has closed descriptor %d, by which this PE speaks with its job: "
-             "close only descriptors that the program has opened",
+    weft_log("%s: the program has closed descriptor %d, which connects this PE with its job: close "
+             "only descriptors that the program has opened",
              weft_current_call, weft_attachment.hub);
     return -EBADF;
 }
 
-/* Too many descriptors may be under way; the kernel counts them against the limit on open ones, and
- * others will take theirs. */
+/* The kernel limits the descriptors in transit to the limit of open descriptors. The send is then
+ * repeated, until other PEs have received theirs. */
 static int contribution_send(struct exchange_part *part, const struct weft_wire_header *header,
                              const struct weft_wire_body *body) {
     for (;;) {
@@ -105,8 +105,8 @@ static int contribution_give(struct exchange_part *part) {
     return contribution_send(part, &header, &body);
 }
 
-/* The descriptors that belong to the next `count` contributions, each; -1: those come from here and
- * from elsewhere, which one message does not have. */
+/* Returns the number of descriptors per contribution in a message with the next `count`
+ * contributions; -1 if they come from this host and others, which no message contains. */
 static int share_fds(const struct weft_exchange *exchange, uint32_t count) {
     bool here = !exchange->over_hosts || weft_boot_is_here(exchange->arrived);
     for (uint32_t i = 1; i < count && exchange->over_hosts && exchange->nfds; i++)
@@ -156,7 +156,7 @@ void weft_exchange_drop(struct weft_exchange *exchange) {
     exchange->arrived = 0;
 }
 
-/* The exchange of one PE, which gets what it gives. 0 or -errno. */
+/* An exchange of one PE, which receives its own contribution. Returns 0 or -errno. */
 static int exchange_alone(struct weft_exchange *exchange) {
     if (exchange->bytes)
         memcpy(exchange->all, exchange->mine, exchange->bytes);
@@ -203,8 +203,8 @@ static int contributions_take(struct exchange_part *part) {
     return 0;
 }
 
-/* Without this PE's contribution the other members of a subset would wait for ever. An exchange of
- * all PEs starts or ends a job, which its caller gives up. */
+/* Ends the job, because the other members of a subset would wait for this PE's contribution. In an
+ * exchange of all PEs, which starts or ends a job, the caller gives up the job. */
 static void contribution_fail(const struct exchange_part *part, int error) {
     if (!part->subset)
         return;
@@ -226,7 +226,7 @@ static int call_run(struct exchange_part *part) {
     return error;
 }
 
-/* The process that serves exchanges, for reports about waits that last. */
+/* Returns the name of the process that serves exchanges, for reports about long waits. */
 static const char *server_name(void) {
     if (weft_attachment.launched)
         return "oshrun";
@@ -251,19 +251,19 @@ int weft_boot_exchange(struct weft_exchange *exchange) {
     return error;
 }
 
-/* --- Among some ------------------------------------------------------------------------------- */
+/* --- Exchanges of some PEs -------------------------------------------------------------------- */
 
-/* Notes the members. 0 or -EINVAL. */
+/* Fills `members`. Returns 0 or -EINVAL. */
 static int subset_check(const struct weft_boot_subset *subset, struct weft_wire_members *members) {
     for (int i = 0; i < subset->count; i++) {
         int pe = subset->pes[i];
         if (pe < 0 || pe >= weft_attachment.npes || weft_wire_members_has(members, pe))
-            return weft_fail(-EINVAL, "PE %d is none of %d, or named twice", pe,
-                             weft_attachment.npes);
+            return weft_fail(-EINVAL, "PE %d is not one of the job's %d PEs, or is listed twice",
+                             pe, weft_attachment.npes);
         weft_wire_members_add(members, pe);
     }
     bool in = weft_wire_members_has(members, weft_attachment.pe);
-    return in ? 0 : weft_fail(-EINVAL, "this PE is no member");
+    return in ? 0 : weft_fail(-EINVAL, "this PE is not a member");
 }
 
 static uint64_t subset_key(const struct weft_boot_subset *subset) {
@@ -272,7 +272,7 @@ static uint64_t subset_key(const struct weft_boot_subset *subset) {
     return sum ? sum : 1;
 }
 
-/* Descriptors do not leave their host. */
+/* Returns -ENOTSUP if a member is on another host, to which no descriptors can be sent. */
 static int hosts_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++)
         if (!weft_boot_is_here(subset->pes[i]))
@@ -291,8 +291,8 @@ static void contribution_copy(struct weft_exchange *exchange, int to, const void
         memcpy(exchange->all_fds + (size_t)to * nfds, fds, nfds * sizeof *fds);
 }
 
-/* Contributions come in the order of PEs, and go to that of the list, in place: each cycle of the
- * permutation in turn. */
+/* Permutes contributions in place, from the order of PE numbers to the order of the list, one cycle
+ * of the permutation at a time. */
 static void contributions_order(const struct exchange_part *part) {
     struct weft_exchange *exchange = part->exchange;
     int count = exchange->members, nfds = exchange->nfds, fds[WEFT_BOOT_FDS_MAX];
@@ -318,7 +318,7 @@ static void contributions_order(const struct exchange_part *part) {
     }
 }
 
-/* The other members would wait in vain for a PE that gave up. */
+/* Tries until it succeeds: if this PE gave up, the other members would wait in vain. */
 static void pair_open(struct exchange_part *part, int pair[2]) {
     bool logged = false;
     while (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -363,7 +363,7 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
         return error;
     error = subset->count == 1 ? exchange_alone(exchange) : exchange_some(&part);
     if (error == -ECONNABORTED)
-        return weft_fail(error, "PE %d has finalized and comes no more", exchange->gone);
+        return weft_fail(error, "PE %d has finalized and will not take part", exchange->gone);
     if (error)
         weft_fail(error, "an exchange among %d PEs: %s", subset->count, strerror(-error));
     return error;

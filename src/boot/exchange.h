@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One exchange as one PE sees it: contributions arrive in the order of the members, some at a time,
- * through a socket to whoever gathers them. */
+/* An exchange as one PE sees it: contributions of the members arrive in order, some in each
+ * message, on a socket to the process that gathers them. */
 #ifndef WEFT_BOOT_EXCHANGE_H
 #define WEFT_BOOT_EXCHANGE_H
 
@@ -9,60 +9,62 @@
 #include <stdint.h>
 
 struct weft_exchange {
-    const void *mine; /* this PE's contribution: so many bytes, */
+    const void *mine; /* this PE's contribution */
     size_t bytes;
-    void *all;      /* and where those of all go, in the order of the members */
-    const int *fds; /* the same of descriptors */
+    void *all;      /* receives the contributions of all members, in order */
+    const int *fds; /* this PE's descriptors */
     int nfds;
     int *all_fds;
 
-    /* Under way: filled in by the exchange itself. */
+    /* Set by the exchange. */
     int members, arrived;
-    bool over_hosts; /* those of PEs on other hosts come without descriptors */
-    int gone;        /* the PE that has finalized, where -ECONNABORTED says so */
+    bool over_hosts; /* members on other hosts contribute no descriptors */
+    int gone;        /* if the error is -ECONNABORTED: the PE that has finalized */
 };
 
-/* Where contributions go from member `first` on. */
+/* Returns the place of member `first`'s contribution. */
 static inline void *weft_exchange_at(const struct weft_exchange *exchange, size_t first) {
     return (char *)exchange->all + first * exchange->bytes;
 }
 
-/* Every PE gives `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors, the
- * same numbers on all PEs; all[i * bytes ...] and all_fds[i * nfds ...] are what PE i gave. Every
- * received descriptor is new and close-on-exec, also the own ones; of a PE on another host there is
- * none, and -1 in its place. Collective over the job. 0 or -errno, logged; does not return when the
- * job is aborted meanwhile. */
+/* Every PE contributes `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors;
+ * both numbers are equal on all PEs. PE i's contribution arrives at all[i * bytes] and all_fds[i *
+ * nfds]. All received descriptors are new and close-on-exec, including a PE's own; those of PEs on
+ * other hosts are -1. Collective over the job. Returns 0, or -errno after logging the reason. Does
+ * not return if the job is aborted. */
 int weft_boot_exchange(struct weft_exchange *exchange);
 
-/* An exchange among some PEs: contribution i is that of pes[i]. All members give the same list,
- * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
- * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
- * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
- * or the same -errno on all, with text: -ECONNABORTED, a member has finalized; -ENOTSUP, members
- * are on several hosts and descriptors are wanted. But -EMFILE, no room for the descriptors, is
- * this PE's alone, so members agree after an exchange of descriptors. Any other failure ends the
- * job. */
+/* An exchange among some PEs: contribution i is that of pes[i]. All members pass the same list,
+ * which includes themselves, and the same tag. Exchanges may overlap, also in different threads, if
+ * they differ in list or tag. Other PEs, including PE 0, take no part. Collective over the members;
+ * exchanges that wait for each other's members in a cycle deadlock. Returns 0, or the same -errno
+ * on all members, with text: -ECONNABORTED if a member has finalized; -ENOTSUP if there are
+ * descriptors and members on several hosts. -EMFILE, no room for the descriptors, is returned on
+ * this PE only, so after an exchange of descriptors members have to agree on its result. Any other
+ * failure ends the job. */
 struct weft_boot_subset {
     const int *pes;
     int count;
     uint64_t tag;
-    void (*over)(void); /* the job is over: does not return. NULL: at once */
+    void (*over)(
+        void); /* called after the job has ended, must not return; NULL: the process ends */
 };
 int weft_boot_exchange_among(const struct weft_boot_subset *subset, struct weft_exchange *exchange);
 
-/* Says whether all members have come so far: 0, or the error of the first one that has not, with
- * text on all of them; a PE's own error has its text already. */
+/* Returns 0 on all members if `own` is 0 on all of them, otherwise the error of the first member
+ * whose `own` is not 0, with text on all members; a member with an error of its own has set its
+ * text already. */
 int weft_boot_agree_among(const struct weft_boot_subset *subset, int own);
 
-/* Begins one among so many members: checks that contributions of these sizes are allowed, and
- * raises the limit on descriptors. 0 or -errno; then there are none to drop. */
+/* Begins an exchange among that many members: checks the sizes of contributions and raises the
+ * limit on descriptors. Returns 0 or -errno; on failure there are no descriptors to close. */
 int weft_exchange_begin(struct weft_exchange *exchange, int members);
 
-/* Takes the next contributions. 0 or -errno; -EAGAIN: there are none yet; -EPIPE: the other side is
- * gone; or what it says has gone wrong there. */
+/* Receives the next contributions. Returns 0; -EAGAIN if there are none yet; -EPIPE if the other
+ * side has closed; or the error that the other side reports. */
 int weft_exchange_take(struct weft_exchange *exchange, int socket);
 
-/* Closes the descriptors that have arrived; others are -1 from the beginning on. */
+/* Closes the descriptors that have arrived. */
 void weft_exchange_drop(struct weft_exchange *exchange);
 
 #endif

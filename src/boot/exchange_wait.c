@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE that waits in an exchange is not told which others are in it. But each PE shows its wait
- * after a while, so a member that shows none, twice in a row, is late. */
+/* A PE that waits in an exchange is not told which contributions have arrived. But each PE
+ * publishes its wait after a while, so a member that has published none at two looks in a row is
+ * late. */
 #include "boot/exchange_wait.h"
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +26,8 @@ static bool long_wait_is_same(const struct weft_exchange_wait *wait,
            strcmp(theirs->call, weft_current_call) == 0;
 }
 
-/* Finds what the PE shows: this wait if it has come to it, or else another one, or NULL for none.
- */
+/* Finds a published wait of the PE: its wait in this exchange if there is one, otherwise another
+ * one, otherwise NULL. */
 static struct weft_long_wait *long_wait_find(const struct weft_exchange_wait *wait, int pe,
                                              struct weft_long_wait_facts *facts) {
     struct weft_long_wait *shown = late_entry(pe)->wait, *found = NULL;
@@ -60,7 +61,7 @@ static void late_add_pe(struct weft_wait_report *report, const struct weft_excha
     weft_wait_report_add(report, weft_attachment.control, pe, "is", what);
 }
 
-/* True if another PE that waits in this exchange has written the line. */
+/* Returns whether another PE that waits in this exchange has logged the line. */
 static bool late_is_reported(const struct weft_exchange_wait *wait) {
     struct weft_long_wait_facts theirs;
     for (int i = 0; i < wait->count; i++) {
@@ -83,12 +84,12 @@ static void late_tell(const struct weft_exchange_wait *wait, const struct weft_w
     if (report->ngroups)
         weft_wait_report_write(report, ", which ", text, sizeof text);
     else
-        weft_wait_report_append(text, sizeof text, "%s, and all PEs are here", wait->server);
+        weft_wait_report_append(text, sizeof text, "%s, although all PEs have come", wait->server);
     weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);
     weft_wait_report_count_line();
 }
 
-/* False: another PE has its turn. */
+/* Returns false if another PE has the turn to report. */
 static bool late_try_tell(struct weft_exchange_wait *wait, uint64_t now_ns) {
     struct weft_wait_report report = {.ngroups = 0};
     if (!weft_wait_report_begin(weft_attachment.control, weft_attachment.pe, &wait->failures))

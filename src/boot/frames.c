@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Either queue is a run of bytes in one block: what waits lies from `begin` to `end`, and moves to
- * the front when room is needed behind it. */
+/* Each of the two queues is a block of memory with its contents from `begin` to `end`. The contents
+ * are moved to the start of the block when there is no room after them. */
 #include "boot/frames.h"
 #include <errno.h>
 #include <linux/tcp.h>
@@ -15,25 +15,25 @@
 enum {
     FRAME_ALIGNMENT = 8,
     READ_BYTES = 64 * 1024,
-    KEPT_BYTES = 256 * 1024, /* of a queue that is empty; a larger block is given back */
+    KEPT_BYTES = 256 * 1024, /* an empty queue frees a block larger than this */
 };
 
-static const char no_memory[] = "there is no memory for what it says or is told";
+static const char no_memory[] = "there is no memory for its frames";
 
 struct frame_queue {
     unsigned char *block;
-    size_t begin, end, bytes; /* bytes: of the block */
+    size_t begin, end, bytes; /* bytes: size of the block */
 };
 
 struct weft_frames {
     struct weft_tls *tls;
     struct frame_queue in, out;
-    size_t given; /* bytes of `in` that the owner looks at, until it takes the next frame */
-    bool blocked; /* the socket takes nothing now */
+    size_t given; /* bytes of `in` that the owner uses until it takes the next frame */
+    bool blocked; /* the socket accepts no more bytes for now */
     uint64_t heard_ns;
-    uint64_t alive_ns;                    /* heard_ns at the last look for signs of life, */
-    uint64_t acked_bytes, received_bytes; /* and what the kernel had counted then */
-    const char *why;                      /* NULL: the connection knows */
+    uint64_t alive_ns;                    /* heard_ns at the last call of weft_frames_is_alive */
+    uint64_t acked_bytes, received_bytes; /* the kernel's counts at that time */
+    const char *why;                      /* NULL: weft_tls_why has the reason */
 };
 
 /* --- Queues ----------------------------------------------------------------------------------- */
@@ -42,12 +42,12 @@ static size_t queue_length(const struct frame_queue *queue) {
     return queue->end - queue->begin;
 }
 
-/* Makes room for `more` bytes behind what waits. */
+/* Makes room for `more` bytes after the contents. */
 static int queue_extend(struct frame_queue *queue, size_t more) {
     size_t length = queue_length(queue);
     if (queue->bytes - queue->end >= more)
         return 0;
-    if (queue->bytes < 2 * length + more) { /* so that what waits is not moved often */
+    if (queue->bytes < 2 * length + more) { /* so that the contents are moved rarely */
         size_t bytes = 2 * length + more;
         unsigned char *block = malloc(bytes);
         if (!block)
@@ -123,8 +123,8 @@ uint64_t weft_frames_heard_ns(const struct weft_frames *frames) {
     return frames->heard_ns;
 }
 
-/* A process that has been stopped for long has no room for beats: they stay here, and its kernel
- * answers the probes. */
+/* A process that was stopped for long has a full receive buffer: heartbeats then stay in this
+ * host's buffer, and the other kernel answers window probes. */
 bool weft_frames_is_alive(struct weft_frames *frames, bool kernel) {
     struct tcp_info info = {0};
     socklen_t bytes = sizeof info;
@@ -153,13 +153,13 @@ static int frames_fail(struct weft_frames *frames, int error, const char *why) {
     return error;
 }
 
-/* On its way: with what makes the next one begin aligned. */
+/* Returns the length of a frame with padding, so that the next frame is aligned. */
 static size_t frame_length(const struct weft_frame *frame) {
     size_t mask = FRAME_ALIGNMENT - 1;
     return sizeof *frame + ((frame->bytes + mask) & ~mask);
 }
 
-/* --- Out -------------------------------------------------------------------------------------- */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 static int queue_flush(struct weft_frames *frames) {
     struct frame_queue *out = &frames->out;
@@ -178,10 +178,10 @@ int weft_frames_send(struct weft_frames *frames, const struct weft_frame *frame,
     static const unsigned char zeroes[FRAME_ALIGNMENT];
     struct frame_queue *out = &frames->out;
     if (frame->bytes > WEFT_FRAME_BYTES_MAX)
-        return frames_fail(frames, -EMSGSIZE, "this is more than it may be told at once");
+        return frames_fail(frames, -EMSGSIZE, "a frame to it would be too large");
     size_t bytes = frame_length(frame);
     if (queue_length(out) + bytes > WEFT_FRAMES_QUEUED_MAX)
-        return frames_fail(frames, -ENOBUFS, "it takes nothing of what it is told");
+        return frames_fail(frames, -ENOBUFS, "it does not read what it is sent");
     if (queue_extend(out, bytes) < 0)
         return frames_fail(frames, -ENOMEM, no_memory);
     queue_append(out, frame, sizeof *frame);
@@ -196,16 +196,16 @@ int weft_frames_serve(struct weft_frames *frames, short revents) {
     return queue_flush(frames);
 }
 
-/* --- In --------------------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
-/* 1: a whole frame has come. 0: not yet. */
+/* Returns 1 if a whole frame has arrived, 0 if not. */
 static int frame_parse(struct weft_frames *frames, struct weft_frame *frame, const void **payload) {
     const struct frame_queue *in = &frames->in;
     if (queue_length(in) < sizeof *frame)
         return 0;
     memcpy(frame, in->block + in->begin, sizeof *frame);
     if (frame->bytes > WEFT_FRAME_BYTES_MAX)
-        return frames_fail(frames, -EPROTO, "it has announced more than a frame may have");
+        return frames_fail(frames, -EPROTO, "it has announced a frame that is too large");
     if (queue_length(in) < frame_length(frame))
         return 0;
     *payload = in->block + in->begin + sizeof *frame;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring makes one thread enough, however many PEs there are: if several die at once, one of them
- * comes after a PE that lives. A PE that is ended by its guard is a death for the PE before it, so
- * the end goes round the ring without a clock. Once a tick every guard looks at all mutexes,
- * because the PE that should have noticed may be stopped, and at the hub's socket, because a PE
- * may have overwritten the page with the mutexes. */
+/* In a ring one thread per PE is enough: if several PEs die at once, one of them is the successor
+ * of a living PE. A PE that is ended by its own guard is a death for its predecessor, so that the
+ * end spreads around the ring without timeouts. Every TICK_MS each guard also checks all mutexes,
+ * because the PE that should have noticed may be stopped, and the hub's socket, because a PE may
+ * have overwritten the page with the mutexes. */
 #include "boot/guard.h"
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 
 enum { TICK_MS = 100, GRACE_MS = 500, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
 
-/* Every state but these two means that the PE is in: the PE itself may have overwritten it. */
+/* In any other state the PE counts as joined, because it may have overwritten its state. */
 static bool pe_is_in(int pe) {
     uint32_t state = atomic_load(&weft_attachment.control->pe[pe].state);
     return state != WEFT_PE_ABSENT && state != WEFT_PE_LEFT;
@@ -34,7 +34,7 @@ static bool pe_has_left(int pe) {
     return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
 }
 
-/* The next PE of the ring that has joined and not left, or -1. The ring is that of this host. */
+/* Returns the next PE of this host that has joined and not left, or -1. */
 static int neighbour_find(void) {
     int npes = weft_attachment.npes;
     for (int distance = 1; distance < npes; distance++) {
@@ -45,7 +45,7 @@ static int neighbour_find(void) {
     return -1;
 }
 
-/* One that has left may end as it likes. */
+/* The end of a PE that has left is no death. */
 static void death_report(int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
     if (pe_has_left(pe))
@@ -55,8 +55,8 @@ static void death_report(int pe) {
         weft_hangup();
 }
 
-/* Acts on the result of an attempt to lock a PE's mutex: reports the death if there was one, and
- * lets the mutex go. */
+/* Handles the result of locking a PE's mutex: reports the death if there was one, and unlocks the
+ * mutex. */
 static void neighbour_judge(int pe, int result) {
     pthread_mutex_t *alive = &weft_attachment.control->pe[pe].alive;
     if (result == EOWNERDEAD)
@@ -69,9 +69,9 @@ static void neighbour_watch(int pe) {
     int result = weft_alive_await(&weft_attachment.control->pe[pe].alive, &until);
     neighbour_judge(pe, result);
     if (result == 0)
-        weft_clock_sleep_ms(1); /* it leaves or comes back just now */
+        weft_clock_sleep_ms(1); /* the PE is leaving or joining again */
     else if (result != EOWNERDEAD && result != ETIMEDOUT)
-        weft_clock_sleep_ms(TICK_MS); /* its mutex is none any more */
+        weft_clock_sleep_ms(TICK_MS); /* the mutex was overwritten */
 }
 
 static void mutexes_check(void) {
@@ -80,15 +80,15 @@ static void mutexes_check(void) {
             neighbour_judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
 }
 
-/* A PE that lives may have closed its socket. The kernel gives up a dying PE's mutex before it
- * closes its sockets: where the mutex is held all the same, the PE lives, or another guard holds it
- * for a moment and reports the death. The next tick looks again. */
+/* A living PE may have closed its socket. The kernel releases a dying PE's mutex before it closes
+ * its sockets. So if the mutex is held, the PE is alive, or another guard holds it for a moment and
+ * reports the death. The next tick checks again. */
 static void line_judge(int pe) {
     if (!weft_alive_is_held(&weft_attachment.control->pe[pe].alive))
         death_report(pe);
 }
 
-/* The agent of the first PE looks at the sockets of the others. */
+/* The agent of the first PE watches the sockets of the others. */
 static void hub_socket_check(void) {
     struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLRDHUP};
     if (weft_attachment.pe != weft_attachment.root && weft_descriptor_is_ours(hub.fd) &&
@@ -96,7 +96,7 @@ static void hub_socket_check(void) {
         line_judge(weft_attachment.root);
 }
 
-/* The program did not see the end of the job within the grace. */
+/* Ends this process if the program does not notice the end of the job within GRACE_MS. */
 static void guard_end_self(void) {
     weft_boot_tell_end();
     weft_clock_sleep_ms(GRACE_MS);
@@ -134,9 +134,9 @@ int weft_guard_start(void) {
 
 /* --- Under oshrun ----------------------------------------------------------------------------- */
 
-/* Reports a death, if the launcher does not within a moment. The mutex of the dead PE stays with
- * the thread that found it until this process ends, which it does soon: then the kernel hands it
- * on, and the launcher, when it goes on, finds it as if nobody had looked. */
+/* Reports a death unless the launcher does so within a moment. The dead PE's mutex stays locked by
+ * this thread until the process ends, which is soon. Then the kernel marks it again, and the
+ * launcher, when it continues, finds it as if no PE had locked it. */
 static void death_tell(int pe) {
     struct weft_control *control = weft_attachment.control;
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
@@ -146,7 +146,7 @@ static void death_tell(int pe) {
     weft_control_abort(control, &death);
 }
 
-/* True if it has died as a PE; one that has left may end as it likes. */
+/* Returns whether the PE has died; the end of a PE that has left is no death. */
 static bool pe_is_dead(int pe) {
     if (!pe_is_in(pe))
         return false;
@@ -157,8 +157,8 @@ static bool pe_is_dead(int pe) {
     return dead;
 }
 
-/* In a large job a look is at some of the PEs, and the next one at others. Those of other hosts
- * have launchers of their own, for which those above notice when they die. */
+/* In a large job each call checks some of the PEs. PEs of other hosts are not checked: each host
+ * has a launcher, whose death the front notices. */
 void weft_guard_look(void) {
     static _Atomic uint64_t next_look_ns;
     static _Atomic uint32_t next_pe;

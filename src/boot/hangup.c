@@ -10,8 +10,8 @@
 
 static int *kept, nkept;
 
-/* The kernel counts descriptors that are under way against the limit on open ones; the peer takes
- * them soon. */
+/* The kernel counts descriptors in transit against the limit of open ones, until the peer has
+ * received them. */
 int weft_hangup_send(int peer, const int *connections, int count) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_CONNECTIONS};
     int error = 0;
@@ -50,7 +50,7 @@ int weft_hangup_receive(int root, int count) {
     return 0;
 }
 
-/* Also where others hold them: a connection is ended for all of its descriptors. */
+/* shutdown ends a connection for all processes that hold it. */
 void weft_hangup(void) {
     for (int i = 0; i < nkept; i++)
         if (weft_descriptor_is_ours(kept[i]))

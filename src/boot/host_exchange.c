@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* As in a hub, a contribution is to the first exchange of its key and members to which its host has
- * not given yet. */
+/* As in the hub, a contribution belongs to the first exchange with its key and members to which its
+ * host has not contributed yet. */
 #include "boot/host_exchange.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@ enum { OPEN_MAX = 1 << 16 };
 
 struct weft_host_exchange {
     struct weft_host_exchange *next;
-    struct weft_tree_given given; /* its head and members; where contributions are in: */
-    unsigned char *payload;       /* a SHARED */
+    struct weft_tree_given given; /* head and members; its contributions point into the payload */
+    unsigned char *payload;       /* of the SHARED */
     size_t bytes;
     struct weft_wire_members gave;
-    int left[]; /* of each host: members that have not given */
+    int left[]; /* per host: members that have not contributed */
 };
 
 static void exchange_free(struct weft_host_exchanges *exchanges, struct weft_host_exchange **at) {
@@ -32,7 +32,8 @@ void weft_host_exchanges_close(struct weft_host_exchanges *exchanges) {
         exchange_free(exchanges, &exchanges->open);
 }
 
-/* Where the exchange hangs that this host gives to; NULL hangs there: it is to be begun. */
+/* Returns the pointer to the exchange to which this host contributes, or to the NULL at the end of
+ * the list if there is none yet. */
 static struct weft_host_exchange **exchange_find(struct weft_host_exchanges *exchanges, int host,
                                                  const struct weft_tree_given *given) {
     struct weft_host_exchange **at = &exchanges->open;
@@ -60,7 +61,8 @@ static struct weft_host_exchange *exchange_begin(const struct weft_host_exchange
     return NULL;
 }
 
-/* One in which contributions differ in size fails on all members, but that of all ends the job. */
+/* An exchange whose contributions differ in size fails on all members; one of all PEs ends the job.
+ */
 static int exchange_fail(struct weft_host_exchange *it, int npes) {
     if (it->given.head.key == 0)
         return -EPROTO;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges over hosts, in the one process where they come together: the front of oshrun, or PE 0's
- * agent. Each host gives the contributions of its members at once (boot/hub.h). */
+/* Exchanges over several hosts, in the process that gathers them: the front, or PE 0's agent. Each
+ * host sends the contributions of its members together (boot/hub.h). */
 #ifndef WEFT_BOOT_HOST_EXCHANGE_H
 #define WEFT_BOOT_HOST_EXCHANGE_H
 
@@ -14,23 +14,23 @@ struct weft_host_exchange;
 typedef void weft_host_exchange_share(void *owner, int host, const void *payload, size_t bytes);
 
 struct weft_host_exchanges {
-    int npes, nhosts; /* whose places boot/hosts.h knows */
+    int npes, nhosts; /* the hosts of PEs are in boot/hosts.h */
     weft_host_exchange_share *share;
     void *owner;
     struct weft_host_exchange *open;
     int nopen;
 };
 
-/* Takes what a host gives, the payload of a GAVE; once all hosts with members have given, shares
- * it. 0; -EPROTO: it makes no sense; -ENOMEM. */
+/* Takes the payload of a GAVE from a host. When all hosts with members have contributed, sends the
+ * result. Returns 0, -EPROTO if the payload is invalid, or -ENOMEM. */
 int weft_host_exchanges_give(struct weft_host_exchanges *exchanges, int host, const void *payload,
                              size_t bytes);
 
-/* True if others have given to an exchange, and this host has not. */
+/* Returns whether an exchange waits for this host, to which other hosts have contributed. */
 bool weft_host_exchanges_await(const struct weft_host_exchanges *exchanges, int host);
 
-/* Forgets exchanges of which a member has finalized, as the page says: hosts end these themselves
- * (weft_hub_judge). Call it after each GAVE and after news of PEs. */
+/* Removes exchanges of which a member has finalized according to the page; hosts end these
+ * themselves (weft_hub_judge). Call it after each GAVE and each PE_STATUS. */
 void weft_host_exchanges_judge(struct weft_host_exchanges *exchanges,
                                const struct weft_control *control);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Silence is counted from beat to beat of our own, and each counts for two beats at most: after a
- * stop of this process what has come meanwhile counts first. */
+/* Silence is the sum of the times between this side's heartbeats, of which each counts for at most
+ * two intervals. So after this process was stopped, it first reads what has arrived meanwhile. */
 #include "boot/host_link.h"
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { SHAKE_MS = 5000 };
 
 #define BEAT_NS (WEFT_TREE_BEAT_MS * WEFT_NS_PER_MS)
 
-/* --- Calling ---------------------------------------------------------------------------------- */
+/* --- Connecting ------------------------------------------------------------------------------- */
 
 static int call_shake(struct weft_tls *tls, int ends) {
     uint64_t until_ns = weft_clock_ns() + SHAKE_MS * WEFT_NS_PER_MS;
@@ -76,7 +76,7 @@ static void link_lose(struct weft_host_link *link, enum weft_host_link_end end, 
     link->why = why;
 }
 
-/* That the other side is gone is found by reading. */
+/* Failures are detected by weft_host_link_next. */
 void weft_host_link_send(struct weft_host_link *link, const struct weft_frame *frame,
                          const void *payload) {
     if (!link->frames || link->end == WEFT_HOST_LINK_CLOSED)
@@ -109,7 +109,7 @@ void weft_host_link_turn(struct weft_host_link *link, short revents) {
     if (!link->frames || link->end)
         return;
     if (revents)
-        weft_frames_serve(link->frames, revents); /* an error is also what reading finds */
+        weft_frames_serve(link->frames, revents); /* weft_host_link_next detects an error, too */
     if (spent_ns < BEAT_NS)
         return;
     link->beat_ns = now_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is here was checked when it came; it never changes after, so that any thread may read it. */
+/* The data was checked when it was set and never changes afterwards, so any thread may read it. */
 #include "boot/hosts.h"
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static struct {
     struct weft_network network;
 } hosts = {.nhosts = 1};
 
-/* Names come from other machines, and go into lines. */
+/* Host names come from other machines and are printed. */
 static void hosts_clean(void) {
     for (int host = 0; host < hosts.nhosts; host++)
         weft_log_make_printable(hosts.host[host].name, sizeof hosts.host[host].name);
@@ -25,7 +25,7 @@ static void hosts_clean(void) {
         hosts.npes_here += hosts.host_of[pe] == hosts.here;
 }
 
-/* Room for a job of several hosts. */
+/* Allocates the arrays for a job on several hosts. */
 static int hosts_make(int npes, int nhosts) {
     free(hosts.host_of);
     free(hosts.host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hosts of a job, and where its PEs are. A PE copies this from the control page when it
- * attaches, because any PE can write over the page; oshrun knows it and makes the page of it. A job
- * of one host has host 0 alone, whose name nobody needs. */
+/* The hosts of a job and the host of each PE. A PE copies this from the control page when it
+ * attaches, because any PE can overwrite the page; oshrun fills the page from it. A job on one host
+ * has only host 0, without a name. */
 #ifndef WEFT_BOOT_HOSTS_H
 #define WEFT_BOOT_HOSTS_H
 
@@ -10,44 +10,44 @@
 #include <stdint.h>
 #include "boot/address.h"
 
-#define WEFT_HOST_NAME_BYTES 64 /* with the end */
+#define WEFT_HOST_NAME_BYTES 64 /* with the terminating zero */
 
 struct weft_host {
     char name[WEFT_HOST_NAME_BYTES];
 };
 
-/* Where PEs are, as the page says (weft_control_read_hosts) or oshrun knows. Copied; 0, -ENOMEM, or
- * -EPROTO where a PE's host or this one is none of them, not logged. `here` is -1 in a process that
- * starts PEs on other hosts alone, and `network` is how this host speaks to the others: NULL where
- * that is not known. */
+/* Sets the hosts, from the page (weft_control_read_hosts) or in oshrun; the data is copied. `here`
+ * is -1 in a process that only starts PEs on other hosts. `network` is the network on which this
+ * host reaches the others, or NULL if unknown. Returns 0, -ENOMEM, or -EPROTO if a host number is
+ * invalid, without logging. */
 struct weft_hosts_given {
     int npes, nhosts, here;
-    const int32_t *host_of; /* of every PE */
+    const int32_t *host_of; /* host of every PE */
     const struct weft_host *host;
     const struct weft_network *network;
 };
 int weft_hosts_set(const struct weft_hosts_given *given);
 
-/* The same of a job of one host. */
+/* Does the same for a job on one host. */
 void weft_hosts_set_one(int npes);
 
 int weft_boot_nhosts(void);
-int weft_boot_host(int pe); /* -1: there is no such PE in a job of several hosts */
+int weft_boot_host(int pe); /* -1: in a job on several hosts there is no such PE */
 bool weft_boot_is_here(int pe);
 int weft_boot_npes_here(void);
-const char *weft_boot_host_name(int host); /* "": it is not known */
+const char *weft_boot_host_name(int host); /* "": unknown */
 
-/* The network by which this host speaks to the others. NULL: there is one host, or it is not known.
- */
+/* Returns the network on which this host reaches the others, or NULL if there is one host or it is
+ * unknown. */
 const struct weft_network *weft_boot_network(void);
 
-/* " on b", where the job has several hosts; "" where it has one. Of a PE, and for lines. */
+/* Returns " on b" for a PE, for use in log lines, or "" in a job on one host. */
 struct weft_on {
     char text[WEFT_HOST_NAME_BYTES + 8];
 };
 struct weft_on weft_boot_on(int pe);
 
-/* "PE 2", "PEs 2, 3", "PEs 2, 3, 4, 5 and 12 more": those of a host. */
+/* Writes the PEs of a host: "PE 2", "PEs 2, 3", "PEs 2, 3, 4, 5 and 12 more". */
 void weft_boot_pes_text(int host, char *text, size_t bytes);
 
 #endif

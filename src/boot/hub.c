@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges of one key and members follow each other: a fast member may give to the next one while
- * a slow one receives. So a contribution is to the first to which its PE has not given yet. */
+/* Exchanges with one key and members follow each other, since a fast member may contribute while a
+ * slow one receives. A contribution is to the first to which its PE has not contributed yet. */
 #include "boot/hub.h"
 #include <errno.h>
 #include <poll.h>
@@ -16,36 +16,36 @@
 enum { OPEN_MAX = 256 }; /* exchanges that a PE may be in */
 
 struct hub_member {
-    int reply;      /* the socket for the answer; -1: the PE's own */
-    int position;   /* contributions that it has been sent */
-    bool receiving; /* it has given, and not received all */
-    bool crowded;   /* poll does not tell when there is room for more */
+    int reply;      /* socket for the result; -1: the PE's own */
+    int position;   /* number of contributions sent to it */
+    bool receiving; /* it has contributed, and not received everything */
+    bool crowded;   /* poll cannot tell when there is room again */
 };
 
 struct hub_exchange {
     struct hub_exchange *next;
-    uint64_t key; /* 0: of all PEs */
+    uint64_t key; /* 0: all PEs */
     struct weft_wire_members members, gave;
-    int nhere, receiving; /* members of this host, and those that have given and not received */
-    bool gathered;        /* all of them have given, and the owner has taken it up */
-    bool complete;        /* all members have given, or it has failed */
-    int status, culprit;  /* the failure that members hear, and whose it is */
-    struct weft_wire_shares shares; /* a descriptor is -1 where none has come */
-    struct hub_member member[];     /* by rank */
+    int nhere, receiving; /* members on this host; members whose `receiving` is set */
+    bool gathered;        /* the owner has taken the contributions of this host's members */
+    bool complete;        /* all members have contributed, or the exchange has failed */
+    int status, culprit;  /* error that members receive, and the PE that caused it */
+    struct weft_wire_shares shares; /* descriptors that have not arrived are -1 */
+    struct hub_member member[];     /* by rank among the members */
 };
 
 struct hub_pe {
     bool here;
-    int socket;                    /* -1: it is lost, or not here */
-    int nopen;                     /* exchanges that it has given to, and not received */
-    struct hub_exchange *receives; /* the one of all PEs among these */
+    int socket; /* -1: closed, or the PE is on another host */
+    int nopen;  /* exchanges to which it has contributed and whose result it has not received */
+    struct hub_exchange *receives; /* the exchange of all PEs among them */
 };
 
 struct weft_hub {
     int npes;
     int last; /* the PE that receives after all others; -1: none */
     struct weft_wire_members all;
-    bool crowded; /* some member is */
+    bool crowded; /* a member is crowded */
     struct hub_exchange *open;
     struct hub_pe *pe;
 };
@@ -90,7 +90,7 @@ static void exchange_free(struct weft_hub *hub, struct hub_exchange *exchange) {
     free(exchange);
 }
 
-/* A new one for contributions of this size behind the others; NULL: there is no memory. */
+/* Appends a new exchange for contributions of this size. Returns NULL without memory. */
 static struct hub_exchange *exchange_begin(struct weft_hub *hub, uint64_t key,
                                            const struct weft_wire_members *members, size_t bytes,
                                            int nfds) {
@@ -165,7 +165,7 @@ bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
 
 /* --- Delivery --------------------------------------------------------------------------------- */
 
-/* In a PE's process a descriptor of the hub may have become a file of the program. */
+/* In a PE's process, the program may have closed a descriptor of the hub and reused its number. */
 static int answer_send(const struct weft_hub *hub, struct hub_exchange *exchange,
                        struct hub_member *member, int socket) {
     struct weft_wire_header header = {
@@ -190,7 +190,7 @@ static void member_served(struct weft_hub *hub, struct hub_exchange *exchange, i
     exchange->receiving--;
 }
 
-/* Sends to one member what it can take now. Reading finds out whether a PE's socket is closed. */
+/* Sends a member as much as it can receive now. Reading detects that a PE's socket is closed. */
 static void member_deliver(struct weft_hub *hub, struct hub_exchange *exchange, int pe, int rank) {
     struct hub_member *member = &exchange->member[rank];
     bool own = member->reply >= 0;
@@ -205,7 +205,7 @@ static void member_deliver(struct weft_hub *hub, struct hub_exchange *exchange, 
         member_served(hub, exchange, pe, rank);
 }
 
-/* Serves the last member after all others, and frees the exchange once all are served. */
+/* Serves the last member after all others, and frees the exchange when all are served. */
 static void exchange_settle(struct weft_hub *hub, struct hub_exchange *exchange) {
     if (hub->last >= 0 && weft_wire_members_has(&exchange->members, hub->last))
         member_deliver(hub, exchange, hub->last,
@@ -236,7 +236,7 @@ void weft_hub_retry(struct weft_hub *hub) {
     }
 }
 
-/* --- Over hosts ------------------------------------------------------------------------------- */
+/* --- Exchanges over hosts --------------------------------------------------------------------- */
 
 static bool exchange_is_gathered(const struct hub_exchange *exchange) {
     return !exchange->complete && exchange->gave.count == exchange->nhere;
@@ -291,7 +291,7 @@ int weft_hub_complete(struct weft_hub *hub, const void *payload, size_t bytes) {
     return 0;
 }
 
-/* --- Members that come no more ---------------------------------------------------------------- */
+/* --- Members that have finalized -------------------------------------------------------------- */
 
 static bool exchange_is_waiting(const struct hub_exchange *exchange) {
     return exchange->key && !exchange->complete;
@@ -319,7 +319,7 @@ void weft_hub_judge(struct weft_hub *hub, const struct weft_control *control) {
 
 /* --- Messages --------------------------------------------------------------------------------- */
 
-/* A contribution as its message has it. */
+/* A contribution, as its message contains it. */
 struct gift {
     int pe;
     uint64_t key;
@@ -331,7 +331,7 @@ struct gift {
     int nfds;
 };
 
-/* NULL, or why the message makes no sense. */
+/* Parses a contribution. Returns NULL, or why the message is invalid. */
 static const char *gift_read(const struct weft_hub *hub, const struct weft_wire_header *header,
                              const struct weft_wire_body *body, struct gift *gift) {
     bool all = header->kind == WEFT_WIRE_GIVE;
@@ -355,7 +355,7 @@ static const char *gift_read(const struct weft_hub *hub, const struct weft_wire_
     return right ? NULL : "a contribution to an exchange that it is not in";
 }
 
-/* Finds the exchange that a contribution is to, or begins it. NULL, and *why: it has none. */
+/* Finds the exchange of a contribution, or begins one. Returns NULL with the reason in *why.  */
 static struct hub_exchange *gift_place(struct weft_hub *hub, const struct gift *gift,
                                        const char **why) {
     struct hub_exchange *it = hub->open;
@@ -382,7 +382,7 @@ static struct hub_exchange *gift_place(struct weft_hub *hub, const struct gift *
     return *why ? NULL : it;
 }
 
-/* Its descriptors are the exchange's from here on, or closed. */
+/* Stores a contribution. Its descriptors then belong to the exchange, or are closed. */
 static void gift_take(struct weft_hub *hub, struct hub_exchange *exchange, const struct gift *gift,
                       int rank) {
     int *fds = exchange->shares.fds + rank * gift->nfds;
@@ -449,11 +449,11 @@ static enum weft_hub_event message_judge(struct weft_hub *hub, int pe,
                 return WEFT_HUB_CUT;
         }
     }
-    report->why = "a message that makes no sense";
+    report->why = "an invalid message";
     return WEFT_HUB_JUNK;
 }
 
-/* Nobody waits for what was still to be sent there. */
+/* Data that was still to be sent to the PE is dropped. */
 static enum weft_hub_event socket_lose(struct weft_hub *hub, int pe) {
     struct hub_exchange *receives = hub->pe[pe].receives;
     weft_descriptor_close(hub->pe[pe].socket);
@@ -470,7 +470,7 @@ static enum weft_hub_event message_failure(struct weft_hub *hub, int pe, int cod
     if (code == -EAGAIN)
         return WEFT_HUB_NOTHING;
     report->why = code == -EMFILE ? "more descriptors than the launcher may have open (ulimit -n)"
-                                  : "a message of no known form";
+                                  : "a message of an unknown form";
     if (code == -EPROTO || code == -EMFILE)
         return WEFT_HUB_JUNK;
     return socket_lose(hub, pe);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process makes one invitation, or a few, of which one leads to a job: ports of the last ones are
- * kept. Addresses of IPv4 come first, as there is room for more of them. */
+/* A process makes one invitation or a few, of which one leads to a job; the ports of the last
+ * KEPT_MAX are kept. IPv4 addresses come first, because more of them fit in. */
 #include "boot/invitation.h"
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { KEPT_MAX = 8 };
 
 static struct {
     int socket;
-    uint16_t port; /* 0: there is none */
+    uint16_t port; /* 0: unused */
 } kept[KEPT_MAX];
 static unsigned made;
 
@@ -65,7 +65,7 @@ int weft_invitation_redeem(const struct weft_invitation *invitation) {
     return -1;
 }
 
-/* It may come from anywhere. */
+/* Checks lengths, because the invitation may be forged. */
 void weft_invitation_read(const struct weft_invitation *invitation,
                           struct weft_addresses *addresses) {
     size_t end = invitation->bytes;

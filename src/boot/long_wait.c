@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. A reader
- * keeps what it has read only if the state was SHOWN, with the same count, before and after. */
+/* The state of an entry increases: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. A reader
+ * only uses what it has read if the state was SHOWN, with the same value, before and after. */
 #include "boot/long_wait.h"
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +27,7 @@ struct weft_long_wait *weft_long_wait_show(struct weft_control *control, int pe,
     return NULL;
 }
 
-/* The count stays a multiple of the states where it wraps around, as anybody may have written it.
- */
+/* The state stays a multiple of STATES when it wraps around. Any PE may have overwritten it. */
 void weft_long_wait_hide(struct weft_long_wait *wait) {
     uint32_t state = atomic_load(&wait->state);
     atomic_store(&wait->state, state < UINT32_MAX - STATES ? state - state % STATES + STATES : 0);
@@ -60,7 +59,8 @@ bool weft_long_wait_read(struct weft_long_wait *wait, struct weft_long_wait_fact
     return true;
 }
 
-/* The letter behind the name of the program, which is in parentheses and may have some itself. */
+/* Returns the state letter, which follows the program's name; the name is in parentheses and may
+ * contain some itself. */
 static char state_letter(int pid) {
     char path[32], line[512];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The peer's part: look for the root's listening socket until it is there, go in, and wait for the
- * page. */
+/* The peer's side: searches for the root's listening socket until it exists, connects, and waits
+ * for the page. */
 #include "boot/meet.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static int hello_send(int root, const struct weft_identity *self) {
     return weft_wire_send(root, &header, &body, 0);
 }
 
-/* -EAGAIN: another job's listening socket. */
+/* Returns -EAGAIN if the listening socket belongs to another job. */
 static int answer_refused(const char *why, size_t bytes) {
     if (bytes == 0)
         return -EAGAIN;
@@ -73,7 +73,7 @@ static int answer_hear(int root, const struct weft_identity *self,
     else if (message.header.kind == WEFT_WIRE_REFUSAL)
         error = answer_refused(why, (size_t)bytes);
     else
-        weft_log("PE %d answers with a message of no known kind (%u)", attachment->root,
+        weft_log("PE %d answers with a message of an unknown kind (%u)", attachment->root,
                  message.header.kind);
     weft_wire_close(&message);
     return error;
@@ -82,7 +82,7 @@ static int answer_hear(int root, const struct weft_identity *self,
 static int hello_exchange(int root, const struct weft_identity *self,
                           struct weft_attachment *attachment) {
     struct timeval patience = {.tv_sec = WEFT_MEET_LIMIT_MS / 1000};
-    fcntl(root, F_SETFL, 0); /* from here on it may block */
+    fcntl(root, F_SETFL, 0); /* blocking from here on */
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     int error = hello_send(root, self);
     error = error ? -EAGAIN : answer_hear(root, self, attachment);
@@ -95,7 +95,7 @@ static int hello_exchange(int root, const struct weft_identity *self,
     return 0;
 }
 
-/* Through all listening sockets that there are now. -EAGAIN: none of them was the right one. */
+/* Tries all listening sockets that exist now. Returns -EAGAIN if none belongs to this job. */
 static int listeners_try(const struct weft_identity *self, struct weft_attachment *attachment) {
     FILE *listing = fopen("/proc/net/unix", "re");
     if (!listing) {
@@ -108,14 +108,13 @@ static int listeners_try(const struct weft_identity *self, struct weft_attachmen
         error = hello_exchange(root, self, attachment);
     fclose(listing);
     if (error == -EAGAIN && root != -ENOENT) {
-        weft_log("cannot go to PE %d: %s", attachment->root, strerror(-root));
+        weft_log("cannot connect to PE %d: %s", attachment->root, strerror(-root));
         return root;
     }
     return error;
 }
 
-/* `link`: to PE 0 on another host, which may say that there will be no job; NULL: there is none.
- */
+/* `link` is the connection to PE 0 on another host, over which PE 0 may refuse the job, or NULL. */
 static int root_find(const struct weft_identity *self, struct weft_attachment *attachment,
                      struct weft_host_link *link) {
     uint64_t begin_ns = weft_clock_ns();
@@ -146,7 +145,7 @@ static int root_find(const struct weft_identity *self, struct weft_attachment *a
     return -ETIMEDOUT;
 }
 
-/* From another host than PE 0's. */
+/* Meets if PE 0 is on another host. */
 static int meet_from_afar(const struct weft_identity *self, struct weft_attachment *attachment) {
     struct weft_places places;
     struct weft_host_link link = {.frames = NULL};
@@ -169,7 +168,7 @@ int weft_meet(const struct weft_identity *self, struct weft_attachment *attachme
     attachment->pe = self->pe;
     attachment->npes = self->npes;
     attachment->root = 0;
-    attachment->hub = -1; /* an attempt before this one may have left its own */
+    attachment->hub = -1; /* an earlier attempt may have set it */
     if (weft_source_is_elsewhere(self))
         return meet_from_afar(self, attachment);
     if (self->pe == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A departure is written behind the status of the exit that it is for: a look may find the one and
- * not yet the other, and the next look tells of that. */
+/* A PE writes `departures` after the status of its exit. A look may find the status without the
+ * departure; the next look then finds the departure. */
 #include "boot/pe_status.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@ struct weft_pe_status {
     int npes;
     weft_pe_status_send *send;
     void *owner;
-    struct weft_tree_pe_status *told; /* of each PE of the job, */
-    uint32_t *waits;                  /* and the states of its waits, WEFT_LONG_WAITS each */
+    struct weft_tree_pe_status *told; /* last status sent, per PE of the job */
+    uint32_t *waits;                  /* last states sent of its waits, WEFT_LONG_WAITS per PE */
 };
 
 int weft_pe_status_open(struct weft_pe_status **opened, struct weft_control *control, int npes,
@@ -43,7 +43,7 @@ void weft_pe_status_close(struct weft_pe_status *status) {
     free(status);
 }
 
-/* --- Telling ---------------------------------------------------------------------------------- */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 static struct weft_tree_pe_status entry_read(const struct weft_pe_status *status, int pe) {
     struct weft_control_pe *entry = &status->control->pe[pe];
@@ -94,9 +94,9 @@ void weft_pe_status_tell(struct weft_pe_status *status) {
             long_wait_tell(status, pe, place);
 }
 
-/* --- Hearing ---------------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
-/* Its entry in this page is ours to write. */
+/* Returns whether this process writes the PE's entry in this page. */
 static bool pe_is_of(const struct weft_pe_status *status, int host, int pe) {
     bool elsewhere = pe >= 0 && pe < status->npes && !weft_boot_is_here(pe);
     return elsewhere && (host < 0 || weft_boot_host(pe) == host);
@@ -105,10 +105,10 @@ static bool pe_is_of(const struct weft_pe_status *status, int host, int pe) {
 static const char *states_hear(struct weft_pe_status *status, int host,
                                const struct weft_tree_pe_status *heard, size_t bytes) {
     if (bytes % sizeof *heard)
-        return "it has news of a wrong size";
+        return "it has sent a status of a wrong size";
     for (size_t i = 0; i < bytes / sizeof *heard; i++) {
         if (!pe_is_of(status, host, heard[i].pe))
-            return "it has news of a PE that is none of another host";
+            return "it has sent the status of a PE that is not its own";
         struct weft_control_pe *entry = &status->control->pe[heard[i].pe];
         atomic_store(&entry->pid, heard[i].pid);
         atomic_store(&entry->state, heard[i].state);
@@ -124,7 +124,7 @@ static const char *long_wait_hear(struct weft_pe_status *status, int host,
     int place = frame->value & 0xff;
     if (!pe_is_of(status, host, frame->pe) || place >= WEFT_LONG_WAITS || frame->value & ~0x1ff ||
         (frame->bytes && frame->bytes != sizeof *facts))
-        return "it tells of a wait of a PE that is none of another host";
+        return "it has sent a wait of a PE that is not its own";
     weft_long_wait_write(&status->control->pe[frame->pe].wait[place], frame->bytes ? facts : NULL,
                          frame->value >> 8 & 1);
     return NULL;

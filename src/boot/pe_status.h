@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What PEs write to the control page of their host, for those on other hosts to read in theirs:
- * states, departures and waits that last. One process of each host looks at the entries of its own
- * PEs, tells of what has changed, and writes what it hears of others; nobody else does. */
+/* Sends what PEs write to the control page of their host to the pages of other hosts: states,
+ * departures and long waits. One process per host looks at the entries of its own PEs, sends
+ * changes, and writes the received changes of other hosts' PEs; no other process does. */
 #ifndef WEFT_BOOT_PE_STATUS_H
 #define WEFT_BOOT_PE_STATUS_H
 
@@ -12,19 +12,20 @@
 
 struct weft_pe_status;
 
-/* Tells the other hosts. */
+/* Sends a frame to the other hosts. */
 typedef void weft_pe_status_send(void *owner, const struct weft_frame *frame, const void *payload);
 
-/* Of this page; which PEs are here is known already (boot/hosts.h). 0, or -ENOMEM, not logged. */
+/* Opens the status of a page; the hosts of PEs are already known (boot/hosts.h). Returns 0 or
+ * -ENOMEM, without logging. */
 int weft_pe_status_open(struct weft_pe_status **status, struct weft_control *control, int npes,
                         weft_pe_status_send *send, void *owner);
 void weft_pe_status_close(struct weft_pe_status *status);
 
-/* Looks, and tells of what has changed: NEWS and STALL. */
+/* Looks at the page and sends changes as frames PE_STATUS and LONG_WAIT. */
 void weft_pe_status_tell(struct weft_pe_status *status);
 
-/* Writes what such a frame says of PEs of this host, or with -1 of any that is not here. NULL, or
- * why it makes no sense. */
+/* Writes a received frame to the page. Its PEs must be on `host` or, if that is -1, on any other
+ * host than this. Returns NULL, or why the frame is invalid. */
 const char *weft_pe_status_hear(struct weft_pe_status *status, int host,
                                 const struct weft_frame *frame, const void *payload);
 

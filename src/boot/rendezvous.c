@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of other users may look like ours; they are tried and left. A connect never waits: a
- * listening socket with a queue is tried again on the next round. */
+/* Sockets of other users may have similar names; they are tried and closed. A connect never blocks:
+ * a listening socket whose queue is full is tried again later. */
 #include "boot/rendezvous.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@ static void name_write_prefix(const unsigned char *key, char *prefix) {
     snprintf(prefix, PREFIX_BYTES, "weft-%016" PRIx64 "-", sum);
 }
 
-/* An abstract name: a zero byte in front, and as long as it is. */
+/* Makes an abstract address: the name follows a zero byte, and its length is part of it. */
 static socklen_t address_fill(struct sockaddr_un *address, const char *name) {
     size_t length = strlen(name);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};

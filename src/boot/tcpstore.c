@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The protocol is that of c10d's TCPStore since PyTorch 2.1, in the sender's order of bytes: a
- * client first shows a number that a stranger would not know; each question is a byte that says
- * what, and strings and lists of them behind their lengths, of eight bytes. A set has no answer. */
+/* The protocol of c10d's TCPStore since PyTorch 2.1, in the sender's byte order. A client first
+ * sends a magic number. A request begins with a byte that identifies it; strings and lists follow
+ * their lengths of eight bytes. SET has no answer. */
 #include "boot/tcpstore.h"
 #include <errno.h>
 #include <netdb.h>
@@ -68,7 +68,7 @@ static int store_reach(struct weft_tcpstore *store) {
     }
 }
 
-/* --- Questions -------------------------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------------------------- */
 
 struct text {
     size_t bytes;
@@ -141,7 +141,7 @@ int weft_tcpstore_open(struct weft_tcpstore *store, const char *host, const char
     struct text validate = text_begin(VALIDATE);
     text_add(&validate, &client_number, sizeof client_number);
     error = text_send(store, &validate);
-    return error ? store_fail(store, error, "does not listen") : 0;
+    return error ? store_fail(store, error, "does not accept a request") : 0;
 }
 
 void weft_tcpstore_close(struct weft_tcpstore *store) {
@@ -150,14 +150,14 @@ void weft_tcpstore_close(struct weft_tcpstore *store) {
     store->socket = -1;
 }
 
-/* That it is there is asked for, as a set has no answer. */
+/* Waits for the key, because SET has no answer. */
 int weft_tcpstore_put(struct weft_tcpstore *store, const char *key, const char *value) {
     struct text set = text_begin(SET);
     text_add_string(&set, key);
     text_add_string(&set, value);
     int error = text_send(store, &set);
     error = error ? error : key_await(store, key);
-    return error ? store_fail(store, error, "takes no value") : 0;
+    return error ? store_fail(store, error, "cannot store a value") : 0;
 }
 
 int weft_tcpstore_get(struct weft_tcpstore *store, const char *key, char *value, size_t bytes) {
@@ -171,7 +171,7 @@ int weft_tcpstore_get(struct weft_tcpstore *store, const char *key, char *value,
         error = -EMSGSIZE;
     error = error ? error : bytes_receive(store, value, length);
     if (error)
-        return store_fail(store, error, "gives no value");
+        return store_fail(store, error, "cannot return a value");
     value[length] = '\0';
     return 0;
 }

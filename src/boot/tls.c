@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An external PSK is given to OpenSSL as a session that it resumes, which says its cipher too. The
- * socket is read and written by functions of ours, because OpenSSL's own would let a write to
- * nobody raise SIGPIPE. */
+/* An external PSK is passed to OpenSSL as a session to resume, which also determines the cipher.
+ * The socket is read and written by functions of this file, because with OpenSSL's own a write to a
+ * closed connection would raise SIGPIPE. */
 #include "boot/tls.h"
 #include <errno.h>
 #include <limits.h>
@@ -22,24 +22,24 @@
 enum {
     WHY_BYTES = 192,
     RECORD_BYTES_MAX = 16 * 1024,
-    RECORDS_MAX = 1 << 23, /* under one key; RFC 8446, 5.5 allows 2^24.5 of AES-GCM */
+    RECORDS_MAX = 1 << 23, /* per key; RFC 8446, 5.5 allows 2^24.5 for AES-GCM */
 };
 
 struct weft_tls {
     weft_ssl *ssl;
     int socket;
-    int error, write_error;                 /* what ended reads, or writes; 0 if nothing has */
-    short waits;                            /* for what a handshake waits, or a read or write */
-    bool connects, known, shaken;           /* known: there is a key of `identity` */
+    int error, write_error;                 /* what ended reads, or writes; 0: nothing */
+    short waits;                            /* events for which the last call waits */
+    bool connects, known, shaken;           /* known: `identity` has a key */
     char identity[WEFT_TLS_IDENTITY_BYTES]; /* of the side that connects */
-    unsigned char key[WEFT_TLS_KEY_BYTES];  /* of the same; wiped after the handshake */
+    unsigned char key[WEFT_TLS_KEY_BYTES];  /* of that identity; wiped after the handshake */
     weft_tls_key_of *key_of;
     void *owner;
-    unsigned records; /* written under this key */
+    unsigned records; /* written under the current key */
     char why[WHY_BYTES];
 };
 
-/* One context a role, and the calls for sockets: for the whole process. */
+/* One context per role, and the socket functions, for the whole process. */
 static struct {
     pthread_once_t once;
     int error;
@@ -101,18 +101,20 @@ static weft_ssl_session *session_of_key(weft_ssl *ssl,
     return session;
 }
 
-/* Asked for by the side that connects, a second time if the other one wants another group. */
+/* Called by OpenSSL on the side that connects; a second time if the other side wants another group.
+ */
 static int session_use(weft_ssl *ssl, const weft_evp_md *digest, const unsigned char **identity,
                        size_t *bytes, weft_ssl_session **session) {
     struct weft_tls *tls = weft_openssl.SSL_get_ex_data(ssl, 0);
-    (void)digest; /* the cipher's, as there is but one */
+    (void)digest; /* there is only one cipher */
     *session = session_of_key(ssl, tls->key);
     *identity = (const unsigned char *)tls->identity;
     *bytes = strlen(tls->identity);
     return *session != NULL;
 }
 
-/* The claim of a stranger, as text that a line of ours can have; false if no identity looks so. */
+/* Copies a stranger's identity as printable text. Returns false if it cannot be a valid identity.
+ */
 static bool claim_copy(char *to, const unsigned char *identity, size_t bytes) {
     size_t kept = bytes < WEFT_TLS_IDENTITY_BYTES ? bytes : WEFT_TLS_IDENTITY_BYTES - 1;
     bool printable = kept == bytes && bytes > 0;
@@ -125,8 +127,8 @@ static bool claim_copy(char *to, const unsigned char *identity, size_t bytes) {
     return printable;
 }
 
-/* Asked for each identity that the other side offers, until there is a session. A claim that has
- * been known is never changed for another one. */
+/* Called by OpenSSL for each identity that the other side offers, until there is a session. A known
+ * identity is not replaced by another one. */
 static int session_find(weft_ssl *ssl, const unsigned char *identity, size_t bytes,
                         weft_ssl_session **session) {
     struct weft_tls *tls = weft_openssl.SSL_get_ex_data(ssl, 0);
@@ -146,7 +148,7 @@ static int session_find(weft_ssl *ssl, const unsigned char *identity, size_t byt
 
 /* --- The library ------------------------------------------------------------------------------ */
 
-/* X25519 first; where OpenSSL has only what the FIPS rules allow it is not there. */
+/* Prefers X25519, which OpenSSL lacks if it is restricted to FIPS. */
 static bool groups_set(weft_ssl_context *context) {
     static char preferred[] = "X25519:P-256", plain[] = "P-256";
     return weft_openssl.SSL_CTX_ctrl(context, WEFT_SSL_CTRL_GROUPS_LIST, 0, preferred) == 1 ||
@@ -174,7 +176,8 @@ static weft_ssl_context *context_make(const weft_ssl_method *method) {
     return context;
 }
 
-/* A server that shows a certificate instead of the key is refused, as no authority is trusted. */
+/* A server that presents a certificate instead of the key is refused, because no authority is
+ * trusted. */
 static int library_begin(void) {
     if (weft_openssl_load() < 0) {
         weft_log("%s; jobs on several hosts need it", weft_fail_text());
@@ -208,7 +211,7 @@ int weft_tls_load(void) {
 
 /* --- Connections ------------------------------------------------------------------------------ */
 
-/* Room for OpenSSL's part of a connection, whose socket is there. */
+/* Makes OpenSSL's objects for a connection. */
 static int connection_make(struct weft_tls *tls) {
     weft_bio *bio = weft_openssl.BIO_new(library.sockets);
     tls->ssl = weft_openssl.SSL_new(tls->connects ? library.client : library.server);
@@ -267,7 +270,8 @@ void weft_tls_close(struct weft_tls *tls) {
         return;
     if (tls->shaken && !tls->error && !tls->write_error) {
         weft_openssl.ERR_clear_error();
-        weft_openssl.SSL_shutdown(tls->ssl); /* the other side's read ends in -EPIPE either way */
+        weft_openssl.SSL_shutdown(
+            tls->ssl); /* its result does not matter: the other side reads -EPIPE in any case */
     }
     weft_openssl.SSL_free(tls->ssl);
     weft_descriptor_close(tls->socket);
@@ -275,8 +279,8 @@ void weft_tls_close(struct weft_tls *tls) {
     free(tls);
 }
 
-/* Whether the last call of OpenSSL can be repeated (-EAGAIN), or the other side is gone (-EPIPE).
- * 0: OpenSSL has an objection, which is in its queue. */
+/* Returns -EAGAIN if the last call of OpenSSL can be repeated, -EPIPE if the other side has closed,
+ * 0 if OpenSSL has queued an error. */
 static int result_judge(struct weft_tls *tls, int result) {
     int kind = weft_openssl.SSL_get_error(tls->ssl, result);
     unsigned long first = weft_openssl.ERR_peek_error();
@@ -305,7 +309,7 @@ __attribute__((format(printf, 3, 4))) static int handshake_end(struct weft_tls *
     return tls->error = tls->write_error = error;
 }
 
-/* Why OpenSSL does not go on, in words for the side that connects. */
+/* Explains OpenSSL's error for the side that connects. */
 static int called_refuse(struct weft_tls *tls, unsigned long reason) {
     if (reason >= WEFT_SSL_REASON_ALERT)
         return handshake_end(tls, -EACCES, "it does not accept the key of \"%s\" (%s)",
@@ -314,16 +318,17 @@ static int called_refuse(struct weft_tls *tls, unsigned long reason) {
                          objection_text());
 }
 
-/* The same for the side that is called. */
+/* Explains OpenSSL's error for the side that accepts. */
 static int caller_refuse(struct weft_tls *tls, unsigned long reason) {
     if (reason == WEFT_SSL_REASON_BINDER)
         return handshake_end(tls, -EACCES, "it does not have the key of \"%s\"", tls->identity);
     if (tls->known)
         return handshake_end(tls, -EACCES,
-                             "it repeats what \"%s\" has said, or is altered on its way",
+                             "it repeats what \"%s\" has sent, or its data was altered in transit",
                              tls->identity);
     if (tls->identity[0])
-        return handshake_end(tls, -EACCES, "nobody of this job is called \"%s\"", tls->identity);
+        return handshake_end(tls, -EACCES, "no process of this job is called \"%s\"",
+                             tls->identity);
     return handshake_end(tls, -EPROTO, "it does not speak as a process of this job (%s)",
                          objection_text());
 }
@@ -367,12 +372,12 @@ const char *weft_tls_claim(const struct weft_tls *tls) {
 
 /* --- Bytes ------------------------------------------------------------------------------------ */
 
-/* A read or a write that OpenSSL did not do. Where a write finds the other side gone, there may
- * still be something to read. */
+/* Handles a failed read or write. After a write to a closed connection there may still be something
+ * to read. */
 static int transfer_fail(struct weft_tls *tls, int result, int *end) {
     int error = result_judge(tls, result);
     if (error == 0) {
-        snprintf(tls->why, sizeof tls->why, "what it has sent was altered on its way (%s)",
+        snprintf(tls->why, sizeof tls->why, "its data was altered in transit (%s)",
                  objection_text());
         tls->error = tls->write_error = error = -EBADMSG;
     } else if (error == -EPIPE) {
@@ -390,7 +395,7 @@ ssize_t weft_tls_read(struct weft_tls *tls, void *to, size_t bytes) {
     return got > 0 ? got : transfer_fail(tls, got, &tls->error);
 }
 
-/* A change of keys goes out in front of the next write. */
+/* The new keys are announced before the next write. */
 static void records_count(struct weft_tls *tls, int sent) {
     tls->records += 1 + (unsigned)sent / RECORD_BYTES_MAX;
     if (tls->records < RECORDS_MAX)
@@ -419,7 +424,7 @@ int weft_tls_socket(const struct weft_tls *tls) {
     return tls->socket;
 }
 
-/* A handshake that waits to write must not be woken by what could be read. */
+/* A handshake that waits to write must not be woken by incoming data. */
 short weft_tls_events(const struct weft_tls *tls) {
     return tls->shaken ? tls->waits | POLLIN : tls->waits;
 }
@@ -437,12 +442,12 @@ int weft_tls_derive(unsigned char key[WEFT_TLS_KEY_BYTES],
     memcpy(info, label, bytes);
     for (int shift = 24; shift >= 0; shift -= 8)
         info[bytes++] = (unsigned char)(index >> shift);
-    info[bytes++] = 1; /* the first and only block */
+    info[bytes++] = 1; /* number of the only block */
     const weft_evp_md *digest = weft_openssl.EVP_sha256();
     if (!weft_openssl.HMAC(digest, salt, sizeof salt, secret, WEFT_TLS_KEY_BYTES, extracted,
                            NULL) ||
         !weft_openssl.HMAC(digest, extracted, sizeof extracted, info, bytes, key, NULL)) {
-        weft_log("OpenSSL computes no HMAC-SHA256: is its configuration (openssl.cnf) broken?");
+        weft_log("OpenSSL cannot compute HMAC-SHA256: is its configuration (openssl.cnf) broken?");
         error = -ENOSYS;
     }
     explicit_bzero(extracted, sizeof extracted);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The picture in boot/tree.h as two tables, and the checks of fields that both sides make. */
+/* The diagram in boot/tree.h as two tables, and the checks of fields that both sides make. */
 #include "boot/tree.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@ enum {
     PARTING = 1 << WEFT_TREE_AFTER_DONE,
     STATUS_MAX = 255,
     SIGNAL_MAX = 64,
-    WRAPPED_MAX = STATUS_MAX - 128, /* what is left of the status of a wrapper, such as a shell */
+    WRAPPED_MAX = STATUS_MAX - 128, /* largest signal in the status of a wrapper such as a shell */
 };
 
-/* Output and lines of a host whose PEs are over may follow its DONE: after an early end of the job
- * the rest of the output is not waited for. */
+/* Output and lines of a host may follow its DONE, because after an early end of the job the host
+ * does not wait until all output has been sent. */
 static const uint8_t rises[] = {
     [WEFT_TREE_HELLO] = GREETING,
     [WEFT_TREE_GAVE] = WORKING,
@@ -30,8 +30,8 @@ static const uint8_t rises[] = {
     [WEFT_TREE_LONG_WAIT] = WORKING | PARTING,
 };
 
-/* A front that is told to end while it starts sends the signal or the cause to all that have come.
- * Frames of others may cross the DONE of a host. */
+/* A front that ends the job while it starts sends the signal or the cause to all daemons that have
+ * connected. Frames from other hosts may cross the DONE of a host. */
 static const uint8_t descends[] = {
     [WEFT_TREE_GO] = WAITING,
     [WEFT_TREE_SHARED] = WORKING | PARTING,

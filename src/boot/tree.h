@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the front of a job on several hosts and its daemons tell each other: the kinds of frames
- * (boot/frames.h) and what is in them. Neither side believes the other: every field is checked
- * where it arrives, and a frame that makes no sense is the end of whoever sent it.
+/* The frames (boot/frames.h) between the front of a job on several hosts and its daemons. Neither
+ * side trusts the other: every field is checked by the receiver, and a side that sends an invalid
+ * frame is lost.
  *
  *      daemon                                front
- *      HELLO           ------------------->         once its key is proven
- *                      <-------------------  GO     when all hosts have said HELLO: start the PEs
- *      GAVE, NEWS, STALL, OUTPUT, TAKEN, CAUSE, LINE -->
- *                      <--  SHARED, NEWS, STALL, INPUT, TAKEN, SIGNAL, CAUSE
- *      DONE            ------------------->         behind all that its PEs have written
- *                      <-------------------  BYE    the daemon may go
+ *      HELLO           ------------------->         after its key is proven
+ *                      <-------------------  GO     after all hosts have sent HELLO: start the PEs
+ *      GAVE, PE_STATUS, LONG_WAIT, OUTPUT, TAKEN, CAUSE, LINE  -->
+ *                      <--  SHARED, PE_STATUS, LONG_WAIT, INPUT, TAKEN, SIGNAL, CAUSE, CLOSED
+ *      DONE            ------------------->         after all output of its PEs
+ *                      <-------------------  BYE    the daemon may end
  *
- * Both send BEAT four times a second. Numbers are those of the job: PEs and hosts count through
- * all.
+ * Both send BEAT four times a second. PEs and hosts have their numbers in the job.
  *
- * Beyond some hosts there are relays between the two (launch/relay.h), which pass all of this on
- * but BEAT, and say LOST of what has gone below them. A frame has the host that it is of or for. */
+ * Jobs on many hosts have relays between the front and the daemons (launch/relay.h). They forward
+ * all frames except BEAT, and send LOST for hosts below them that are lost. The field `host` of a
+ * frame is its sender or receiver. */
 #ifndef WEFT_BOOT_TREE_H
 #define WEFT_BOOT_TREE_H
 
@@ -25,61 +25,63 @@
 
 #define WEFT_TREE_LAYOUT 4u /* of frames and of the start text */
 
-/* The first line that a daemon writes on its standard output: ssh has come through to its host. */
+/* The first line that a daemon writes to its standard output: ssh has reached the host. */
 #define WEFT_TREE_STARTED "oshrun --daemon has started"
 
-/* The field `host` of a frame. Up: whose it is. Down: for whom; or for all, or all but one. */
+/* The field `host` of a frame: sent by a daemon, the daemon's host; sent by the front, the
+ * receiver, all hosts, or all hosts but one. */
 #define WEFT_TREE_ALL           (-1)
 #define WEFT_TREE_ALL_BUT(host) (-2 - (host))
 
-/* Names of hosts have at most so many bytes, with the zero behind them. */
+/* Maximal size of host names, with the terminating zero. */
 enum { WEFT_TREE_NAME_BYTES = 64 };
 
 enum {
-    WEFT_TREE_BEAT_MS = 250,                    /* between two beats */
-    WEFT_TREE_LIVES_MS = 3 * WEFT_TREE_BEAT_MS, /* since a host that lives was heard of, at most,
-                                       when it is said to be cut off */
-    WEFT_TREE_PIECE_MAX = 65536,                /* bytes of one OUTPUT or INPUT */
-    WEFT_TREE_LINE_MAX = 8192,                  /* bytes of one LINE */
-    WEFT_TREE_OUTPUT_MAX = 1 << 20, /* bytes of OUTPUT that a host may have sent and that are not
-                                       TAKEN: it stops reading what its PEs write */
-    WEFT_TREE_INPUT_MAX = 1 << 18,  /* the same of INPUT */
+    WEFT_TREE_BEAT_MS = 250, /* interval of heartbeats */
+    WEFT_TREE_LIVES_MS =
+        3 * WEFT_TREE_BEAT_MS,   /* a host counts as alive, and a host that cannot be reached as cut
+                                    off, if it was heard of within this time */
+    WEFT_TREE_PIECE_MAX = 65536, /* bytes of one OUTPUT or INPUT */
+    WEFT_TREE_LINE_MAX = 8192,   /* bytes of one LINE */
+    WEFT_TREE_OUTPUT_MAX = 1 << 20, /* bytes of OUTPUT that a host may send without TAKEN; then it
+                                       stops reading from its PEs */
+    WEFT_TREE_INPUT_MAX = 1 << 18,  /* the same for INPUT */
 };
 
 enum weft_tree_kind {
     WEFT_TREE_HELLO = 1, /* up: struct weft_tree_hello */
     WEFT_TREE_GO,        /* down: start the PEs */
-    WEFT_TREE_GAVE,      /* up: struct weft_tree_exchange, then what each member on this host gives,
-                            in the order of their numbers */
-    WEFT_TREE_SHARED,    /* down: struct weft_tree_exchange, then what every member gives */
-    WEFT_TREE_PE_STATUS, /* both: one struct weft_tree_pe_status or more; up of own PEs, down of
-                            others */
-    WEFT_TREE_OUTPUT,    /* up: what PE `pe` has written to its descriptor `value`, 1 or 2; without
-                            bytes: its end */
-    WEFT_TREE_INPUT,     /* down: for the standard input of PE 0; without bytes: its end */
-    WEFT_TREE_TAKEN,     /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
-    WEFT_TREE_SIGNAL,    /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it */
-    WEFT_TREE_CAUSE,     /* both: struct weft_tree_cause. Up, the end of the job begins here, or
-                            should, of WEFT_ABORT_CUT, if the other host lives; down, the front's
-                            choice,  which may be of another host */
-    WEFT_TREE_LINE,      /* up: a line for the person, without its end; `value` is 1 if it tells the
-                            cause that this host has begun to end by, which the front writes only if
-                            it has taken that cause */
-    WEFT_TREE_DONE,      /* up: struct weft_tree_done */
-    WEFT_TREE_BYE,       /* down: the DONE has come */
-    WEFT_TREE_BEAT,      /* both: still here */
-    WEFT_TREE_LONG_WAIT, /* both: a wait of PE `pe` that lasts, struct weft_long_wait_facts, in
-                        place `value` & 255 of WEFT_LONG_WAITS; with 256 its PE has written a line
-                        of it; without bytes: none is there any more. Up of own PEs, down of others
-                      */
-    WEFT_TREE_CLOSED,    /* down: nobody reads descriptor `value`, 1 or 2, any more; PEs are to meet
-                            SIGPIPE as with a closed pipe of their own */
-    WEFT_TREE_LOST, /* up, of a relay: it has lost `value` hosts from `host` on, or could not start
-                       them; why, in words */
+    WEFT_TREE_GAVE,   /* up: struct weft_tree_exchange, then the contribution of each member on this
+                         host, in the order of their numbers */
+    WEFT_TREE_SHARED, /* down: struct weft_tree_exchange, then the contributions of all members */
+    WEFT_TREE_PE_STATUS, /* both: one or more struct weft_tree_pe_status; up for the host's own PEs,
+                            down for others */
+    WEFT_TREE_OUTPUT, /* up: bytes that PE `pe` has written to its descriptor `value`, 1 or 2; none:
+                         closed */
+    WEFT_TREE_INPUT,  /* down: bytes for the standard input of PE 0; none: end of input */
+    WEFT_TREE_TAKEN,  /* both: acknowledges `value` bytes of OUTPUT or INPUT */
+    WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it */
+    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up: the host has begun to end the job for it,
+                         or, with WEFT_ABORT_CUT, asks to end it if the other host is alive. Down:
+                         the cause that the front has accepted, from any host */
+    WEFT_TREE_LINE,   /* up: a line for the user, without newline. `value` is 1 if it explains why
+                         this host ends the job; then the front prints it only if it has accepted
+                         that cause */
+    WEFT_TREE_DONE,   /* up: struct weft_tree_done */
+    WEFT_TREE_BYE,    /* down: the DONE has arrived */
+    WEFT_TREE_BEAT,   /* both: heartbeat */
+    WEFT_TREE_LONG_WAIT, /* both: a long wait of PE `pe`: struct weft_long_wait_facts for entry
+                            `value` & 255 of WEFT_LONG_WAITS; `value` & 256: the PE has logged it;
+                            no bytes: the wait has ended. Up for the host's own PEs, down for others
+                          */
+    WEFT_TREE_CLOSED, /* down: descriptor `value`, 1 or 2, has no reader any more; PEs get SIGPIPE,
+                         as with a closed pipe of their own */
+    WEFT_TREE_LOST,   /* up, from a relay: `value` hosts from `host` on are lost or could not be
+                         started; the payload is the reason as text */
 };
 
-/* How far a daemon has come. The daemon and its front both count it, and take no frame that does
- * not belong to the phase. */
+/* The phase of a daemon. Daemon and front both keep it, and reject frames that are not allowed in
+ * it. */
 enum weft_tree_phase {
     WEFT_TREE_BEFORE_HELLO,
     WEFT_TREE_BEFORE_GO,
@@ -87,45 +89,45 @@ enum weft_tree_phase {
     WEFT_TREE_AFTER_DONE,
 };
 
-/* Whether a daemon in this phase may send a frame of this kind, and whether its front may. Only
- * relays send LOST. */
+/* Return whether a daemon in this phase may send a frame of this kind, and whether its front may.
+ * Only relays send LOST. */
 bool weft_tree_may_rise(uint32_t kind, enum weft_tree_phase phase);
 bool weft_tree_may_descend(uint32_t kind, enum weft_tree_phase phase);
 
 struct weft_tree_hello {
     uint32_t layout; /* WEFT_TREE_LAYOUT */
-    int32_t cores;   /* that this job may use on the host */
+    int32_t cores;   /* processors that this job may use on the host */
     int32_t pid;     /* of the daemon */
     char version[32];
 };
 
-/* The head of GAVE and SHARED. Behind it are the bits of the members (boot/wire.h), except in an
- * exchange of all, whose key is 0. Contributions follow only if the status is 0. */
+/* The header of GAVE and SHARED. The bits of the members follow (boot/wire.h), except in an
+ * exchange of all PEs, whose key is 0; then the contributions, if the status is 0. */
 struct weft_tree_exchange {
     uint64_t key;
     uint32_t bytes; /* of one contribution, at most WEFT_BOOT_BLOB_MAX */
     int32_t status; /* 0, or -EPROTO: contributions differ in size */
 };
 
-/* A GAVE or SHARED, taken apart or to be put together. */
+/* The parsed payload of a GAVE or SHARED. */
 struct weft_tree_given {
     struct weft_tree_exchange head;
     struct weft_wire_members members;
-    unsigned char *contributions; /* in the payload, */
-    size_t bytes;                 /* of so many bytes */
+    unsigned char *contributions; /* point into the payload */
+    size_t bytes;                 /* size of all contributions */
 };
 
-/* Takes a payload apart. False if it makes no sense in a job of that size; how many contributions
- * there are is for the caller to check. */
+/* Parses a payload. Returns false if it is invalid in a job of that size. The caller checks the
+ * number of contributions. */
 bool weft_tree_given_read(struct weft_tree_given *given, const void *payload, size_t bytes,
                           int npes);
 
-/* Returns a payload, the caller's to free, with room for `count` contributions, or NULL if there is
- * no memory. *bytes is its size, and given->contributions points into it. */
+/* Allocates a payload with room for `count` contributions, to which given->contributions then
+ * points, and stores its size in *bytes. The caller frees it. Returns NULL without memory. */
 unsigned char *weft_tree_given_make(struct weft_tree_given *given, int npes, int count,
                                     size_t *bytes);
 
-/* The entry of one PE in the control page, as its host sees it. */
+/* The entry of one PE in the control page of its host. */
 struct weft_tree_pe_status {
     int32_t pe;
     int32_t pid;
@@ -134,7 +136,7 @@ struct weft_tree_pe_status {
     int32_t exit_status;
 };
 
-/* As struct weft_cause, in numbers of fixed widths. */
+/* struct weft_cause with fixed-width numbers. */
 struct weft_tree_cause {
     uint32_t kind; /* enum weft_end_kind */
     int32_t pe;    /* -1: none */
@@ -144,24 +146,24 @@ struct weft_tree_cause {
     int32_t unused; /* 0 */
 };
 
-/* The payload that tells a cause, and the cause that a payload tells: false if it makes no sense,
- * as the PE, the host, the status or the signal in it do not exist in a job of that size. */
+/* Convert a cause to and from a payload. weft_tree_cause_read returns false if the payload is
+ * invalid: if its PE, host, status or signal does not exist in a job of that size. */
 struct weft_cause;
 struct weft_tree_cause weft_tree_cause_make(const struct weft_cause *cause);
 bool weft_tree_cause_read(struct weft_cause *cause, const void *payload, size_t bytes, int npes,
                           int nhosts);
 
-/* All processes of this host are over. */
+/* Sent when all processes of this host have ended. */
 struct weft_tree_done {
-    int32_t status;       /* that oshrun would exit with if this host were alone */
-    int32_t first_status; /* of its first PE that ended with another status than 0; 0: none, */
-    int32_t first_pe;     /* which it was, */
+    int32_t status;       /* oshrun's exit status if the job had only this host */
+    int32_t first_status; /* of the first PE that ended with a status other than 0; 0: none */
+    int32_t first_pe;     /* that PE */
     int32_t first_pid;
-    int32_t failures; /* and how many PEs have ended in order with another status than 0 */
+    int32_t failures; /* number of PEs that ended in order with a status other than 0 */
 };
 
-/* Whether these are statuses and counts of a host with `npes` PEs. Which PE was first, the front
- * checks. */
+/* Returns whether statuses and counts are valid for a host with `npes` PEs. The front checks
+ * first_pe. */
 bool weft_tree_done_is_sound(const struct weft_tree_done *done, int npes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turn is a word of the control page, with 1 + the PE that has it. Two PEs may think so where
- * one has lost it and goes on: then there are two lines, and no harm is done. */
+/* The turn is a word of the control page: 1 + the PE that has it. If a PE has lost its turn and
+ * continues, two PEs may report: then there are two lines, which does no harm. */
 #include "boot/wait_report.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include "boot/long_wait.h"
 
 enum {
-    NAMES_MAX = 4,      /* of a group */
-    FAILURES_MAX = 20,  /* at some 100 ms each, as waits sleep */
-    DOUBLINGS_MAX = 20, /* of the patience: that is a hundred days */
+    NAMES_MAX = 4,      /* PEs named in a group */
+    FAILURES_MAX = 20,  /* of some 100 ms each, the period with which waits sleep */
+    DOUBLINGS_MAX = 20, /* of the time limit, which is then a hundred days */
 };
 
-static _Atomic unsigned lines; /* of this PE */
+static _Atomic unsigned lines; /* logged by this PE */
 
 void weft_wait_report_append(char *text, size_t bytes, const char *format, ...) {
     size_t used = strlen(text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages and descriptors through one Unix SEQPACKET socket: whole or not at all. */
+/* Sends messages with descriptors through a Unix SEQPACKET socket, which transfers a message as a
+ * whole or not at all. */
 #include "boot/wire.h"
 #include <errno.h>
 #include <string.h>
@@ -38,8 +39,8 @@ bool weft_wire_members_read(struct weft_wire_members *members, const void *bits,
 
 /* --- Messages --------------------------------------------------------------------------------- */
 
-/* Room for as many descriptors as the kernel lets through, so that a control part which is cut off
- * can only mean that this process had no free descriptors. */
+/* Room for the kernel's maximal number of descriptors, so that truncated control data only means
+ * that this process had no free descriptors. */
 union ancillary {
     struct cmsghdr aligned;
     char bytes[CMSG_SPACE(WEFT_WIRE_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -97,10 +98,11 @@ static int message_refusal(ssize_t received, int flags) {
     return 0;
 }
 
-/* Asks twice before it believes in the end. Linux looks for a message and then whether the other
- * side has closed: if that one sends its last message and closes in between, the call returns 0,
- * and the next one the message. A message of no bytes returns 0, too, but it brings the credentials
- * of its sender, where the socket has SO_PASSCRED. */
+/* Receives a message, and calls recvmsg a second time before it reports the end. Linux first looks
+ * for a message and then whether the other side has closed: if the other side sends its last
+ * message and closes in between, the first call returns 0, and the second returns the message. A
+ * message of no bytes returns 0, too, but has the sender's credentials if the socket has
+ * SO_PASSCRED. */
 static ssize_t message_receive(int socket, struct msghdr *msghdr, int flags) {
     size_t room = msghdr->msg_controllen;
     ssize_t received;
@@ -141,8 +143,8 @@ static bool share_has_fds(const struct weft_wire_shares *shares, int member) {
     return shares->nfds > 0 && shares->fds[(size_t)member * (size_t)shares->nfds] >= 0;
 }
 
-/* The number of contributions from `first` on that fit into one message: with descriptors all, or
- * without all. */
+/* Returns the number of contributions from `first` on that fit into one message: all of them have
+ * descriptors, or none has. */
 static int shares_batch(const struct weft_wire_shares *shares, int first) {
     int missing = shares->members - first, count = 1;
     bool with_fds = share_has_fds(shares, first);

@@ -127,7 +127,7 @@ def override():
             for one in starters.torchrun_variables(2, 29503)]
     job = Job([spawn(program, one) for one in both]).expect(0)
     assert job.out == ["npes 2\n"] * 2, job.out
-    for launcher, text in (("mpich", "WEFT_LAUNCHER=mpich names no way to be started"), ("", "names no way"),
+    for launcher, text in (("mpich", "WEFT_LAUNCHER=mpich is unknown"), ("", "is unknown"),
                            ("slurm", "SLURM_STEP_NUM_TASKS"), ("pmi", "PMI_FD=77"), ("init_attr", "shmemx_init_attr first"),
                            ("oshrun", "start this program with oshrun")):
         Job([spawn(program, {**variables, "WEFT_LAUNCHER": launcher})]).expect(71, text)

@@ -162,7 +162,7 @@ def false_hosts():
         return served, peer
 
     for message, text in ((None, "PE 0 is gone before all PEs had come"), (header(REFUSAL) + b"because", "because"),
-                          (header(3), "no known kind"), (b"abc", "PE 0 is gone"), (header(WELCOME), "0 descriptors")):
+                          (header(3), "an unknown kind"), (b"abc", "PE 0 is gone"), (header(WELCOME), "0 descriptors")):
         job = Job([peer_at(message)[1]]).expect(71, text)
         assert job.err[0].count("\n") == 1, job.err
     with open("/proc/self/exe", "rb") as file, open("/dev/null", "rb") as device:

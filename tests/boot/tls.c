@@ -148,7 +148,7 @@ static void refused(const char *identity, const unsigned char *job, const char *
 
 static void bad_keys(void) {
     refused("h1", wrong, "it does not have the key of \"h1\"");
-    refused("q9", right, "nobody of this job is called \"q9\"");
+    refused("q9", right, "no process of this job is called \"q9\"");
     unsigned char other[WEFT_TLS_KEY_BYTES];
     memcpy(other, right, sizeof other);
     other[0] ^= '1' ^ '2'; /* h1's key under the name of h2 */
@@ -171,7 +171,7 @@ static void repeated(void) {
     for (int i = 0; i < ROUNDS && error == -EAGAIN; i++)
         error = weft_tls_shake(server);
     EXPECT(error == -EACCES && !weft_tls_peer(server), "%d", error);
-    expect_words(server, "it repeats what \"h1\" has said");
+    expect_words(server, "it repeats what \"h1\" has sent");
     weft_tls_close(server);
     close(pair[1]);
 }
@@ -263,7 +263,7 @@ static void altered_word(void) {
     EXPECT(tell(client, server, "secret", heard) == -EBADMSG, "altered");
     EXPECT(weft_tls_read(server, heard, 1) == -EBADMSG, "goes on");
     EXPECT(weft_tls_write(server, heard, 1) == -EBADMSG, "goes on");
-    expect_words(server, "altered on its way");
+    expect_words(server, "altered in transit");
     ends_close();
 }
 
@@ -430,9 +430,9 @@ int main(int argc, char **argv) {
     repeated();
     tap_case("what is no handshake is refused");
     junk(thorough ? 200000 : 1000);
-    tap_case("every byte that is altered on its way is noticed");
+    tap_case("every byte that is altered in transit is noticed");
     altered();
-    tap_case("a word that is altered on its way ends the connection");
+    tap_case("a word that is altered in transit ends the connection");
     altered_word();
     tap_case("an end at each moment of a handshake is an end");
     cut();

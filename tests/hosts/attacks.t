@@ -269,7 +269,7 @@ def middle_listens():
         assert say(it.port, heard) is not None, "another job's words"
         it.go()
         result = it.result().expect(0, seconds_max=5)
-        assert "it repeats what \"0\" has said" in result.err, result.err
+        assert "it repeats what \"0\" has sent" in result.err, result.err
 
 
 @case("a host that is told nothing back ends when the launcher does")
