@@ -16,10 +16,10 @@ static _Atomic long *psync_word(const struct weft_group *group, int index) {
     return (_Atomic long *)&group->psync[index];
 }
 
-/* The word that counts what member `from` signals in a round. A PE may come to a call before
- * another has initialized its pSync, and without threads PEs come to the sets that they share in
- * one order: so it is one of WORLD's, by the PE that signals. Where threads may be in several sets
- * at once only pSync tells these apart. */
+/* Returns the word that counts the signals of member `from` in a round. A PE may enter a call
+ * before another PE has initialized its pSync, and PEs without threads use the sets that they share
+ * in the same order: so the word is one of WORLD's, by the signalling PE. If threads may be in
+ * several sets at once, only pSync distinguishes the sets, and holds the words. */
 static _Atomic long *signal_word(const struct weft_group *group, int round, int from) {
     if (weft_job.threads)
         return psync_word(group, round);
@@ -27,7 +27,7 @@ static _Atomic long *signal_word(const struct weft_group *group, int round, int 
     return &world->words->signals[weft_group_pe(group, from)];
 }
 
-/* Where a near member keeps its copy of either. */
+/* Returns the address of a near member's copy of a word of pSync or of WORLD. */
 static _Atomic long *word_of(const struct weft_group *group, _Atomic long *word, int member) {
     const struct weft_window *scratch = &weft_windows.scratch.window;
     size_t offset;
@@ -55,7 +55,7 @@ static struct weft_waiter waiter_for(const struct weft_group *group, int member)
                                 .npes = group->npes};
 }
 
-/* Dissemination (core/sync.c) over counting words. */
+/* A dissemination barrier (core/sync.c) with counting words. */
 static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
         int from = weft_group_member(group, group->npes - distance);
@@ -70,7 +70,7 @@ static void active_sync(const struct weft_group *group) {
 }
 
 int weft_active_unready(const struct weft_group *group) {
-    int rounds = 0; /* those that count in pSync */
+    int rounds = 0; /* rounds that are counted in pSync */
     while (weft_job.threads && 1 << rounds < group->npes)
         rounds++;
     for (int i = 0; i < SHMEM_SYNC_SIZE; i++) {
@@ -81,7 +81,7 @@ int weft_active_unready(const struct weft_group *group) {
     return -1;
 }
 
-/* Nobody comes back to its word before all have read it, so that it can be cleared. */
+/* After the second sync all members have read the words, so each member clears its own. */
 static void active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
     atomic_store(word_of(group, psync_word(group, SIZE_WORD), group->me), (long)mine);
     active_sync(group);
@@ -119,17 +119,16 @@ static void active_clear(const struct weft_group *group) {
                      SHMEM_SYNC_VALUE);
 }
 
-/* --- Checked mode -------------------------------------------------------------------------------
- * Whether all members make the same call with the same arguments, and whether they come at all:
- * what coll/consistency.h is for teams. An active set has no words of its own, so every PE shows
- * its calls in posts among its words of WORLD. A post is for one call of one thread, and its state
- * counts up:
+/* --- Checked mode --------------------------------------------------------------------------------
+ * Checks that all members make the same call with the same arguments, as coll/consistency.h does
+ * for teams. An active set has no words of its own, so every PE shows its calls in posts among its
+ * words of WORLD. A post is for one call of one thread, and its state counts up:
  *
  *     FREE -> FILLED (its owner writes) -> OPEN -> SEEN (by the set's first member) -> FREE
  *
- * The first member looks for a post of each other one that is open for the same set. Nobody else
- * closes that, so it is not of an earlier call; and unless threads may be in several at once, it is
- * the member's next one on the set, whatever its pSync. */
+ * The first member looks for an open post of the same set at each other member. Only the first
+ * member closes posts, so an open post is not of an earlier call. Unless threads may be in several
+ * sets at once, it is the member's next call on the set, whatever its pSync. */
 
 enum { FREE, FILLED, OPEN, SEEN, STATES };
 enum { PE_START, LOG_STRIDE, PE_SIZE, PSYNC, SET_FACTS };
@@ -146,7 +145,7 @@ static struct post *posts_of(int pe) {
     return (struct post *)weft_team_words_of(world, pe)->active_posts;
 }
 
-/* A PE's posts to look through: its own, or what a far one's have just been. */
+/* Returns a PE's posts: a near PE's in place, a far PE's as a copy that is fetched now. */
 static const struct post *look_through(int pe, struct post copy[POSTS]) {
     if (!weft_is_far(pe))
         return posts_of(pe);
@@ -154,7 +153,7 @@ static const struct post *look_through(int pe, struct post copy[POSTS]) {
     return copy;
 }
 
-/* What post `i` of a PE shows, and then the state that it has. */
+/* Copies the entry of post `i` of a PE, then returns the post's state. */
 static uint32_t read_post(int pe, int i, struct weft_entry *entry) {
     struct post *post = &posts_of(weft_is_far(pe) ? weft_job.pe : pe)[i];
     if (weft_is_far(pe)) {
@@ -184,8 +183,8 @@ static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) 
            (a->values[PSYNC] == b->values[PSYNC] || weft_thread_level() < SHMEM_THREAD_MULTIPLE);
 }
 
-/* Whether `pe` is in the same call; ends the job if it is in another one of this set. What was read
- * counts if the post was open all the time. */
+/* Returns whether `pe` is in the same call; ends the job if it is in another call of this set. An
+ * entry that was read counts only if the post was open all the time. */
 static bool meet_one(const struct weft_entry *mine, const struct weft_same *arguments, int pe) {
     struct post copy[POSTS];
     const struct post *posts = look_through(pe, copy);
@@ -202,7 +201,7 @@ static bool meet_one(const struct weft_entry *mine, const struct weft_same *argu
     return false;
 }
 
-/* Meets whom it can; returns one that is still to come, or 0. */
+/* Compares with the members that have arrived. Returns a member that has not, or 0. */
 static int meet_all(const struct weft_group *group, const struct weft_entry *mine,
                     const struct weft_same *arguments, bool *met) {
     int absent = 0;
@@ -229,7 +228,8 @@ static void compare_calls(const struct weft_group *group, const struct weft_entr
     weft_waiter_end(&waiter);
 }
 
-/* A post of this PE, for this thread to fill. More threads than posts wait for one. */
+/* Returns a free post of this PE, for this thread to fill. Waits if there are more threads than
+ * posts. */
 static struct post *take_post(void) {
     struct post *posts = posts_of(weft_job.pe);
     struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
@@ -256,15 +256,16 @@ static void show_call(const struct weft_group *group, const struct weft_entry *m
     atomic_fetch_add(&post->state, 1);
 }
 
-/* Tells one pSync from another on all PEs alike: its offset in the heap, or a negative number. */
+/* Returns a number that identifies a pSync on all PEs: its offset in the heap, or a negative
+ * number. */
 static int64_t psync_number(const long *psync) {
     struct weft_place place = weft_place_of(psync, sizeof *psync);
     int64_t offset = (int64_t)place.offset;
     return place.space == WEFT_SPACE_HEAP ? offset : -1 - offset;
 }
 
-/* All members of the active set make this call with these arguments and the same pSync, or the job
- * ends. The first member compares; it alone speaks. */
+/* Ends the job unless all members of the active set make this call with these arguments and the
+ * same pSync. Only the first member compares and reports. */
 static void active_check(const struct weft_group *group, const struct weft_same *arguments) {
     struct weft_same all[WEFT_CONSISTENCY_FACTS + 1] = {
         [PE_START] = {"PE_start", weft_group_pe(group, 0)},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alltoall and alltoalls: everybody copies its blocks from everybody. */
+/* alltoall and alltoalls: every member copies its blocks from every member. */
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/hosts.h"
 
-/* A packet holds all blocks of its sender, one behind the other and without gaps. */
+/* A packet holds all blocks of its sender, contiguous and in the order of the members. */
 static void alltoall_packets(const struct weft_group *group, void *dest, const void *source,
                              const struct weft_plan *plan) {
     struct weft_team *team = group->team;
@@ -29,7 +29,7 @@ static void alltoall_packets(const struct weft_group *group, void *dest, const v
     weft_packets_finish_exchange(team);
 }
 
-/* Blocks lie in a packet by the places of those that they are for. */
+/* In a packet the blocks are in the order of the receivers' places (core/levels.h). */
 static void alltoall_host_packets(const struct weft_group *group, void *dest, const void *source,
                                   const struct weft_plan *plan) {
     struct weft_team *team = group->team;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All about a part is in its entries, of which members read each other's: so a member that expects
- * another number than it is sent is found by all alike, without a further message. */
+/* Two entries describe a part, the sender's and the receiver's, and all members read all entries.
+ * So every member finds a count that differs from the expected one, without a further message. */
 #include "coll/alltoallv.h"
 #include <errno.h>
 #include <string.h>
@@ -8,26 +8,28 @@
 #include "coll/band.h"
 #include "coll/remote_matrix.h"
 
-enum { DTYPE, NPARTS, ROW }; /* facts of an offer */
+enum { DTYPE, NPARTS, ROW }; /* indices of the facts of an offer */
 
-/* What a member says of a part to another member, and of the part that comes back. In elements. */
+/* A member's description of a part for another member, and of the corresponding part from that
+ * member. In elements. */
 struct entry {
-    uint64_t sent, from; /* of the source, from here on */
-    uint64_t shown_at;   /* where others read it: in the source, or in the row of a private one */
+    uint64_t sent, from; /* of the source, beginning at `from` */
+    uint64_t shown_at; /* offset at which others read it: in the source, or in the row of a private
+                          source */
     uint64_t expected, to;
 };
 
-/* A call, as its bands see it. */
+/* A call, for the functions that stage and take its bands. */
 struct exchange_call {
     struct weft_meeting *meeting;
     const struct weft_alltoallv *p;
     size_t elem_bytes;
-    size_t list_step;   /* how far apart the lists of members are in a workspace; see list_at */
-    size_t row_at;      /* where the row is in a workspace, and how much of it in one band: */
-    size_t band_nelems; /* the same on all members */
+    size_t list_step;   /* bytes between the lists of members in a workspace; see list_at */
+    size_t row_at;      /* the row's offset in a workspace */
+    size_t band_nelems; /* the row's elements in one band; the same on all members */
 };
 
-/* How many lists a workspace holds: the own one, or those of all where some members are far. */
+/* Returns the number of lists in a workspace: this member's, or all members' if some are far. */
 static size_t list_count(const struct weft_team *team) {
     return team->far ? (size_t)team->npes : 1;
 }
@@ -47,13 +49,13 @@ static struct exchange_call exchange_call_of(struct weft_meeting *meeting,
     return c;
 }
 
-/* Where a member's list is in a workspace: in its own, and where some are far, here as well, where
- * it is read. */
+/* Returns the place of a member's list: in that member's workspace and, if some members are far,
+ * also in this member's workspace, as a copy that is read. */
 static struct weft_place list_at(const struct exchange_call *c, int member) {
     return (struct weft_place){WEFT_SPACE_WORKSPACE, (size_t)member * c->list_step};
 }
 
-/* What a member says of its parts to and from another one, nparts entries. */
+/* Returns the nparts entries in which `member` describes its parts to and from `other`. */
 static struct entry *entries_of(const struct exchange_call *c, int member, int other) {
     const struct weft_team *team = c->meeting->team;
     struct entry *list = weft_place_at(list_at(c, member), team, team->far ? team->my_pe : member);
@@ -65,8 +67,8 @@ size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
     return weft_page_down(half) / sizeof(struct entry) / (size_t)meeting->team->npes / entries;
 }
 
-/* The elements of a part that are read in a band, counted from its first one. What is read where it
- * lies is read in the first band. */
+/* The elements of a part that are read in a band, counted from the part's first element. A part
+ * that is read in place is read in the first band. */
 struct range {
     size_t first, nelems;
 };
@@ -81,7 +83,7 @@ static struct range range_of(const struct entry *entry, bool in_row, size_t band
     return (struct range){low - begin, low < high ? high - low : 0};
 }
 
-/* --- What a member shows --------------------------------------------------------------------- */
+/* --- This member's list and row --------------------------------------------------------------- */
 
 static void write_list(const struct exchange_call *c) {
     const struct weft_alltoallv *p = c->p;
@@ -96,7 +98,7 @@ static void write_list(const struct exchange_call *c) {
     }
 }
 
-/* Gives the parts to others their places in the row; returns its length. */
+/* Assigns an offset in the row to each part for another member. Returns the row's length. */
 static size_t place_parts(const struct exchange_call *c) {
     size_t end = 0;
     for (int distance = 1; distance < c->meeting->team->npes; distance++)
@@ -153,11 +155,11 @@ int weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoal
     return copied ? offer_row(&c) : 0;
 }
 
-/* --- What the others find -------------------------------------------------------------------- */
+/* --- The other members' lists and rows -------------------------------------------------------- */
 
-/* Behind the post of all: their lists are here, too, where this PE does not look into the members'
- * workspaces. */
-static void bring_lists(const struct exchange_call *c) {
+/* Copies the members' lists to this workspace if some members are far. All members have posted, so
+ * the lists are complete. */
+static void fetch_lists(const struct exchange_call *c) {
     const struct weft_team *team = c->meeting->team;
     if (!team->far)
         return;
@@ -169,7 +171,7 @@ static void bring_lists(const struct exchange_call *c) {
     weft_remote_matrix_complete(team);
 }
 
-/* What `sender` sends to `receiver`, who may expect something else. */
+/* Compares the counts that `sender` sends with those that `receiver` expects. */
 static int compare_pair(const struct exchange_call *c, int sender, int receiver) {
     const struct weft_team *team = c->meeting->team;
     size_t nparts = c->p->nparts;
@@ -189,16 +191,16 @@ static int compare_pair(const struct exchange_call *c, int sender, int receiver)
 int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     struct exchange_call c = exchange_call_of(meeting, p);
     int npes = meeting->team->npes, error = 0;
-    bring_lists(&c);
+    fetch_lists(&c);
     for (int sender = 0; sender < npes && !error; sender++)
         for (int receiver = 0; receiver < npes && !error; receiver++)
             error = compare_pair(&c, sender, receiver);
-    if (error) /* nobody writes its list again while another reads it */
+    if (error) /* a member may rewrite its list only after all have read it */
         weft_sync_barrier(meeting->team);
     return error;
 }
 
-/* How many bands it takes to show all rows: the same on all members. */
+/* Returns the number of bands that show all rows: the same on all members. */
 static size_t count_row_bands(const struct exchange_call *c) {
     size_t most = 0;
     for (int member = 0; member < c->meeting->team->npes; member++) {
@@ -208,8 +210,8 @@ static size_t count_row_bands(const struct exchange_call *c) {
     return weft_band_count(most, c->band_nelems);
 }
 
-/* Where a member's source, or the band of its row, is read here; NULL: it sends nothing, or is far.
- */
+/* Returns the address at which this member reads the source of a member, or the band of its row;
+ * NULL if the member sends nothing or is far. */
 static const char *shown_by(const struct exchange_call *c, int member) {
     if (member == c->meeting->team->my_pe)
         return c->p->source;
@@ -219,7 +221,7 @@ static const char *shown_by(const struct exchange_call *c, int member) {
                : weft_remote_matrix_here(place, c->meeting->team, member);
 }
 
-/* dest = bytes from `offset` on of what a far member shows. */
+/* Copies `bytes` of a far member's source or row to dest, from `offset` on. */
 static void pull_part(const struct exchange_call *c, int member, void *dest, size_t offset,
                       size_t bytes) {
     struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
@@ -227,7 +229,7 @@ static void pull_part(const struct exchange_call *c, int member, void *dest, siz
     weft_remote_matrix_pull(dest, place, bytes, c->meeting->team, member);
 }
 
-/* What comes from a member in a band. */
+/* Copies the parts that a member sends to this one in a band. */
 static void take_parts(const struct exchange_call *c, int member, size_t band) {
     int me = c->meeting->team->my_pe;
     bool in_row =

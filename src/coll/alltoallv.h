@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All-to-all of varying counts: any number of elements from any member to any other, in nparts
+/* All-to-all with varying counts: any number of elements from any member to any member, in nparts
  * parts each.
  *
- * Each member shows a list in its workspace: what it sends to whom, where that is read, and what it
- * expects from whom. A private source follows in bands of the row of all its parts, beginning with
- * those for the next member, so that in a band each member reads from another one.
+ * Each member writes a list into its workspace: how many elements it sends to each member, where
+ * these are read, and how many it expects from each member. The parts of a private source are
+ * copied to a row, which is shown in bands. The row begins with the parts for the next member, so
+ * in a band each member reads from a different one.
  *
  *   workspace:  | list: npes * nparts entries | a band of the row |
  *
- * Where some members are far, a workspace has room for the lists of all, each in its member's
- * place: what the others show is copied there. */
+ * If some members are far, a workspace has room for the lists of all members, and the others' lists
+ * are copied there. */
 #ifndef WEFT_COLL_ALLTOALLV_H
 #define WEFT_COLL_ALLTOALLV_H
 
 #include <weft.h>
 #include "coll/meeting.h"
 
-/* Entry r * nparts + k of each array is part k to, or from, member r. Offsets that are NULL: the
- * parts lie one behind the other. */
+/* Entry r * nparts + k of each array describes part k to, or from, member r. If offsets are NULL,
+ * the parts are contiguous. */
 struct weft_alltoallv {
     void *dest;
     const void *source;
     const size_t *dest_nelems, *dest_offsets, *source_nelems, *source_offsets;
     size_t nparts;
     weft_dtype dtype;
-    size_t source_bytes; /* from the source's first element to the end of what is sent */
+    size_t source_bytes; /* from the source's first element to the end of the last part */
 };
 
-/* How large nparts may be: the list takes half of a workspace at most. */
+/* Returns the largest valid nparts: a list takes at most half of a workspace. */
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting);
 
-/* Offers the source and the lists. Returns 0 or -errno with text, for weft_meeting_post. */
+/* Writes this member's list, and the first band of its row, into its workspace, and offers the
+ * source. Called before the post. Returns 0 or -errno with text, for weft_meeting_post. */
 int weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *exchange);
 
-/* Whether everyone expects what is sent to it: 0, or -EINVAL with text, the same on all members. */
+/* Compares all counts with the expected ones. Returns 0, or -EINVAL with text, the same on all
+ * members. */
 int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_alltoallv *exchange);
 
 void weft_alltoallv_move(struct weft_meeting *meeting, const struct weft_alltoallv *exchange);

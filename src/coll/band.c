@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/band.h"
 
-/* A barrier says that all have read a band, so that the next may take its place; another one that
- * it is there. */
+/* Two barriers per band: after the first, all members have read the old band; after the second, the
+ * new band is in place. */
 int weft_bands_run(const struct weft_bands *bands, const void *call) {
     struct weft_team *team = bands->meeting->team;
     int error = bands->take(call, 0);

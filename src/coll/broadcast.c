@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Broadcast. In a team whose memory is near nobody but the root waits for anyone but the root, and
- * the root only before its source is the caller's again: packets carry the payload, or just say
- * that the root is there. */
+/* Broadcast. In a team without far members, the other members wait only for the root. A packet
+ * carries the payload or, if that is large, only announces that the root has entered; then the root
+ * waits until all members have read its source. */
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/hosts.h"
@@ -44,7 +44,8 @@ void weft_group_broadcast(const struct weft_group *group, void *dest, const void
     const struct weft_mover *mover = weft_mover_of(group, dest, source);
     if (!mover->in_packets || !group->team || group->npes == 1) {
         struct weft_plan plan = weft_plan_broadcast(bytes, root);
-        bool writes = group->team || group->me != root; /* an active set's root does not */
+        bool writes =
+            group->team || group->me != root; /* an active set's root does not write its dest */
         if (mover == &weft_mover_far)
             broadcast_far(group, dest, source, bytes, root, writes);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor calls by number, as members show each other which one they are in. */
+/* The numbers of tensor calls, which members compare to see that they are in the same call. */
 #ifndef WEFT_COLL_CALL_H
 #define WEFT_COLL_CALL_H
 
@@ -20,14 +20,14 @@ enum weft_call {
     WEFT_CALL_RESERVE,
 };
 
-/* The public name, and the facts that must be equal, as users know them. */
+/* The public name of a call, and of the arguments that must be equal on all members. */
 #define WEFT_OFFER_FACTS 5
 struct weft_call_row {
     const char *name, *facts[WEFT_OFFER_FACTS];
 };
 extern const struct weft_call_row weft_calls[];
 
-/* The public name; "a tensor call" for a number that is none. */
+/* Returns the public name, or "a tensor call" for an unknown number. */
 const char *weft_call_name(uint32_t call);
 
 #endif

@@ -6,12 +6,12 @@
 
 enum { PACKET = WEFT_PACKET_BYTES };
 
-/* All bytes of an exchange pass every member, so a large team turns to direct reads earlier. With 2
- * PEs, packets of half a KiB took 82 to 108 ns where direct reads took 200 to 235; from 2 KiB on
- * they were slower, except where each member reads but a part of a packet. */
+/* All bytes of an exchange are read by every member, so a large team uses direct reads from smaller
+ * sizes on. With 2 PEs, packets of half a KiB took 82 to 108 ns, and direct reads 200 to 235 ns;
+ * from 2 KiB on packets were slower, except where each member reads only a part of a packet. */
 /* clang-format off */
 const struct weft_choice weft_choices[WEFT_FAMILIES] = {
-    /*                   name         up to so many bytes of a member, and of all: small; or large */
+    /*                   name         most bytes of a member, and of all members; small; large */
     [WEFT_BROADCAST] = {"broadcast", PACKET, SIZE_MAX,
                         "a packet of the root", "all read the root's source"},
     [WEFT_COLLECT]   = {"collect", 1024, 16 << 10,

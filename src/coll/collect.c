@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fcollect and collect: everybody copies from everybody. */
+/* fcollect and collect: every member copies from every member. */
 #include <string.h>
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/hosts.h"
 #include "coll/place.h"
 
-/* --- All bring the same ---------------------------------------------------------------------- */
+/* --- fcollect: equal sizes -------------------------------------------------------------------- */
 
 static void fcollect_packets(const struct weft_group *group, char *dest, const void *source,
                              size_t bytes) {
@@ -31,19 +31,20 @@ void weft_group_fcollect(const struct weft_group *group, void *dest, const void 
     weft_plan_copy(group, mover, &plan, dest, source);
 }
 
-/* --- Each brings what it likes --------------------------------------------------------------- */
+/* --- collect: any size from each member ------------------------------------------------------- */
 
-/* What a member brings, which may be nothing, from nowhere: so each says where its own is. */
-struct brought {
+/* A member's contribution. It may be empty and then has no source, so each member posts the place
+ * of its own. */
+struct contribution {
     size_t bytes;
-    bool inside;        /* in its packet, which is read here; else to be pulled */
-    const void *source; /* the packet's payload, or the address that the object has here */
+    bool inside;        /* in its packet, which can be read here; otherwise it must be pulled */
+    const void *source; /* the packet's payload, or the address of the object on this PE */
 };
 
-/* Sizes go round first, and with them small sources, or the places of large ones. Whether any is
- * left to be pulled: the same on all members. */
+/* Exchanges the sizes, and with them small sources, or the places of large ones. Returns whether
+ * any source must be pulled: the same on all members. */
 static bool collect_packets(const struct weft_group *group, const struct weft_mover *mover,
-                            const void *source, size_t bytes, struct brought *all) {
+                            const void *source, size_t bytes, struct contribution *all) {
     struct weft_team *team = group->team;
     bool any = false;
     weft_packet_next(team);
@@ -60,7 +61,7 @@ static bool collect_packets(const struct weft_group *group, const struct weft_mo
         const struct weft_packet *packet = weft_packet_from(team, member);
         bool inside = weft_choice_small(group, mover, WEFT_COLLECT, packet->bytes);
         memcpy(&place, packet->payload, sizeof place);
-        all[member] = (struct brought){.bytes = packet->bytes, .inside = inside};
+        all[member] = (struct contribution){.bytes = packet->bytes, .inside = inside};
         all[member].source = inside ? packet->payload : weft_place_here(place);
         any |= !inside;
     }
@@ -68,9 +69,10 @@ static bool collect_packets(const struct weft_group *group, const struct weft_mo
     return any;
 }
 
-/* The same where some members are far, with the contents that the processor can take. */
+/* As collect_packets, for teams with far members. Packets include small sources only if the
+ * processor can read them. */
 static bool collect_host_packets(const struct weft_group *group, const struct weft_mover *mover,
-                                 const void *source, size_t bytes, struct brought *all) {
+                                 const void *source, size_t bytes, struct contribution *all) {
     struct shown {
         size_t bytes;
         struct weft_place place;
@@ -85,45 +87,46 @@ static bool collect_host_packets(const struct weft_group *group, const struct we
     for (int member = 0; member < group->npes; member++) {
         const struct shown *theirs = member == group->me ? &mine : payloads[member];
         bool inside = theirs->bytes <= inside_max;
-        all[member] = (struct brought){theirs->bytes, inside,
-                                       member == group->me ? source
-                                       : inside            ? theirs->payload
-                                                           : weft_place_here(theirs->place)};
+        all[member] = (struct contribution){theirs->bytes, inside,
+                                            member == group->me ? source
+                                            : inside            ? theirs->payload
+                                                                : weft_place_here(theirs->place)};
         any |= !inside;
     }
     return any;
 }
 
 static bool collect_sizes(const struct weft_group *group, const void *source, size_t bytes,
-                          struct brought *all) {
+                          struct contribution *all) {
     size_t sizes[group->npes];
     group->set->share(group, bytes, sizes);
     for (int member = 0; member < group->npes; member++)
-        all[member] = (struct brought){.bytes = sizes[member], .source = source};
+        all[member] = (struct contribution){.bytes = sizes[member], .source = source};
     return true;
 }
 
 static void pull_all(const struct weft_group *group, const struct weft_mover *mover, char *dest,
-                     const struct brought *all) {
+                     const struct contribution *all) {
     size_t offsets[group->npes], total = 0;
     for (int member = 0; member < group->npes; total += all[member++].bytes)
         offsets[member] = total;
     bool stream = mover->in_packets && weft_stream_wanted(2 * total);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        const struct brought *brought = &all[member];
-        struct weft_pieces pieces = {.bytes = brought->bytes, .count = 1, .stream = stream};
-        if (brought->inside)
-            weft_pieces_copy(dest + offsets[member], brought->source, &pieces);
-        else if (brought->bytes > 0)
-            mover->pull(group, dest + offsets[member], brought->source, &pieces, member);
+        const struct contribution *theirs = &all[member];
+        struct weft_pieces pieces = {.bytes = theirs->bytes, .count = 1, .stream = stream};
+        if (theirs->inside)
+            weft_pieces_copy(dest + offsets[member], theirs->source, &pieces);
+        else if (theirs->bytes > 0)
+            mover->pull(group, dest + offsets[member], theirs->source, &pieces, member);
     }
 }
 
-/* What is not inside is gathered; a call in which all is needs no more synchronisation. */
+/* Gathers the contributions that were not in packets. If all were, no further synchronisation is
+ * needed. */
 static void collect_far(const struct weft_group *group, char *dest, const void *source,
                         size_t bytes) {
-    struct brought all[group->npes];
+    struct contribution all[group->npes];
     struct weft_hosts_block blocks[group->npes];
     struct weft_host_push push = weft_host_push_of(group);
     size_t offset = 0;
@@ -132,7 +135,7 @@ static void collect_far(const struct weft_group *group, char *dest, const void *
     if (crosses)
         weft_host_push_meet(&push, 1);
     for (int member = 0; member < group->npes; offset += all[member++].bytes) {
-        const struct brought *theirs = &all[member];
+        const struct contribution *theirs = &all[member];
         bool near = weft_host_push_is_near(&push, member);
         blocks[member] = (struct weft_hosts_block){.offset = offset};
         if (theirs->inside && theirs->bytes > 0)
@@ -156,7 +159,7 @@ static void collect_far(const struct weft_group *group, char *dest, const void *
 void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes) {
     const struct weft_mover *mover = weft_mover_of_any(group);
-    struct brought all[group->npes];
+    struct contribution all[group->npes];
     if (mover == &weft_mover_far) {
         collect_far(group, dest, source, bytes);
         return;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data-moving collectives, for teams and active sets alike: one family a file.
+/* The data-moving collectives of teams and active sets. Each family has a file.
  *
- * dest and source are symmetric, in the memory of the host or of GPUs. Nobody's memory is touched
- * before that member has entered, and on return both arrays are the caller's again. Sizes are in
- * bytes of one member's contribution unless they say otherwise, and more than zero where all must
- * pass the same. */
+ * dest and source are symmetric, in memory of the host or of GPUs. A member's memory is not
+ * accessed before that member has entered, and on return the caller may write both arrays. Sizes
+ * are in bytes of one member's contribution unless stated otherwise, and more than zero if all
+ * members must pass the same. */
 #ifndef WEFT_COLL_COLLECTIVE_H
 #define WEFT_COLL_COLLECTIVE_H
 
 #include "coll/plan.h"
 
-/* dest = the root's source. A root with dest == source has its copy already. */
+/* dest = the root's source. If dest == source on the root, there is nothing to copy there. */
 void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root);
 
-/* dest = all sources in the order of the members. fcollect: all bring the same. collect: each
- * brings what it likes, also nothing. */
+/* dest = all sources in the order of the members. fcollect: all members contribute the same size.
+ * collect: each member contributes any size, also zero. */
 void weft_group_fcollect(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes);
 void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
@@ -25,7 +25,7 @@ void weft_group_collect(const struct weft_group *group, void *dest, const void *
 void weft_group_alltoall(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes);
 
-/* The same with blocks of elements that lie apart. */
+/* As weft_group_alltoall, for blocks whose elements are strided. */
 void weft_group_alltoalls(const struct weft_group *group, void *dest, const void *source,
                           const struct weft_blocks_shape *shape);
 

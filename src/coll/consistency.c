@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every member posts its call and compares the others' with it. */
+/* Every member posts its call and compares it with the others' posts. */
 #include "coll/consistency.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct weft_entry weft_entry_of(const struct weft_same *arguments) {
     return entry;
 }
 
-/* A tensor call posts its number where an entry has its name. */
+/* Returns the name of the call. A tensor call posts its number in place of the name. */
 static const char *entry_call(const struct weft_entry *entry) {
     uint32_t number;
     if (entry->mark == WEFT_ENTRY_MARK)
@@ -39,8 +39,9 @@ void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *
                            arguments[i].argument, mine->values[i], theirs->values[i], pe);
 }
 
-/* Who comes out first must not post again before all have read: posts alternate between two places,
- * and a member posts the next only when it has read all of this round. */
+/* A member that leaves first must not overwrite its post before all members have read it: posts
+ * alternate between two places, and a member posts again only after it has read all posts of this
+ * round. */
 void weft_consistency_check(struct weft_team *team, const struct weft_same *arguments) {
     struct weft_entry mine = weft_entry_of(arguments), theirs;
     weft_sync_post(team, &mine, sizeof mine);

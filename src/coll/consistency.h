@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether all members of a team make the same collective call with the same arguments. For checked
- * mode: a round of posts in front of every collective call. */
+/* Checks whether all members of a team make the same collective call with the same arguments.
+ * Checked mode makes a round of posts before every collective call. */
 #ifndef WEFT_COLL_CONSISTENCY_H
 #define WEFT_COLL_CONSISTENCY_H
 
@@ -10,15 +10,15 @@
 
 #define WEFT_CONSISTENCY_FACTS 8
 
-/* An argument that must be the same on all members; the name is the public one. A list of them ends
+/* An argument that must be the same on all members, by its public name. A list of arguments ends
  * with a NULL name. */
 struct weft_same {
     const char *argument;
     int64_t value;
 };
 
-/* A call as its members show it to each other. The mark tells it from the posts of tensor calls,
- * which begin with 0 or a negative errno (meeting.h). */
+/* A call as members post it. The mark distinguishes it from the posts of tensor calls, which begin
+ * with 0 or a negative errno (meeting.h). */
 enum { WEFT_ENTRY_MARK = 0x43414c4c };
 struct weft_entry {
     uint32_t mark;
@@ -30,12 +30,12 @@ struct weft_entry {
 
 struct weft_entry weft_entry_of(const struct weft_same *arguments);
 
-/* Ends the job with one line where PE `pe` makes another call, or passes a different value for one
- * of the arguments. */
+/* Ends the job with an error line if PE `pe` makes another call, or passes a different value for
+ * one of the arguments. */
 void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *theirs,
                         const struct weft_same *arguments, int pe);
 
-/* All members of the team make this call with these arguments, or the job ends. */
+/* Ends the job unless all members of the team make this call with these arguments. Collective. */
 void weft_consistency_check(struct weft_team *team, const struct weft_same *arguments);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loops over plain arrays that the compiler vectorises; the loader picks the widest that the
- * processor has. A block of dest is written in one loop, after or while the same elements of the
- * last source are read, which is why dest may be one of the sources. */
+/* Loops over plain arrays that the compiler vectorises; the loader selects the widest variant that
+ * the processor supports. A block of dest is written in one loop, after or while the same elements
+ * of the last source are read, so dest may be one of the sources. */
 #include "coll/elements.h"
 #include <string.h>
 #include "coll/loop.h"
@@ -9,7 +9,7 @@
 
 enum { BLOCK_ELEMS = 1024, ELEMENT_BYTES_MAX = 16 };
 
-/* How an element is reduced: not at all, in float, or as a number of its own. */
+/* How an element is reduced: not at all, as a float, in its own type, or as a truth value. */
 enum kind { MOVED, WIDENED, FOLDED, LOGICAL };
 
 static const struct element {
@@ -57,7 +57,7 @@ const char *weft_op_name(weft_op op) {
     return (size_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
-/* VALUE is of `a`, an element of the source. */
+/* VALUE is an expression of `a`, an element of the source. */
 #define CONVERT(NAME, TO, FROM, VALUE)                                                       \
     WEFT_WIDEST static void NAME(TO *restrict dest, const FROM *restrict source, size_t n) { \
         for (size_t i = 0; i < n; i++) {                                                     \
@@ -115,7 +115,7 @@ void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, siz
         memcpy(dest, source, nelems * sizeof *source);
 }
 
-/* AVG is a SUM that is divided. */
+/* WEFT_AVG is a sum that is divided at the end. */
 struct weft_reduction weft_element_reduction(weft_dtype dtype, weft_op op) {
     static const enum weft_fold_op numbers[] = {
         [WEFT_SUM] = WEFT_FOLD_SUM, [WEFT_AVG] = WEFT_FOLD_SUM,   [WEFT_MAX] = WEFT_FOLD_MAX,
@@ -165,7 +165,7 @@ static void divide_elements(void *values, enum weft_number number, int by, size_
         divide_f64(values, by, n);
 }
 
-/* A block of a row of the sources, reduced. */
+/* A block of a row of the sources, to be reduced. */
 struct reduction_block {
     const weft_matrix *sources;
     int nsources, of;
@@ -173,7 +173,8 @@ struct reduction_block {
     size_t row, col, nelems;
 };
 
-/* The block of source s: where it lies, or converted into `room` if it is to be floats. */
+/* Returns the block of source s: in place, or converted to floats in `room` if its type is reduced
+ * as float. */
 static const void *block_of(const struct reduction_block *block, int s, float *room) {
     const weft_matrix *source = &block->sources[s];
     const void *at = weft_matrix_at(source, block->row, block->col);
@@ -183,8 +184,8 @@ static const void *block_of(const struct reduction_block *block, int s, float *r
     return room;
 }
 
-/* Floats of any width are added as floats, and what comes of the last source goes to dest if the
- * type is right. */
+/* Floats of any width are added as 32-bit floats. The last addition stores its result in dest if
+ * dest has that type. */
 static void reduce_block(const struct reduction_block *block, const weft_matrix *dest) {
     _Alignas(64) char first[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
     _Alignas(64) float room[BLOCK_ELEMS];
@@ -205,8 +206,8 @@ static void reduce_block(const struct reduction_block *block, const weft_matrix 
         weft_elements_narrow(at, dest->dtype, result, block->nelems);
 }
 
-/* Asks for the same block of the next row: a peer's product comes from another core's cache, and
- * what the processor fetches ahead by itself ends with the page. */
+/* Prefetches the same block of the next row: a peer's product is in another core's cache, and the
+ * hardware prefetcher stops at the end of the page. */
 static void prefetch_below(const struct reduction_block *block) {
     enum { LINE_BYTES = 64, SECOND_LEVEL = 2 };
     for (int s = 0; s < block->nsources; s++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loops over plain arrays that the compiler vectorises, one a number and operation, and the pass
- * over many sources by blocks that stay in the first-level cache. */
+/* Loops over plain arrays that the compiler vectorises, one for each type and operation, and a pass
+ * over several sources in blocks that stay in the first-level cache. */
 #include "coll/fold.h"
 #include <complex.h>
 #include <stdint.h>
@@ -20,10 +20,11 @@
     }
 #define PAIR(NAME, T, VALUE) LOOP(NAME, T, VALUE, WEFT_WIDEST, WEFT_INDEPENDENT)
 
-/* What has no vectors: long doubles, and products of complex numbers, which look for NaNs. */
+/* Types without vectors: long double, and products of complex numbers, which test for NaNs. */
 #define LONE(NAME, T, VALUE) LOOP(NAME, T, VALUE, , )
 
-/* Unsigned arithmetic wraps around; 1u keeps narrow factors out of int, which would not. */
+/* Unsigned arithmetic wraps around; 1u prevents the promotion of narrow factors to int, which would
+ * overflow. */
 #define UNSIGNED(T, N)                                                                             \
     PAIR(and_##N, T, a & b) PAIR(or_##N, T, a | b) PAIR(xor_##N, T, a ^ b)                         \
     PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, 1u * a * b)
@@ -55,7 +56,7 @@ COMPLEX(float complex, cf) COMPLEX(double complex, cd)
 #define REALS(OP)                                                                                  \
     ROW(FLOAT, OP##_f, float), ROW(DOUBLE, OP##_d, double), ROW(LONGDOUBLE, OP##_ld, long double)
 #define NARROW_REALS                                                                               \
-    ROW(BF16, NULL, uint16_t), ROW(F16, NULL, uint16_t) /* coll/elements.h has loops for those */
+    ROW(BF16, NULL, uint16_t), ROW(F16, NULL, uint16_t) /* folded in coll/elements.c */
 #define COMPLEXES(OP)                                                                              \
     ROW(COMPLEXF, OP##_cf, float complex), ROW(COMPLEXD, OP##_cd, double complex)
     /* clang-format on */
@@ -70,7 +71,7 @@ COMPLEX(float complex, cf) COMPLEX(double complex, cd)
         [WEFT_FOLD_PROD] = {BY_WIDTH(prod), REALS(prod), NARROW_REALS, COMPLEXES(prod)},
 };
 
-/* Folds into a block of its own, because `to` may be a source that is yet to be read. */
+/* Folds into a separate block, because `to` may be a source that has not been read yet. */
 static void fold_block(const struct weft_fold *fold, char *to, const struct weft_chunk *chunk,
                        void *block) {
     size_t offset = chunk->first * fold->elem_bytes;
@@ -100,9 +101,9 @@ void weft_fold_all(const struct weft_fold *fold, void *to, const struct weft_chu
 
 /* --- Scans ----------------------------------------------------------------------------------- */
 
-enum { SCAN_BYTES = 8 << 10 }; /* of each array: a few of them fit the cache */
+enum { SCAN_BYTES = 8 << 10 }; /* of each array: a few blocks fit into the cache */
 
-/* Each result is the one before it and one source more. */
+/* Each result is the previous result folded with one more source. */
 static void scan_inclusive(const struct weft_fold *fold, const struct weft_chunk *chunk) {
     size_t offset = chunk->first * fold->elem_bytes;
     const void *so_far = (const char *)chunk->sources[0] + offset;
@@ -114,7 +115,8 @@ static void scan_inclusive(const struct weft_fold *fold, const struct weft_chunk
     }
 }
 
-/* A member's dest may be its source, so that is added to the next sum before dest gets the last. */
+/* A member's dest may be its source, so the source is added to the next sum before dest receives
+ * the previous sum. */
 static void scan_exclusive(const struct weft_fold *fold, const struct weft_chunk *chunk) {
     _Alignas(64) char sums[2][SCAN_BYTES];
     size_t offset = chunk->first * fold->elem_bytes, bytes = chunk->nelems * fold->elem_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers as kernels fold them: the operations, and words of several numbers. Integers wrap around,
- * and where an operand of min or max is a NaN, so is the result. Floats of 16 bits are folded as
- * floats, and rounded once at the end; so results have the bits of the host's folds. */
+/* Numbers as kernels fold them: the operations, and words of several numbers. Integers wrap around;
+ * min and max return NaN if an operand is NaN. 16-bit floats are folded as floats and rounded once
+ * at the end. So results have the bits of the host's folds. */
 #ifndef WEFT_COLL_FOLD_CUH
 #define WEFT_COLL_FOLD_CUH
 
@@ -21,7 +21,7 @@ struct weft_f16 {
     uint16_t bits;
 };
 
-/* What numbers are folded as: themselves, or floats. */
+/* The type in which numbers are folded: their own, or float. */
 template <class T> struct weft_folded { typedef T type; };
 template <> struct weft_folded<weft_bf16> { typedef float type; };
 template <> struct weft_folded<weft_f16> { typedef float type; };
@@ -62,7 +62,8 @@ WEFT_DEVICE void narrow(weft_f16 *to, float a) {
 }
 #endif
 
-/* Rounded one by one, on every machine. */
+/* Returns a product that is rounded on every machine, because it cannot be fused with an
+ * addition. */
 #ifdef __CUDA_ARCH__
 WEFT_DEVICE float times(float a, float b) {
     return __fmul_rn(a, b);
@@ -77,7 +78,7 @@ template <class Real> WEFT_DEVICE Real times(Real a, Real b) {
 }
 #endif
 
-/* Infinity keeps its sign and becomes 1, all else 0. */
+/* Maps infinity to 1 and all other values to 0, with the same sign. */
 template <class Real> WEFT_DEVICE Real boxed(Real a) {
     return (Real)copysign(isinf(a) ? (Real)1 : (Real)0, a);
 }
@@ -85,8 +86,8 @@ template <class Real> WEFT_DEVICE Real without_nan(Real a) {
     return a != a ? (Real)copysign((Real)0, a) : a;
 }
 
-/* A product of which both parts are NaN is infinite if a factor is, or if it overflowed (C11, annex
- * G.5.1). */
+/* A complex product with two NaN parts is infinite if a factor is infinite, or if it overflowed
+ * (C11, annex G.5.1). */
 template <class Real>
 WEFT_DEVICE weft_complex<Real> recovered(weft_complex<Real> a, weft_complex<Real> b, bool overflow,
                                          weft_complex<Real> product) {
@@ -117,7 +118,7 @@ WEFT_DEVICE weft_complex<Real> sum(weft_complex<Real> a, weft_complex<Real> b) {
     return {a.re + b.re, a.im + b.im};
 }
 
-/* 1u keeps narrow factors out of int, which would not wrap around. */
+/* 1u prevents the promotion of narrow factors to int, which would overflow. */
 template <class T> WEFT_DEVICE T product(T a, T b) {
     return (T)(1u * a * b);
 }
@@ -137,7 +138,7 @@ WEFT_DEVICE weft_complex<Real> product(weft_complex<Real> a, weft_complex<Real> 
     return recovered(a, b, isinf(rr) || isinf(ii) || isinf(ri) || isinf(ir), result);
 }
 
-/* An average, of what has averages. */
+/* Divides numbers of the types that have averages; returns others unchanged. */
 template <class T> WEFT_DEVICE T divided(T a, int) {
     return a;
 }
@@ -173,7 +174,7 @@ struct fold_sum {
     }
 };
 
-/* By the names that tables of kernels have for them. */
+/* The types under the names that the tables of kernels use. */
 typedef uint8_t number_u8;
 typedef uint16_t number_u16;
 typedef uint32_t number_u32;
@@ -195,7 +196,7 @@ struct __attribute__((aligned(16), may_alias)) number_vector {
     uint64_t low, high;
 };
 
-/* The numbers of a word, as they are folded. */
+/* The numbers of a word, in the type in which they are folded. */
 template <class T, class Word> struct weft_unpacked {
     enum { N = sizeof(Word) / sizeof(T) };
     typename weft_folded<T>::type of[N];

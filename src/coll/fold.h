@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions of many arrays into one, element by element, for every type of the standard.
+/* Reductions of several arrays into one, element by element, for every type of the standard.
  *
- * Sources are taken in the order given, whatever their number and however the arrays are cut, so a
- * result has the same bits wherever it is computed. Integers wrap around. Where an operand of min
- * or max is a NaN, so is the result. */
+ * Sources are taken in the given order, however many they are and however the arrays are split, so
+ * a result has the same bits wherever it is computed. Integers wrap around. min and max return NaN
+ * if an operand is NaN. */
 #ifndef WEFT_COLL_FOLD_H
 #define WEFT_COLL_FOLD_H
 
@@ -29,31 +29,34 @@ _Static_assert(sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long) == 8 &&
                "the integers are as wide as WEFT_NUMBER_OF says");
 
 struct weft_fold {
-    /* to[i] = so_far[i] op next[i]; `to` may be either of them. NULL: the type has no such op. */
+    /* to[i] = so_far[i] op next[i]; `to` may be either of them. NULL: the type has no such op, or,
+     * with elem_bytes > 0, it is a 16-bit float (coll/elements.h). */
     void (*pair)(void *to, const void *so_far, const void *next, size_t nelems);
     size_t elem_bytes;
 };
 extern const struct weft_fold weft_folds[WEFT_FOLD_OPS][WEFT_NUMBERS];
 
-/* A collective reduction: of nelems elements, whose do a member's results fold? All members', those
- * up to itself, or those before itself: then member 0 gets zeros, so that the fold must be a sum.
- */
+/* A collective reduction of nelems elements. A member's result folds the elements of all members,
+ * of those up to itself, or of those before itself. In the last case member 0 gets zeros, so the
+ * fold must be a sum. */
 struct weft_folding {
     const struct weft_fold *fold;
     size_t nelems;
     enum weft_fold_of { WEFT_FOLD_OF_ALL, WEFT_FOLD_UP_TO_OWN, WEFT_FOLD_BEFORE_OWN } of;
-    const struct weft_vector_folding *vector; /* of a reduction of weft.h; else NULL */
+    const struct weft_vector_folding *vector; /* of a reduction of weft.h; otherwise NULL */
 };
 
-/* The rest of a reduction of weft.h. 16-bit floats are folded as 32-bit floats and rounded once, so
- * the fold of some members is a partial result of 32 bits. An average is divided at the end. */
+/* Additional fields of a reduction of weft.h. 16-bit floats are folded as 32-bit floats and rounded
+ * once, so the fold of some members is a partial result of 32 bits. An average is divided at the
+ * end. */
 struct weft_vector_folding {
     struct weft_reduction reduction;
-    int npes;            /* that an average is of */
-    size_t source_block; /* a source has a block of nelems for each member, so many bytes apart, and
-                            a dest its own block alone; 0: a source is one block */
-    char *partial; /* symmetric: room for the partial results of a source; NULL: dest has it */
-    bool entered;  /* all members have entered, and their sources are there */
+    int npes; /* the divisor of an average */
+    /* 0: a source is one block. Otherwise a source has a block of nelems for each member,
+     * source_block bytes apart, and a dest has only its own block. */
+    size_t source_block;
+    char *partial; /* symmetric room for the partial results of a source; NULL: dest holds them */
+    bool entered;  /* all members have entered, and their sources may be read */
 };
 
 /* Returns the bytes of an element of a partial result. */
@@ -69,8 +72,8 @@ struct weft_chunk {
     size_t first, nelems;
 };
 
-/* to[i] = the fold of the chunk's sources[0 ... n - 1][first + i]; i < nelems. n >= 1. `to` may be
- * where one of them is read; `dests` are not looked at. */
+/* to[i] = the fold of the chunk's sources[0 ... n - 1][first + i] for i < nelems; n >= 1. `to` may
+ * be the memory of one of these sources; `dests` is not used. */
 void weft_fold_all(const struct weft_fold *fold, void *to, const struct weft_chunk *chunk);
 
 /* Each member's dest = its result of a scan. A dest may be the same member's source. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions of many arrays into one by a kernel, as coll/fold.h has them: sources in their order.
+/* Reductions of several arrays into one by a kernel, with the results of coll/fold.h: sources are
+ * folded in their order.
  *
- * A thread loads some words of several sources before it folds them; 16 bytes at once where all
- * arrays begin alike within 16 bytes. An element is read from all sources, and then written to all
- * destinations, by the same thread: so a destination may be a source.
+ * A thread loads several words of several sources before it folds them, 16 bytes at a time if all
+ * arrays have the same alignment to 16 bytes. The same thread reads an element from all sources and
+ * then writes it to all destinations, so a destination may be a source.
  *
- * Members meet in the kernel, by the words of their channels, before and behind it. A file for each
- * operation makes its kernels by WEFT_FOLD_KERNEL. */
+ * Members synchronise in the kernel before and after the fold, by the words of their channels. Each
+ * operation has a file that defines its kernels with WEFT_FOLD_KERNEL. */
 #ifndef WEFT_COLL_FOLD_KERNEL_CUH
 #define WEFT_COLL_FOLD_KERNEL_CUH
 
@@ -15,8 +16,8 @@
 
 /* --- The loop -------------------------------------------------------------------------------- */
 
-/* Words of all arrays that a thread folds together: those `at`, at + step, ... bytes into them that
- * are before `end`. */
+/* The words of all arrays that a thread folds together: those at `at`, at + step, ... bytes, before
+ * `end`. */
 struct fold_words {
     size_t at, step, end;
 };
@@ -25,7 +26,7 @@ WEFT_DEVICE bool is_word(const struct fold_words &words, int w) {
     return words.at + w * words.step < words.end;
 }
 
-/* All words of several sources are loaded before one is folded. */
+/* All words of several sources are loaded before the first is folded. */
 template <class Operation, class T, class Word, int WORDS>
 WEFT_DEVICE void fold_at(const struct weft_fold_task &task, const struct fold_words &words) {
     enum { AHEAD = 4 };
@@ -65,7 +66,7 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, const struct fold_wo
     }
 }
 
-/* The words from `begin` to `end`, by all threads. */
+/* Folds the words from `begin` to `end`, with all threads. */
 template <class Operation, class T, class Word, int WORDS>
 WEFT_DEVICE void fold_range(const struct weft_fold_task &task, size_t begin, size_t end) {
     struct fold_words words = {begin + weft_thread_index() * sizeof(Word),
@@ -75,30 +76,30 @@ WEFT_DEVICE void fold_range(const struct weft_fold_task &task, size_t begin, siz
         fold_at<Operation, T, Word, WORDS>(task, words);
 }
 
-/* Vectors, and element by element what is before the first and behind the last: all, where arrays
- * do not begin alike. */
+/* Folds vectors of 16 bytes, and element by element the ends before the first and after the last
+ * vector; all elements, if the arrays are not equally aligned. */
 template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold_task &task) {
     uintptr_t begin = (uintptr_t)task.sources.first, unlike = begin ^ (uintptr_t)task.dests.first;
     unlike |= (uintptr_t)task.sources.step | (uintptr_t)task.dests.step;
     size_t bytes = task.nelems * sizeof(T), before = (16 - begin % 16) % 16;
     if (unlike % 16 != 0 || begin % sizeof(T) != 0 || before > bytes)
         before = bytes;
-    size_t behind = before + (bytes - before) / 16 * 16;
-    fold_range<Operation, T, number_vector, 2>(task, before, behind);
+    size_t after = before + (bytes - before) / 16 * 16;
+    fold_range<Operation, T, number_vector, 2>(task, before, after);
     WEFT_ROLLED
     for (int edge = 0; edge < 2; edge++)
-        fold_range<Operation, T, T, 1>(task, edge ? behind : 0, edge ? bytes : before);
+        fold_range<Operation, T, T, 1>(task, edge ? after : 0, edge ? bytes : before);
 }
 
 /* --- Kernels --------------------------------------------------------------------------------- */
 
-/* Block b of a member's kernel meets block b of the others'. */
+/* Block b of a member's kernel synchronises with block b of the other members' kernels. */
 WEFT_DEVICE uint64_t *fold_epoch_word(const struct weft_gpu_channels &channels) {
     return &weft_gpu_channel_head(&channels, channels.me, weft_block_index())->epoch;
 }
 
-/* Before: all members have come, and what their streams have stored can be read. False if the job
- * is over. */
+/* Waits until all members have arrived, and the stores of their streams can be read. Returns false
+ * if the job is over. */
 WEFT_DEVICE bool fold_meet_before(struct weft_gpu_abort abort,
                                   const struct weft_gpu_channels &channels, uint64_t epoch) {
     if ((int)weft_block_thread() < channels.n)
@@ -107,16 +108,16 @@ WEFT_DEVICE bool fold_meet_before(struct weft_gpu_abort abort,
     return weft_channel_await(abort, &channels, weft_block_index(), WEFT_GPU_CHANNEL_READY, epoch);
 }
 
-/* Behind it: what this member has folded is where it belongs, and so is what the others have. */
-WEFT_DEVICE void fold_meet_behind(struct weft_gpu_abort abort,
-                                  const struct weft_gpu_channels &channels, uint64_t epoch) {
+/* Waits until all members have stored their results. */
+WEFT_DEVICE void fold_meet_after(struct weft_gpu_abort abort,
+                                 const struct weft_gpu_channels &channels, uint64_t epoch) {
     uint32_t channel = weft_block_index();
     weft_channel_tell_done(&channels, channel, epoch);
     if (weft_channel_await(abort, &channels, channel, WEFT_GPU_CHANNEL_DONE, epoch))
         weft_channel_epoch_end(fold_epoch_word(channels), epoch);
 }
 
-/* Channels of no members: there is nobody to meet. */
+/* If `channels` has no members, there is no synchronisation. */
 template <class Operation, class T>
 WEFT_DEVICE void fold_call(struct weft_gpu_abort abort, const struct weft_gpu_channels &channels,
                            const struct weft_fold_task &task) {
@@ -126,7 +127,7 @@ WEFT_DEVICE void fold_call(struct weft_gpu_abort abort, const struct weft_gpu_ch
         return;
     fold<Operation, T>(task);
     if (meets)
-        fold_meet_behind(abort, channels, epoch);
+        fold_meet_after(abort, channels, epoch);
 }
 
 #define WEFT_FOLD_KERNEL(X, family, op, number, OP, NUMBER)                                        \

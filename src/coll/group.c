@@ -3,19 +3,20 @@
 #include <string.h>
 #include "core/team.h"
 
-/* Behind a barrier every earlier collective of the team is over, and its packets have been read. */
+/* After a barrier all earlier collectives of the team are over, and their packets have been
+ * read. */
 void weft_group_sync_team(const struct weft_group *group) {
     weft_sync_barrier(group->team);
     group->team->packets_read = group->team->packet_epoch;
 }
 
 void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes, int member) {
-    weft_job_panic("PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the same "
-                   "object, as large as what they move",
+    weft_job_panic("PE %d has no symmetric object of %zu bytes at %p: pass the same object on all "
+                   "PEs, at least as large as the data of the call",
                    weft_group_pe(group, member), bytes, p);
 }
 
-/* As `share` has it of an active set. */
+/* As `share` of an active set. */
 static void share_in_team(const struct weft_group *group, size_t mine, size_t *sizes) {
     weft_sync_post(group->team, &mine, sizeof mine);
     for (int member = 0; member < group->npes; member++)
@@ -30,7 +31,8 @@ size_t weft_group_sum(const struct weft_group *group, size_t mine) {
     return sum;
 }
 
-/* NULL: [p, p + bytes) is not in this member's workspace. */
+/* Returns the address of a near member's copy, or NULL if [p, p + bytes) is not in this member's
+ * workspace. */
 static void *near_in_workspace(const struct weft_team *team, const void *p, size_t bytes,
                                int member) {
     size_t offset = (size_t)((const char *)p - (char *)weft_team_workspace_of(team, team->my_pe));

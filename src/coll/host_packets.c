@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first member of a host sends, and not the last one to come: peers that wait for the host name
- * it, and it does not depart before its messages have arrived. */
+/* The first member of a host sends the host's packets, not the last member to arrive: peers that
+ * wait for the host can name it, and it does not depart before its messages have arrived. */
 #include "coll/host_packets.h"
 #include <string.h>
 #include "core/rma.h"
 
-/* The first of a host, which is far. */
+/* Returns the first PE of a host, which is far. */
 static int leader_pe(const struct weft_team *team, int host) {
     return weft_team_world_pe(team, team->levels->leaders[host]);
 }
 
-/* Words that are not set for 2^31 epochs would seem to be ahead (coll/packet.h). */
+/* A word that is not set for 2^31 epochs would seem to be ahead (coll/packet.h). */
 static void packets_renew(struct weft_team *team) {
     size_t n = (size_t)team->npes;
     weft_packets_renew(team);
@@ -30,7 +30,7 @@ unsigned char *weft_host_packets_next(struct weft_team *team) {
     return team->words->packets[epoch % WEFT_PACKETS].payload;
 }
 
-/* Where it begins in a packet, and how much of each goes there. */
+/* Return the offset in a packet of the bytes for a host, and their number. */
 static size_t layout_begin(const struct weft_team *team, struct weft_packet_layout layout,
                            int host) {
     return layout.block * (size_t)team->levels->begins[host];
@@ -39,7 +39,8 @@ static size_t layout_to(const struct weft_team *team, struct weft_packet_layout 
     return layout.whole + layout.block * (size_t)weft_levels_count(team->levels, host);
 }
 
-/* The receive area of this host, when the packets that `pe` of another one sends are there. */
+/* Waits until the packets that `pe` of another host sends have arrived. Returns this host's receive
+ * area. */
 static const unsigned char *await_host(struct weft_team *team, int host, int pe) {
     const struct weft_levels *levels = team->levels;
     struct weft_receive *receive = weft_team_receive(team, levels->leaders[levels->leader]);
@@ -47,7 +48,7 @@ static const unsigned char *await_host(struct weft_team *team, int host, int pe)
     return weft_receive_room(team, receive);
 }
 
-/* `bytes` to the first of a host, by the name that its receive area has here. */
+/* Sends `bytes` to the first member of a host, whose receive area is given by this member's own. */
 static void send_to(struct weft_team *team, int host, size_t offset, const void *packets,
                     size_t bytes) {
     weft_far_put_word(weft_receive_room(team, team->receive) + offset, packets, bytes,
@@ -55,7 +56,7 @@ static void send_to(struct weft_team *team, int host, size_t offset, const void 
                       team->packet_epoch, leader_pe(team, host));
 }
 
-/* to = the packets of this host's members for a host, one behind the other; how much that is. */
+/* Copies the packets of this host's members for a host to `to`, contiguous. Returns their bytes. */
 static size_t gather_packets(struct weft_team *team, struct weft_packet_layout layout, int host,
                              unsigned char *to) {
     const struct weft_levels *levels = team->levels;
@@ -67,7 +68,7 @@ static size_t gather_packets(struct weft_team *team, struct weft_packet_layout l
     return (size_t)levels->near * bytes;
 }
 
-/* To the next host first, so that no host is written to by all at once. */
+/* Sends to the next host first, so that not all hosts send to one host at once. */
 static void send_to_each(struct weft_team *team, struct weft_packet_layout layout) {
     const struct weft_levels *levels = team->levels;
     unsigned char packets[WEFT_RECEIVE_BYTES];
@@ -79,16 +80,17 @@ static void send_to_each(struct weft_team *team, struct weft_packet_layout layou
     }
 }
 
-/* A message costs its sender about as long as its way takes: so to many hosts whole packets go by
- * dissemination (Bruck's all-gather). Behind round r each host has the packets of the 2^r hosts up
- * to itself, and sends them to the one 2^r behind it: at most ranges at both ends of the area. */
+/* Sending a message takes about as long as its transport, so with many hosts whole packets are
+ * disseminated (Bruck's all-gather). Before round r, counted from 0, each host has the packets of
+ * the 2^r hosts up to itself, and sends them to the host 2^r after it: at most two ranges, at both
+ * ends of the area. */
 enum { FEW_HOSTS = 5 };
 
 static bool is_disseminated(const struct weft_team *team, struct weft_packet_layout layout) {
     return layout.block == 0 && team->levels->nleaders > FEW_HOSTS;
 }
 
-/* From which host the packets of another one come here. */
+/* Returns the host that sends the packets of another host to this one. */
 static int sender_of(const struct weft_team *team, struct weft_packet_layout layout, int host) {
     int n = team->levels->nleaders, distance = (team->levels->leader - host + n) % n, step = 1;
     while (2 * step <= distance)
@@ -96,7 +98,7 @@ static int sender_of(const struct weft_team *team, struct weft_packet_layout lay
     return is_disseminated(team, layout) ? (team->levels->leader - step + n) % n : host;
 }
 
-/* Those of `count` hosts up to this one. */
+/* Sends the packets of `count` hosts up to this one. */
 static void send_range(struct weft_team *team, size_t bytes, int count, int host) {
     const struct weft_levels *levels = team->levels;
     unsigned char *packets = weft_receive_room(team, team->receive);
@@ -160,7 +162,7 @@ const void *weft_host_packets_broadcast(struct weft_team *team, const void *sour
     return source;
 }
 
-/* --- In one call ----------------------------------------------------------------------------- */
+/* --- Exchanges in one call -------------------------------------------------------------------- */
 
 static void gather_posts(struct weft_team *team, const void *source, size_t bytes,
                          const void **payloads) {

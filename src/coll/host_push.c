@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of teams only grow: each call counts from where the one before it could have come to at
- * most, which is the same on all members. */
+/* The words of teams only grow: each call counts from the largest value that the previous call
+ * could have reached, which is the same on all members. */
 #include "coll/host_push.h"
 #include <stdlib.h>
 #include "far/far.h"
@@ -20,12 +20,14 @@ struct weft_host_push weft_host_push_of(const struct weft_group *group) {
     push.levels = group->team ? group->team->levels
                               : weft_levels_of(&group->member_list, group->npes, group->me);
     if (!push.levels)
-        weft_job_panic("no memory for the hosts of %d members", group->npes);
+        weft_job_panic(
+            "no memory for the list of the hosts of %d members: run fewer PEs on this host",
+            group->npes);
     return push;
 }
 
-/* Words are renewed before this member has met the others: by then all of earlier calls has come,
- * and nothing of this one. */
+/* Renews the words before this member meets the others: then all pushes of earlier calls have
+ * arrived, and no push of this call. */
 void weft_host_push_meet(struct weft_host_push *push, uint32_t most) {
     struct weft_team *team = push->group->team;
     if (team) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each member pushes its blocks to where they belong, if that is far, part by part, and to the next
- * member first, and copies those of near ones. */
+/* Each member pushes its blocks for far members part by part, to the next member first, and copies
+ * the blocks of near members. */
 #include "coll/hosts.h"
 
-enum { PART_BYTES = 60 << 10 }; /* goes in one message */
+enum { PART_BYTES = 60 << 10 }; /* of one message */
 
 static void push_pieces(const struct weft_host_push *push, const struct weft_pieces *pieces,
                         void *to, const void *from, int member) {

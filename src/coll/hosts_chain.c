@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chains of hosts: pieces of an array go from one host to the next, and results come back.
+/* Chains of hosts: pieces of an array are passed from one host to the next, and results are passed
+ * back.
  *
  *     host a: 0, 1         host b: 2, 3         host c: 4, 5
  *     0: s0+s1     ---->   2: +s2+s3    ---->   4: +s4+s5         lane 0, the first half
  *          r       <----        r       <----        r
  *     1: the other half    3                    5                 lane 1
  *
- * Of each host as many members have a lane as the smallest host has. A piece comes into the dest of
- * the member that has it, is folded there with the sources of that host's members, in the order of
- * members, and goes on: so a result has the bits of one host, and a link carries the array once in
- * each direction. Members near to a lane's get results from it.
+ * There are as many lanes as the smallest host has members, and each lane has one member on each
+ * host. A piece arrives in the dest of the lane's member, is folded there with the sources of that
+ * host's members, in the order of members, and is passed on: so a result has the bits of one host,
+ * and a network link carries the array once in each direction. The other members of the host get
+ * the results from the lane's member.
  *
- * A member passes pieces on, and passes results back as many pieces later as it takes those to come
- * at the earliest; so it waits for one thing at a time, and none of them waits for it.
+ * A member passes pieces on, and passes each result back as many pieces later as the result takes
+ * to return at least. So it waits for one thing at a time, and the members for which it waits do
+ * not wait for it.
  *
  * A reduce-scatter has a block for each member, and each lane has a share of every block. The last
- * host pushes the results of a block to the member that the block is for. */
+ * host pushes the results of a block to the block's member. */
 #include <stdlib.h>
 #include <string.h>
 #include "coll/elements.h"
 #include "coll/hosts.h"
 #include "coll/split.h"
 
-enum { PIECE_BYTES = 60 << 10 /* goes in one message */, LEAD = 2 /* on each link */ };
+enum {
+    PIECE_BYTES = 60 << 10, /* of one message */
+    LEAD = 2,               /* pieces under way between two hosts */
+};
 
-/* What goes along the hosts: blocks of nelems, one behind the other; partial results come to
+/* The array that is passed along the hosts: contiguous blocks of nelems. Partial results arrive in
  * `partial`, which may be dest. */
 struct chain_array {
     char *dest, *partial;
@@ -35,13 +41,13 @@ struct chain_array {
 struct chain_lane {
     const struct weft_host_push *push;
     const struct chain_array *array;
-    int position, length; /* of this host, in hosts */
-    int before, after;    /* members, or -1 */
-    size_t first, nelems; /* of each block */
-    size_t block_pieces;  /* the last piece of a block may be short */
+    int position, length; /* of this host in the chain, in hosts */
+    int before, after;    /* the lane's members on the previous and the next host, or -1 */
+    size_t first, nelems; /* the lane's elements of each block */
+    size_t block_pieces;  /* of each block; the last piece may be short */
     size_t npieces;
-    char *dest, *partial; /* of this member, where the lane begins */
-    char **near;          /* dests of others of this host; of nnear */
+    char *dest, *partial; /* of this member, from the beginning of the lane on */
+    char **near;          /* dests of the nnear other members of this host */
     int nnear;
 };
 
@@ -54,8 +60,8 @@ static uint32_t pieces_most(const struct chain_array *array) {
     return (uint32_t)(array->nblocks * (array->nelems / piece_nelems(array) + 1));
 }
 
-/* Sets *share to the elements of a block in the lane of members with this rank, and returns the
- * number of their pieces. */
+/* Sets *share to the elements of a block that are in the lane of members with this rank, and
+ * returns the number of their pieces. */
 static size_t pieces_of_lane(const struct chain_array *array, int rank, int nlanes,
                              struct weft_chunk *share) {
     size_t grain = weft_split_grain(array->elem_bytes), step = piece_nelems(array);
@@ -68,7 +74,7 @@ static bool has_lane(const struct weft_host_push *push) {
     return weft_levels_rank(push->levels, push->group->me) < push->levels->least;
 }
 
-/* This member's lane of a chain that begins at a host. near: room for the others' dests. */
+/* Returns this member's lane of a chain that begins at `host`. near: room for the others' dests. */
 static struct chain_lane lane_of(const struct weft_host_push *push, int host,
                                  const struct chain_array *array, char **near) {
     const struct weft_levels *levels = push->levels;
@@ -102,7 +108,7 @@ static struct chain_lane lane_of(const struct weft_host_push *push, int host,
     return lane;
 }
 
-/* Elements of a piece, from the lane's first one of the array on. */
+/* Returns the elements of a piece, counted from the lane's first element. */
 static struct weft_chunk piece_of(const struct chain_lane *lane, size_t piece) {
     size_t step = piece_nelems(lane->array), block = piece / lane->block_pieces;
     size_t first = piece % lane->block_pieces * step, left = lane->nelems - first;
@@ -116,7 +122,7 @@ static void lane_await(const struct chain_lane *lane, enum weft_push why, size_t
                          number, lane->push->group->me);
 }
 
-/* Pushes a piece at `from`: to the next host a partial result, to the previous host a result. */
+/* Pushes a piece at `from`: a partial result to the next host, or a result to the previous host. */
 static void lane_push(const struct chain_lane *lane, enum weft_push why, size_t piece,
                       const void *from) {
     struct weft_chunk chunk = piece_of(lane, piece);
@@ -171,17 +177,18 @@ void weft_hosts_broadcast(const struct weft_group *group, void *dest, const void
 
 /* --- Reductions and scans -------------------------------------------------------------------- */
 
-/* What a lane folds: what has come before, if any, and the sources of this host's members. */
+/* The arrays that a lane folds: the partial result of the previous hosts, if any, and the sources
+ * of this host's members. */
 struct lane_fold {
     const struct weft_folding *folding;
     const void **sources;
-    void **dests; /* of a scan, likewise */
+    void **dests; /* of a scan, in the same order */
     int n;
-    char *room; /* of a scan without the own element: for a piece that goes on; of a result for
-                   another host that is scattered */
+    char *room; /* for a piece: of an exclusive scan, which is passed on; of a reduce-scatter, the
+                   result for another host */
 };
 
-/* Folds a piece on the last host, and stores or pushes it to the member that its block is for. */
+/* Folds a piece on the last host, and stores it at, or pushes it to, the member of its block. */
 static void scatter_piece(const struct chain_lane *lane, const struct lane_fold *fold, size_t piece,
                           const struct weft_chunk *chunk) {
     const struct weft_host_push *push = lane->push;
@@ -257,8 +264,8 @@ static void await_block(const struct weft_host_push *push, const struct chain_ar
     }
 }
 
-/* What goes on is the last member's result, or, where that lacks its own elements, made before
- * dests, which may be sources, are written. */
+/* Passes the last member's result on. An exclusive scan lacks that member's own elements, so it
+ * folds the piece to pass on before it writes dests, which may be sources. */
 static void scan_piece(const struct chain_lane *lane, const struct lane_fold *fold, size_t piece) {
     struct weft_chunk chunk = piece_of(lane, piece);
     chunk.sources = fold->sources;
@@ -276,8 +283,8 @@ static void scan_piece(const struct chain_lane *lane, const struct lane_fold *fo
         lane_push(lane, WEFT_PUSH_ON, piece, on);
 }
 
-/* Fills in the arrays of the host's members, and in front of them what comes before. `kept`: the
- * own source, where what comes would overwrite it. */
+/* Fills in the arrays of the host's members and, before them, the partial result of the previous
+ * hosts. `kept`: a copy of this member's source, if the partial result overwrites the source. */
 static void fold_arrays(struct lane_fold *fold, const struct chain_lane *lane, const void *source,
                         const char *kept) {
     const struct weft_group *group = lane->push->group;
@@ -300,14 +307,17 @@ static void fold_arrays(struct lane_fold *fold, const struct chain_lane *lane, c
     }
 }
 
-/* A copy, or NULL: none is needed. */
+/* Returns a copy of the source, or NULL if no copy is needed. */
 static char *keep_source(const struct chain_lane *lane, const void *source, void *dest) {
     size_t bytes = lane->nelems * lane->array->elem_bytes;
     if (source != dest || lane->partial != lane->dest || lane->before < 0 || bytes == 0)
         return NULL;
     char *kept = malloc(bytes);
     if (!kept)
-        weft_job_panic("no memory for a copy of %zu bytes of source, which is dest", bytes);
+        weft_job_panic(
+            "no memory for a copy of the %zu bytes of source that dest would overwrite: run "
+            "fewer PEs on this host, or pass another array as dest",
+            bytes);
     return memcpy(kept, lane->dest, bytes);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where members of a host follow each other, reductions go along the hosts. Where a host has
- * several turns each member folds a chunk of what it pulls from all, and the chunks are gathered:
- * so a byte of a result crosses once to a host, and a byte of a source once to the member that
- * folds it. They are pulled, too, where they are fewer bytes than a host's partial result. */
+/* If the members of each host are consecutive, reductions are passed along the hosts. Otherwise
+ * each member folds a chunk that it pulls from all members, and the chunks are gathered: so a byte
+ * of a result is sent to a host once, and a byte of a source once, to the member that folds it.
+ * Sources are also pulled if they have fewer bytes than a host's partial result. */
 #include <stdlib.h>
 #include "coll/hosts.h"
 
@@ -33,9 +33,9 @@ static void fold_and_gather(struct weft_host_push *push, void *dest, const void 
     weft_host_push_end(push);
 }
 
-/* Compares the bytes that cross to the next host for an element: a partial result, or the sources
- * of a host's members. The result of a reduce-scatter crosses as well, so at equal bytes it pulls.
- */
+/* Compares the bytes that are sent to the next host for an element: a partial result, or the
+ * sources of a host's members. A reduce-scatter also sends the result, so it pulls if both are
+ * equal. */
 bool weft_hosts_fold_goes_along(const struct weft_levels *levels, const struct weft_fold *fold,
                                 bool scatter) {
     size_t pulled = (size_t)levels->least * fold->elem_bytes;

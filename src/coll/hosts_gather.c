@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each member pushes its block to one member of each other host, and those near to that one copy it
- * from there:
+/* Each member pushes its block to one member of each other host, and the members near to that one
+ * copy the block from it:
  *
  *     host a: 0, 1     host b: 2, 3      0 pushes to 2, 1 to 3, 2 to 0, 3 to 1
  *                                        1 copies 2's block from 0, and 0 3's from 1 */
@@ -13,7 +13,7 @@ static void block_copy(void *dest, const void *source, size_t bytes, bool stream
         weft_pieces_copy(dest, source, &piece);
 }
 
-/* To the next host first, so that no host is written to by all at once. */
+/* Pushes to the next host first, so that not all hosts send to one host at once. */
 static void push_own(const struct weft_host_push *push, char *dest,
                      const struct weft_hosts_block *own) {
     const struct weft_levels *levels = push->levels;
@@ -25,7 +25,7 @@ static void push_own(const struct weft_host_push *push, char *dest,
     }
 }
 
-/* Whether a member on this host takes what `from` pushes here. */
+/* Returns whether a member of this host receives the block that `from` pushes here. */
 static bool takes(const struct weft_host_push *push, int taker, int from,
                   const struct weft_hosts_block *block) {
     const struct weft_levels *levels = push->levels;

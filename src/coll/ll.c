@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a call is cut into blocks and threads: from its size, and from what is the same on all
- * members, alone. */
+/* Splits a call into blocks and threads, by its size and by other values that are equal on all
+ * members. */
 #include "coll/ll.h"
 #include "transport/gpu_kernel.h"
 
 enum {
     UNIT_BYTES = 8,
     PACKET_BYTES = 16,
-    BLOCK_UNITS = 64, /* as many as a block should have before there are more blocks */
+    BLOCK_UNITS = 64, /* that a block should have before there are more blocks */
 };
 
 size_t weft_ll_bytes_max(const struct weft_gpu_channels *channels) {
     return (size_t)channels->blocks_max * channels->slot_units * UNIT_BYTES;
 }
 
-/* Tiles of whole warps, as large as leaves a group of threads to each member. */
+/* Returns the binary logarithm of a tile's units: whole warps, as many as leave a group of threads
+ * to each member. */
 static uint32_t tile_shift_for(uint32_t share, int n) {
     uint32_t shift = 5;
     while (1u << shift < share && (2u << shift) * (uint32_t)n <= WEFT_GPU_CHANNEL_THREADS)
@@ -22,8 +23,8 @@ static uint32_t tile_shift_for(uint32_t share, int n) {
     return shift;
 }
 
-/* Units of the blocks of both arrays that are whole words at aligned addresses: all but the last,
- * or none. */
+/* Returns how many units of a block are whole words at aligned addresses in both arrays: all but
+ * the last, or none. */
 static uint32_t words_of(const struct weft_gpu_collective *task) {
     uintptr_t addresses =
         (uintptr_t)task->source | (uintptr_t)task->dest | task->source_step | task->dest_step;
@@ -71,7 +72,7 @@ static int launch(enum weft_gpu_kernel kernel, struct weft_ll_work *work,
                            stream, arguments);
 }
 
-/* No kernel is number 0, which is weftk_copy. */
+/* Kernel 0 is weftk_copy, so 0 means that there is no kernel. */
 #define OWN(X, family, op, number, OP, NUMBER) \
     [WEFT_FOLD_##OP][WEFT_NUMBER_##NUMBER] = WEFT_KERNEL_weftk_ll_##op##_##number,
 #define ANY(X, family, op, number, OP, NUMBER) \
@@ -81,7 +82,7 @@ static const enum weft_gpu_kernel reductions[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
 #undef OWN
 #undef ANY
 
-/* Where both kinds of integers have the same bits, those without a sign have the kernel. */
+/* Signed integers use the kernel of unsigned ones if the bits of the result are the same. */
 static enum weft_number number_for(enum weft_fold_op op, enum weft_number number) {
     return reductions[op][number] ? number : weft_number_unsigned(number);
 }

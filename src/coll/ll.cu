@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small collectives by packets. A block works on its share of the units with the blocks of its
- * number of the other members, by the channel of that number. Its threads stand in groups, and a
- * group has a thread for every unit of a tile: so the packets for all members leave at once, and
- * those of all members are waited for at once.
+/* Small collectives with packets. A block of threads has a share of the units, and works with the
+ * blocks of the same number on the other members, by the channel of that number. Its threads form
+ * groups, and a group has a thread for every unit of a tile. So the packets for all members are
+ * sent at once, and the packets of all members are awaited at once.
  *
- * A thread sends all that it has to before it waits for anything. A unit is read before it is
- * written, so a call may be in place. What is rare, such as bytes at odd addresses, stands behind
- * what is not. */
+ * A thread sends all its packets before it waits for any. A unit is read before it is written, so a
+ * call may be in place. Rare cases, such as bytes at odd addresses, are handled after the frequent
+ * ones. */
 #define WEFT_KERNEL_THREADS
 #include "coll/ll.h"
 #include "coll/ll.cuh"
 #include "coll/fold.cuh"
 
-/* A thread's place in a call. */
+/* A thread's position in a call. */
 struct ll_place {
     uint32_t begin, end;    /* units of its block */
-    uint32_t first, tile;   /* its own: first, first + tile, ... */
-    uint32_t group, groups; /* its own member, and how many members have threads */
-    uint32_t slots;         /* from the inbox's first byte to the slots of this call */
+    uint32_t first, tile;   /* its own units: first, first + tile, ... */
+    uint32_t group, groups; /* its group, and their number; a group serves a member at a time */
+    uint32_t slots;         /* offset of this call's slots in the inbox */
     uint64_t *word, epoch;
 };
 
-/* Where the word of this block's channel lies, of that of channel 0. */
+/* Returns the word of this block's channel; `word` is that of channel 0. */
 WEFT_DEVICE uint64_t *word_at(uint64_t *word, const struct weft_ll_work &work) {
     return (uint64_t *)((char *)word + weft_block_index() * work.head_bytes);
 }
@@ -73,7 +73,7 @@ WEFT_DEVICE void send(const struct weft_ll_work &work, const struct ll_place &pl
     weft_packet_put(work.out + member * work.out_step + at, data, (uint32_t)place.epoch);
 }
 
-/* What a member has sent; false when the kernel is to give up. */
+/* Receives a unit of a member; false when the kernel has to give up. */
 WEFT_DEVICE bool receive(uint64_t *data, const struct weft_ll_work &work,
                          const struct ll_place &place, uint32_t source, uint32_t unit,
                          struct weft_gpu_abort abort) {
@@ -81,7 +81,7 @@ WEFT_DEVICE bool receive(uint64_t *data, const struct weft_ll_work &work,
     return weft_packet_get(data, work.in + at, (uint32_t)place.epoch, abort);
 }
 
-/* The same, of this member, too. */
+/* As receive; this member's own unit is loaded from source. */
 WEFT_DEVICE bool obtain(uint64_t *data, const struct weft_ll_work &work,
                         const struct ll_place &place, uint32_t source, uint32_t unit,
                         struct weft_gpu_abort abort) {
@@ -93,7 +93,7 @@ WEFT_DEVICE bool obtain(uint64_t *data, const struct weft_ll_work &work,
 
 /* --- Sending --------------------------------------------------------------------------------- */
 
-/* This thread's packets of a unit. */
+/* Sends this thread's packets of a unit. */
 WEFT_DEVICE void send_unit(const struct weft_ll_work &work, const struct ll_place &place,
                            uint32_t unit) {
     WEFT_ROLLED
@@ -103,7 +103,7 @@ WEFT_DEVICE void send_unit(const struct weft_ll_work &work, const struct ll_plac
     }
 }
 
-/* Begins a call, and sends all that this thread has to. */
+/* Begins a call, and sends all packets of this thread. */
 WEFT_DEVICE void send_all(struct ll_place *place, const struct weft_ll_work &work) {
     begin(place, work, weft_ld_relaxed_sys(place->word));
     WEFT_ROLLED
@@ -111,7 +111,7 @@ WEFT_DEVICE void send_all(struct ll_place *place, const struct weft_ll_work &wor
         send_unit(work, *place, unit);
 }
 
-/* Behind a sync at which the block has received everything. */
+/* Called after a sync at which the block has received everything. */
 WEFT_DEVICE void end(const struct weft_ll_work &work, const struct ll_place &place) {
     weft_packets_end(work.in + place.slots, work.half_bytes, place.epoch,
                      weft_thread_group_block());
@@ -120,14 +120,14 @@ WEFT_DEVICE void end(const struct weft_ll_work &work, const struct ll_place &pla
 
 /* --- One round ------------------------------------------------------------------------------- */
 
-/* Where there is a thread for each unit and member, it sends one packet and receives one; those of
- * the last group move this member's own unit. All addresses are known before the epoch is: it comes
- * by a load whose address depends on the thread, as far as the compiler knows, because it would
- * move what is the same for all threads to uniform registers, and wait there, before source is
- * loaded. */
+/* If there is a thread for each unit and member, each thread sends one packet and receives one; the
+ * threads of the last group move this member's own unit. All addresses are computed before the
+ * epoch is known. The epoch's load has an address that depends on the thread, as far as the
+ * compiler knows: otherwise it would move values that are equal for all threads to uniform
+ * registers, and wait there, before source is loaded. */
 struct ll_single {
     uint32_t member, unit;
-    bool moves; /* there is such a unit, and it has come */
+    bool moves; /* the unit exists, and has arrived */
     uint64_t data;
 };
 
@@ -148,8 +148,8 @@ WEFT_DEVICE struct ll_single pass(struct ll_place *place, const struct weft_ll_w
 
 /* --- Exchange -------------------------------------------------------------------------------- */
 
-/* By the thread that has sent this member's unit, and behind that: dest may be source. The last one
- * is its own. */
+/* Stores a unit of all members. Runs in the thread that has sent this member's unit, and after
+ * that, since dest may be source. This member's own unit is the last. */
 WEFT_DEVICE bool gather_unit(const struct weft_ll_work &work, const struct ll_place &place,
                              uint32_t unit, struct weft_gpu_abort abort) {
     WEFT_ROLLED
@@ -187,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
 
 /* --- Broadcast ------------------------------------------------------------------------------- */
 
-/* Every member says to the root that it has started, and so is done with the call before last, in
- * whose slots the root is to write. The word is nearly always there. */
+/* Waits until every member has told the root that it has started, and so has finished the call
+ * before last, whose slots the root overwrites. The words have nearly always arrived. */
 WEFT_DEVICE void await_started(const struct weft_ll_work &work, uint64_t epoch,
                                struct weft_gpu_abort abort) {
     const uint64_t *started = word_at(work.started, work);
@@ -201,7 +201,7 @@ WEFT_DEVICE void await_started(const struct weft_ll_work &work, uint64_t epoch,
     weft_block_sync();
 }
 
-/* To all members, this one included. */
+/* Sends to all other members, and stores this member's own copy. */
 WEFT_DEVICE void spread(const struct weft_ll_work &work, const struct ll_place &place) {
     WEFT_ROLLED
     for (uint32_t unit = place.first; unit < place.end; unit += place.tile) {
@@ -214,7 +214,7 @@ WEFT_DEVICE void spread(const struct weft_ll_work &work, const struct ll_place &
     }
 }
 
-/* Each thread receives units, whatever its group. */
+/* All threads receive units, whatever their groups. */
 WEFT_DEVICE void take(const struct weft_ll_work &work, const struct ll_place &place,
                       struct weft_gpu_abort abort) {
     uint64_t data;
@@ -245,8 +245,8 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
 
 enum { FOLD_AHEAD = 4 };
 
-/* The units of `count` members, a tile apart, into what has been folded so far; `first`: member 0
- * is the first of them. */
+/* Folds the units of `count` members, a tile apart, into so_far; `first`: member 0 is the first of
+ * them. */
 template <class Operation, class T> struct ll_fold {
     typedef weft_unpacked<T, uint64_t> folded;
 
@@ -286,8 +286,8 @@ WEFT_DEVICE uint64_t fold_by(const struct weft_ll_work &work, uint64_t a, uint64
 }
 #undef CASE
 
-/* By the operation and number that the call says. None of these has to wait with its rounding until
- * all members are in. */
+/* Folds with the operation and type that the call names. Each step may round, because sums of
+ * 16-bit floats, which are rounded once, have kernels of their own. */
 struct ll_fold_any {
     typedef uint64_t folded;
 
@@ -300,7 +300,7 @@ struct ll_fold_any {
     WEFT_DEVICE uint64_t end(const struct weft_ll_work &, folded so_far) { return so_far; }
 };
 
-/* The threads of the first group fold what all have received. */
+/* The threads of the first group fold the units that all threads have received. */
 template <class Fold>
 WEFT_DEVICE void fold_single(const struct weft_ll_work &work, const struct ll_place &place,
                              uint64_t *received, const struct ll_single &it) {
@@ -314,9 +314,9 @@ WEFT_DEVICE void fold_single(const struct weft_ll_work &work, const struct ll_pl
     store(work, 0, it.unit, Fold::end(work, so_far));
 }
 
-/* The threads of a tile's first group fold what the groups have received, in the members' order: a
- * round of as many members as there are groups at a time, through one half of the block's memory
- * and then the other. */
+/* The threads of a tile's first group fold the units that all groups have received, in the order of
+ * the members. A round has as many members as there are groups; rounds alternate between the two
+ * halves of the block's memory. */
 template <class Fold>
 WEFT_DEVICE void fold_rounds(const struct weft_ll_work &work, const struct ll_place &place,
                              uint64_t *received, struct weft_gpu_abort abort) {
@@ -345,7 +345,7 @@ WEFT_DEVICE void fold_rounds(const struct weft_ll_work &work, const struct ll_pl
     }
 }
 
-/* All have received what they have to when the last round is folded. */
+/* When the last round is folded, all threads have received all their units. */
 template <class Fold>
 WEFT_DEVICE void reduce(struct weft_gpu_abort abort, const struct weft_ll_work &work) {
     WEFT_SHARED(uint64_t, received, 2 * WEFT_GPU_CHANNEL_THREADS);

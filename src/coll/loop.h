@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What loops over arrays say to the compiler, so that it vectorises them. */
+/* Annotations that let the compiler vectorise loops over arrays. */
 #ifndef WEFT_COLL_LOOP_H
 #define WEFT_COLL_LOOP_H
 
-/* A function whose widest form for the processor at hand is picked by the loader. */
+/* Compiles a function for several instruction sets; the loader selects the widest one that the
+ * processor has. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define WEFT_WIDEST __attribute__((target_clones("avx2", "default")))
 #else
-#define WEFT_WIDEST /* resolvers run before the sanitizers are ready */
+#define WEFT_WIDEST /* the loader selects before the sanitizers are ready */
 #endif
 
-/* In front of a loop whose arrays are apart or the very same. */
+/* Precedes a loop whose arrays are either disjoint or identical. */
 #if defined(__clang__)
 #define WEFT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One word per PE, among its words of WORLD, because every PE can reach those: no member lost, an
- * open question, or the answer, which is the slot of a team and the same on all of its members. */
+/* One word per PE, among its words of WORLD, because every PE can access those. Its value says that
+ * the PE is not lost, or that it asks for its team, or is the answer: the slot of the team, which
+ * is the same on all members. */
 #include "coll/lost_member.h"
 #include "base/clock.h"
 #include "far/far.h"
 
 enum { NOT_LOST, LOST, ANSWER }; /* ANSWER + slot */
 
-/* Long enough for peers that are late; a call with a wrong handle on every PE takes as long. */
+/* Long enough for peers that are late. A call with a wrong handle on every PE takes this long. */
 static const uint64_t patience_ns = 1000000000;
 
 static _Atomic uint32_t *lost_word_of(int world_pe) {
@@ -15,7 +16,8 @@ static _Atomic uint32_t *lost_word_of(int world_pe) {
     return world && world->npes > 1 ? &weft_team_words_of(world, world_pe)->lost_member : NULL;
 }
 
-/* Threads that are lost at once take turns. */
+/* Asks which team waits for this PE. Threads that ask at once take turns. Returns false at the
+ * deadline. */
 static bool ask_teams(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64_t deadline) {
     uint32_t expected = NOT_LOST;
     while (!atomic_compare_exchange_strong(word, &expected, LOST)) {
@@ -41,7 +43,8 @@ struct weft_team *weft_lost_member_find_team(void) {
     return answer >= ANSWER ? weft_team_in_slot((int)(answer - ANSWER)) : NULL;
 }
 
-/* A far PE's processor has to look, so it is asked now and then only: it may just be late. */
+/* A far PE's processor has to apply the answer, so it is sent only every 20 ms: that PE may just be
+ * late. */
 static void answer_far(uint32_t answer, int pe) {
     static const uint64_t pause_ns = 20000000;
     static _Thread_local uint64_t next_ns;

@@ -24,8 +24,8 @@ size_t weft_marked_all_reduce_max(const struct weft_gpu_channels *channels) {
     return weft_marked_reduce_max(channels) * (size_t)channels->n;
 }
 
-/* Of a kernel whose arrays have so many bytes: so many that a thread has a unit of each member, up
- * to the number that large calls have. */
+/* Returns the number of blocks of a kernel whose arrays have `bytes`: enough that a thread has one
+ * unit of each member, up to the number that large calls use. */
 static uint32_t blocks_of(const struct weft_gpu_channels *channels, size_t bytes, uint32_t chunk) {
     enum { BLOCK = 8 << 10, FEW = 32, LARGE = 2 << 20 };
     size_t wanted = bytes >= LARGE ? WEFT_GPU_CHANNELS : bytes / BLOCK < FEW ? bytes / BLOCK : FEW;
@@ -44,14 +44,14 @@ static struct weft_marked_array array_of(const char *first, size_t bytes, size_t
                                       .whole = aligned ? (uint32_t)(bytes / UNIT) : 0};
 }
 
-/* The chunks of one array as blocks. */
+/* Returns the chunks of one array as blocks. */
 static struct weft_marked_array chunks_of(const char *first, size_t bytes, uint32_t chunk) {
     struct weft_marked_array array = array_of(first, bytes, (size_t)chunk * UNIT);
     array.less = chunk;
     return array;
 }
 
-/* For the members, and for threads that have more units than one of each, or not. */
+/* Returns the kernel for `n` members whose threads have one unit of each, or several. */
 static enum weft_gpu_kernel kernel_for(enum weft_number number, int n, bool several) {
 /* clang-format off */
 #define KERNELS_OF(name) {{WEFT_KERNEL_##name##_2x1, WEFT_KERNEL_##name##_2x4}, \
@@ -94,7 +94,7 @@ int weft_marked_reduce(const struct weft_gpu_channels *channels,
     return launch(&work, channels, task, blocks * task->bytes, stream);
 }
 
-/* Of two members each sends as much in one shot. */
+/* With two members, one shot sends the same number of bytes. */
 int weft_marked_all_reduce(const struct weft_gpu_channels *channels,
                            const struct weft_gpu_collective *task, weft_cu_stream stream) {
     if (channels->n == 2 && task->bytes <= weft_marked_reduce_max(channels))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums by marked words, as coll/marked.h has them.
+/* Sums with marked words (coll/marked.h).
  *
- * A thread works in rounds of several units, which are under way together, and sends those of all
- * its rounds before it takes any. Where a thread has one unit, kernels for one have less to do: an
- * all-reduce of 256 KiB took 4.3 us on two H200s, and 4.9 by the kernel for four. All members cut a
- * call alike, and send the empty units at the end of it, too: so everybody hears of everybody on
- * each channel. What a thread writes to `dest` it has read from the same place of the source, if
- * that is where `dest` is. */
+ * A thread works in rounds of several units, which are in flight together, and sends the units of
+ * all its rounds before it receives any. If a thread has one unit, a kernel for one has less to do:
+ * an all-reduce of 256 KiB took 4.3 us on two H200s, and 4.9 us with the kernel for four. All
+ * members split a call in the same way, and also send the empty units at its end, so every member
+ * receives something from every member on each channel. If `dest` is the source, a thread reads
+ * each place before it writes there. */
 #include "coll/marked.h"
 #include "coll/marked.cuh"
 #include "coll/fold.cuh"
@@ -15,12 +15,12 @@
 
 /* --- Units of arrays ------------------------------------------------------------------------- */
 
-/* A round's units in a member's block of an array: number u of them lies u * step bytes behind the
- * first; `whole` are those that are 16 aligned bytes. */
+/* A round's units in a member's block of an array: unit u begins u * step bytes after the first;
+ * `whole` is the set of those that are 16 aligned bytes. */
 struct marked_units {
     char *first;
     uint32_t step, set, whole;
-    ptrdiff_t left; /* bytes of the array, from the first unit on */
+    ptrdiff_t left; /* bytes of the array from the first unit on */
 };
 
 template <int UNITS>
@@ -51,7 +51,7 @@ WEFT_DEVICE void store_whole(char *at, struct weft_quad unit) {
     *(number_vector *)at = whole;
 }
 
-/* By numbers of so many bytes; zeros behind the end. */
+/* Loads numbers of BYTES bytes, and zeros after the end. */
 template <int BYTES> WEFT_DEVICE struct weft_quad load_partial(const char *from, ptrdiff_t left) {
     uint32_t words[4] = {0, 0, 0, 0};
     WEFT_UNROLL
@@ -74,8 +74,9 @@ WEFT_DEVICE void store_partial(char *to, ptrdiff_t left, struct weft_quad unit) 
             *(uint16_t *)(to + at) = (uint16_t)(words[at / 4] >> at % 4 * 8);
 }
 
-/* Quad u * OTHERS + m is unit u of the block for member_of(m): those of the members whose bits are
- * set are loaded, the whole ones together, and then others by numbers T. */
+/* Loads the members whose bits are set: quad u * OTHERS + m is unit u of the block for
+ * member_of(m). Whole units are loaded together, and then the others number by number, of type
+ * T. */
 template <class T, int UNITS, int OTHERS, class Member>
 WEFT_DEVICE void load(struct weft_quad (&quads)[UNITS * OTHERS],
                       const struct weft_marked_array &array, uint32_t begin,
@@ -105,7 +106,7 @@ WEFT_DEVICE void load(struct weft_quad (&quads)[UNITS * OTHERS],
         }
 }
 
-/* The other way round. */
+/* The inverse of load. */
 template <class T, int UNITS, int OTHERS, class Member>
 WEFT_DEVICE void store(const struct weft_quad (&quads)[UNITS * OTHERS],
                        const struct weft_marked_array &array, uint32_t begin,
@@ -137,15 +138,16 @@ WEFT_DEVICE void store(const struct weft_quad (&quads)[UNITS * OTHERS],
 
 /* --- Rounds ---------------------------------------------------------------------------------- */
 
-/* What a block does in this call. */
+/* A block's part of this call. */
 struct marked_call {
     const struct weft_marked_work &work;
     struct weft_gpu_abort abort;
-    uint32_t slot;         /* by the epoch's parity */
-    uint32_t begin, count; /* of the units of each block of arrays */
+    uint32_t slot;         /* selected by the epoch's parity */
+    uint32_t begin, count; /* the units of each block of the arrays */
 };
 
-/* Kernels for few members take all of them together, as they have no more; the last one loops. */
+/* Kernels for few members handle all other members together; the kernel for the most members
+ * loops. */
 enum { MEMBERS_MANY = 8 };
 template <int OTHERS> WEFT_DEVICE int others_end(const struct weft_marked_work &work) {
     return OTHERS + 1 < MEMBERS_MANY ? 1 : work.n - 1;
@@ -166,7 +168,7 @@ WEFT_DEVICE void send_to_all(const struct marked_call &call, uint32_t slot,
     }
 }
 
-/* To each member its own, those of some members together. */
+/* Sends each member its own block, to several members at a time. */
 template <class T, int UNITS, int OTHERS>
 WEFT_DEVICE void send_to_each(const struct marked_call &call,
                               const struct weft_marked_round &round) {
@@ -191,7 +193,7 @@ WEFT_DEVICE void send_to_each(const struct marked_call &call,
     }
 }
 
-/* The own block for this member, or the one for all. */
+/* Loads this member's block for itself, or the only block. */
 template <class T, int UNITS>
 WEFT_DEVICE void load_own(struct weft_quad (&own)[UNITS], const struct marked_call &call,
                           const struct weft_marked_round &round) {
@@ -210,7 +212,7 @@ WEFT_DEVICE void send_round(const struct marked_call &call, const struct weft_ma
     send_to_all(call, call.slot, round, own);
 }
 
-/* Those of other number m. */
+/* Adds the units of other member number m. */
 template <class T, int UNITS, int OTHERS>
 WEFT_DEVICE void add_units(weft_unpacked<T, struct weft_quad> (&sums)[UNITS],
                            const struct weft_quad (&quads)[UNITS * OTHERS], int m) {
@@ -219,8 +221,9 @@ WEFT_DEVICE void add_units(weft_unpacked<T, struct weft_quad> (&sums)[UNITS],
         fold_word<fold_sum>(&sums[u], quads[u * OTHERS + m]);
 }
 
-/* Of all members, in their order: the own one before the other of its number, or last. -0 leaves
- * all bits of what is added to it. */
+/* Folds the units of all members in their order: this member's own units precede those of the other
+ * member with its number, or are the last. A sum that begins with -0 keeps all bits of the first
+ * number. */
 template <class T, int UNITS, int OTHERS>
 WEFT_DEVICE bool fold_round(struct weft_quad (&folded)[UNITS], const struct marked_call &call,
                             const struct weft_marked_round &round) {
@@ -252,7 +255,8 @@ WEFT_DEVICE bool fold_round(struct weft_quad (&folded)[UNITS], const struct mark
     return true;
 }
 
-/* What is folded goes to the own block of `to`, and from there to all others' if it has several. */
+/* Stores the folded units in this member's block of `to`, and sends them to all others if `to` has
+ * several blocks. */
 template <class T, int UNITS, int OTHERS>
 WEFT_DEVICE bool reduce_round(const struct marked_call &call,
                               const struct weft_marked_round &round) {
@@ -270,7 +274,7 @@ WEFT_DEVICE bool reduce_round(const struct marked_call &call,
     return true;
 }
 
-/* The chunks that the others have folded. */
+/* Receives the chunks that the other members have folded. */
 template <class T, int UNITS, int OTHERS>
 WEFT_DEVICE bool take_answers(const struct marked_call &call,
                               const struct weft_marked_round &round) {
@@ -288,7 +292,7 @@ WEFT_DEVICE bool take_answers(const struct marked_call &call,
     return true;
 }
 
-/* Every thread's rounds. False when the job is over. */
+/* Runs all rounds of a thread. Returns false when the job is over. */
 template <class T, int UNITS, int OTHERS> WEFT_DEVICE bool reduce(const struct marked_call &call) {
     uint32_t first = weft_block_thread(), step = UNITS * weft_block_threads();
     WEFT_ROLLED

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marked words, as coll/marked.h has them: units of 16 bytes of them, which are stored and loaded
- * whole, though each word of them stands for itself.
+/* Marked words (coll/marked.h) in units of 16 bytes, which are stored and loaded as a whole,
+ * although each word is marked separately.
  *
- * The inbox of a member: [channel][slot][source, but itself][unit]. Two slots, by the epoch's
- * parity, are for what is sent first in a call. The third is for answers: who answers a member has
- * heard that it is in this call, and so has read the answers of the one before. */
+ * The inbox of a member: [channel][slot][source other than itself][unit]. Two slots, selected by
+ * the epoch's parity, are for the data that is sent first in a call. The third is for answers: a
+ * member answers another one after it has received that one's data of this call, so that one has
+ * read the answers of the call before. */
 #ifndef WEFT_COLL_MARKED_CUH
 #define WEFT_COLL_MARKED_CUH
 
@@ -23,13 +24,13 @@ WEFT_DEVICE struct weft_quad weft_unmark(struct weft_quad unit) {
     return {weft_unmark(unit.a), weft_unmark(unit.b), weft_unmark(unit.c), weft_unmark(unit.d)};
 }
 
-/* Not all of it has come. */
+/* Returns whether some of the unit has not arrived. */
 WEFT_DEVICE bool weft_is_marked(struct weft_quad unit) {
     return unit.a == WEFT_MARK || unit.b == WEFT_MARK || unit.c == WEFT_MARK || unit.d == WEFT_MARK;
 }
 
-/* What a thread has under way together: units of its block, from number `at` on, `step` apart;
- * those in the set. */
+/* The units that a thread has in flight together: unit `at` of its block and others, `step` apart,
+ * whose bits in `set` are set. */
 struct weft_marked_round {
     uint32_t at, step, set;
 };
@@ -43,13 +44,13 @@ WEFT_DEVICE struct weft_marked_round weft_marked_round_at(uint32_t at, uint32_t 
     return round;
 }
 
-/* The first unit of the block's slot that is source number 0's, within an inbox. */
+/* Returns the index in an inbox of the first unit of source 0 in this block's slot. */
 WEFT_DEVICE uint32_t weft_marked_slot(const struct weft_marked_work &work, uint32_t slot) {
     return (weft_block_index() * WEFT_MARKED_SLOTS + slot) * (uint32_t)(work.n - 1) *
            work.slot_units;
 }
 
-/* Where this member writes unit `at` of a slot for another member. */
+/* Returns where this member writes unit `at` of a slot for another member. */
 WEFT_DEVICE struct weft_quad *weft_marked_place(const struct weft_marked_work &work, int member,
                                                 uint32_t slot, uint32_t at) {
     uint32_t source = (uint32_t)(work.me - (work.me > member));
@@ -57,19 +58,19 @@ WEFT_DEVICE struct weft_quad *weft_marked_place(const struct weft_marked_work &w
     return inbox + (weft_marked_slot(work, slot) + source * work.slot_units + at);
 }
 
-/* Members other than this one are numbered in their order. */
+/* Returns the member with this number among those other than this one. */
 WEFT_DEVICE int weft_marked_other(const struct weft_marked_work &work, int number) {
     return number + (number >= work.me);
 }
 
-/* A bit for each of OTHERS of them from `first` on, as far as there are as many. */
+/* Returns a bit for each of the OTHERS members from `first` on that exist. */
 template <int OTHERS>
 WEFT_DEVICE uint32_t weft_marked_others(const struct weft_marked_work &work, int first) {
     uint32_t left = (uint32_t)(work.n - 1 - first);
     return left < OTHERS ? (1u << left) - 1 : (1u << OTHERS) - 1;
 }
 
-/* The pairs of a round's units u and of others m, as the set of all u * OTHERS + m. */
+/* Returns the pairs of a round's units u and of others m, as the set of all u * OTHERS + m. */
 template <int UNITS, int OTHERS>
 WEFT_DEVICE uint32_t weft_marked_pairs(uint32_t set, uint32_t others) {
     uint32_t pairs = 0;
@@ -79,8 +80,8 @@ WEFT_DEVICE uint32_t weft_marked_pairs(uint32_t set, uint32_t others) {
     return pairs;
 }
 
-/* Takes a round's units of OTHERS members from number `first` on from the own inbox: all are asked
- * for until they have come. False when the job is over. */
+/* Receives a round's units of OTHERS members, from number `first` on, from this member's inbox:
+ * polls all of them until they have arrived. Returns false when the job is over. */
 template <int UNITS, int OTHERS>
 WEFT_DEVICE bool weft_marked_take(struct weft_quad (&quads)[UNITS * OTHERS],
                                   const struct weft_marked_work &work, uint32_t slot, int first,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One half of a meeting, as weft_gpu_meet makes it of stream memory operations and on the same
- * words: a member that meets by the one meets those who do by the other. Everybody writes 1 into
- * its own word at every member, waits for a 1 from each, and takes it back. */
+/* One half of a meeting, with the words and steps of weft_gpu_meet, which uses stream memory
+ * operations: a member may meet by either. Every member writes 1 into its own word at every member,
+ * waits for a 1 from each, and clears it. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_call.cuh"
 
-/* `words`: the members' arrays of the half. */
+/* `words`: the members' arrays of this half. */
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     weftk_meet(struct weft_gpu_abort abort, struct weft_array words, int me, int n,
                struct weft_gpu_call call) {
     if (weft_block_index() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
-    /* The fence is the release of all stores, and takes its time together with the load. */
+    /* The fence releases all stores, and runs while the load is in flight. */
     uint32_t generation = weft_ld_relaxed_sys(&call.mine->generation);
     weft_fence_sys();
     if (!weft_call_holds(abort, &call, generation))

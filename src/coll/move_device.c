@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mover of arrays in the memory of GPUs, of which either may be the host's: members meet on the
- * host, and each one's GPU copies between the members' memory and its own. */
+/* The mover of arrays in GPU memory, of which one may be in memory of the host: members meet on the
+ * host, and each member's GPU copies between the members' memory and its own. */
 #include "coll/move.h"
 
 static void device_complete(void) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mover of groups with far members: messages carry what a far one reads or writes, and this
- * processor copies the rest. Gets are all sent before the first one is waited for. It is for what
- * the collectives over hosts (coll/hosts.h) leave to plans. */
+/* The mover of groups with far members: messages read and write far members' memory, and this
+ * processor copies the rest. All gets are sent before the first is waited for. Serves the plans
+ * that the collectives over hosts (coll/hosts.h) execute. */
 #include "coll/move.h"
 
 static void far_complete(void) {
     weft_far_quiet();
 }
 
-/* A far member's object is named by its address here, so that it has to be symmetric here, too. */
+/* A far member's object is given by its address on this PE, so it must be symmetric here, too. */
 static void far_pull(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_pieces *pieces, int member) {
     int pe = weft_group_pe(group, member);

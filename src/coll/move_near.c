@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The near mover: this processor copies and folds where the others' memory is mapped. */
+/* The near mover: this processor copies and folds the mapped memory of the other members. */
 #include "coll/move.h"
 #include "coll/split.h"
 
-/* A store is complete when the next one begins. */
+/* There is nothing to wait for: a store is complete when the next one begins. */
 static void near_complete(void) {}
 
 static void near_pull(const struct weft_group *group, void *dest, const void *source,
@@ -20,10 +20,10 @@ static void near_push(const struct weft_group *group, void *dest, const void *so
 
 /* --- Reductions ------------------------------------------------------------------------------ */
 
-/* Each member owns a chunk of the array, makes it from all sources and writes it to all, a block at
- * a time while it is in the cache. Nobody else reads or writes that chunk anywhere, so dest may be
- * source, and two synchronisations are enough. */
-enum { BLOCK_BYTES = 8 << 10 }; /* of each array: a few of them fit the cache */
+/* Each member owns a chunk of the array: it folds the chunk of all sources and writes it to all
+ * dests, a block at a time while it is in the cache. No other member accesses that chunk anywhere,
+ * so dest may be source, and two synchronisations suffice. */
+enum { BLOCK_BYTES = 8 << 10 }; /* of each array: a few blocks fit into the cache */
 
 static void reduce_block(const struct weft_group *group, const struct weft_chunk *chunk,
                          const struct weft_fold *fold, bool stream) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floats of 8 and 16 bits to floats, and of 16 back, by integer arithmetic: no step depends on
- * hardware that rounds or flushes. Rounds to nearest even; what is too large becomes infinite, a
- * NaN stays one. */
+/* Converts floats of 8 and 16 bits to floats, and floats to 16 bits, by integer arithmetic: no step
+ * depends on hardware that rounds or flushes. Rounds to nearest even; a value that is too large
+ * becomes infinite, a NaN remains a NaN. */
 #ifndef WEFT_COLL_NARROW_H
 #define WEFT_COLL_NARROW_H
 
@@ -21,7 +21,7 @@ static inline uint32_t weft_bits_of_float(float value) {
     return bits;
 }
 
-/* Arithmetic instead of a choice: compilers will not vectorise a branch around float operations. */
+/* Arithmetic instead of a branch: compilers do not vectorise a branch around float operations. */
 static inline uint32_t weft_choose(bool condition, uint32_t yes, uint32_t no) {
     uint32_t mask = -(uint32_t)condition;
     return (yes & mask) | (no & ~mask);
@@ -38,8 +38,8 @@ static inline uint16_t weft_bf16_of_float(float value) {
     return (uint16_t)(weft_choose((bits & 0x7fffffff) > 0x7f800000, quiet, rounded) >> 16);
 }
 
-/* Moves exponent and mantissa into place and corrects the bias; infinities need it once more, and
- * subnormals are renormalised by a subtraction of normal numbers, exact even where hardware
+/* Moves exponent and mantissa into place and corrects the bias. Infinities are corrected twice;
+ * subnormals are renormalised by a subtraction of normal numbers, which is exact even if hardware
  * flushes subnormals. (After F. Giesen's public notes on half floats.) */
 static inline float weft_float_of_f16(uint16_t half) {
     uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
@@ -51,7 +51,7 @@ static inline float weft_float_of_f16(uint16_t half) {
     return weft_float_of_bits(magnitude | (uint32_t)(half & 0x8000) << 16);
 }
 
-/* The same for 4 bits of exponent, whose bias is 7. All ones is the only NaN. */
+/* As weft_float_of_f16, for 4 bits of exponent, whose bias is 7. The only NaN has all bits set. */
 static inline float weft_float_of_f8e4m3(uint8_t byte) {
     uint32_t bits = (uint32_t)(byte & 0x7f) << 20;
     uint32_t normal = bits + (120u << 23);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is folded, and how: names and a layout that the library and its kernels share. */
+/* Types and operations of folds, and a layout, shared by the library and its kernels. */
 #ifndef WEFT_COLL_NUMBER_H
 #define WEFT_COLL_NUMBER_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include "weft/addr.h"
 
-/* What numbers the C types are: several are the same. */
+/* The number formats of C types; several types have the same. */
 enum weft_number {
     WEFT_NUMBER_I8,
     WEFT_NUMBER_I16,
@@ -27,8 +27,8 @@ enum weft_number {
     WEFT_NUMBERS,
 };
 
-/* Of an integer the one of its width without a sign, which has the same bits where a fold does not
- * compare. */
+/* Returns for a signed integer the unsigned one of its width, which has the same bits unless a fold
+ * compares. */
 static inline enum weft_number weft_number_unsigned(enum weft_number number) {
     int to_unsigned = WEFT_NUMBER_U8 - WEFT_NUMBER_I8;
     return number <= WEFT_NUMBER_I64 ? (enum weft_number)(number + to_unsigned) : number;
@@ -45,21 +45,22 @@ enum weft_fold_op {
     WEFT_FOLD_OPS,
 };
 
-/* What a reduction does to its elements. */
+/* The operation and type of a reduction. */
 struct weft_reduction {
     enum weft_fold_op op;
     enum weft_number number;
-    bool average; /* a sum, divided by how many it is of: of real and complex numbers */
+    bool average; /* a sum that is divided by the number of its sources; of real and complex numbers
+                   */
 };
 
-/* What the kernels weftk_fold_* do: element i of all destinations becomes the fold of element i of
- * all sources, in their order. A destination may be one of the sources, all of it. */
+/* A task of the kernels weftk_fold_*: element i of all destinations becomes the fold of element i
+ * of all sources, in their order. A destination may be exactly one of the sources. */
 struct weft_fold_task {
     struct weft_array sources, dests;
     size_t nelems;
     int nsources, ndests;
-    int op, number; /* enum weft_fold_op, enum weft_number but long double */
-    int divisor;    /* what a sum is divided by; 0: by nothing */
+    int op, number; /* enum weft_fold_op; enum weft_number without long double */
+    int divisor;    /* of a sum; 0: it is not divided */
 };
 enum { WEFT_FOLD_THREADS = 512 };
 

@@ -11,8 +11,8 @@ void weft_packets_renew(struct weft_team *team) {
     weft_sync_barrier(team);
 }
 
-/* Asked for only while nothing but broadcasts has followed `epoch`, or the one that is `epoch`
- * itself, so each member's word comes this far. */
+/* Called only while nothing but broadcasts has followed `epoch`, or by the broadcast of `epoch`
+ * itself, so each member's word reaches it. */
 void weft_packets_wait_read(struct weft_team *team, uint32_t epoch) {
     uint32_t least = team->packet_epoch;
     for (int member = 0; member < team->npes; member++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where an object lies, in words that every member of a team can follow: a space and an offset.
- * The same object may have another offset on each PE, so each says where its own is. */
+/* The place of an object, for every member of a team: a space and an offset. The same object may
+ * have different offsets on different PEs, so each PE posts the place of its own. */
 #ifndef WEFT_COLL_PLACE_H
 #define WEFT_COLL_PLACE_H
 
@@ -10,7 +10,7 @@
 #include "core/team.h"
 
 enum weft_space {
-    WEFT_SPACE_PRIVATE, /* no peer can reach it */
+    WEFT_SPACE_PRIVATE, /* no peer can access it */
     WEFT_SPACE_HEAP,
     WEFT_SPACE_STATICS,
     WEFT_SPACE_DEVICE,    /* the heap of the GPUs */
@@ -28,8 +28,8 @@ static inline const struct weft_window *weft_place_window(enum weft_space space)
                                                              : NULL;
 }
 
-/* The place of [p, p + bytes) here; private when it is not symmetric over its whole length. A space
- * of no PE begins at NULL, where nothing of no bytes lies. */
+/* Returns the place of [p, p + bytes) here; private if it is not symmetric over its whole length. A
+ * window without slots begins at NULL; an empty range at NULL is not in it. */
 static inline struct weft_place weft_place_of(const void *p, size_t bytes) {
     for (enum weft_space space = WEFT_SPACE_HEAP; space <= WEFT_SPACE_DEVICE; space++) {
         const struct weft_window *w = weft_place_window(space);
@@ -39,21 +39,22 @@ static inline struct weft_place weft_place_of(const void *p, size_t bytes) {
     return (struct weft_place){WEFT_SPACE_PRIVATE, 0};
 }
 
-/* The address that a symmetric object with this place has here; NULL for any other place. */
+/* Returns the address here of a symmetric object with this place; NULL for any other place. */
 static inline void *weft_place_here(struct weft_place place) {
     const struct weft_window *w = weft_place_window(place.space);
     return w ? (void *)(w->local + place.offset) : NULL;
 }
 
-/* The same of a workspace, too: this PE's own. By such an address a far member's is named. */
+/* As weft_place_here, also for places in a workspace: this PE's own. Such an address names a far
+ * member's object. */
 static inline void *weft_place_own(struct weft_place place, const struct weft_team *team) {
     if (place.space == WEFT_SPACE_WORKSPACE)
         return (char *)weft_team_workspace_of(team, team->my_pe) + place.offset;
     return weft_place_here(place);
 }
 
-/* What a near `member` of the team named by `place`, mapped here: memory of the host, and not
- * private. */
+/* Returns the mapped address of `place` of a near `member` of the team. The place must be in memory
+ * of the host, and not private. */
 static inline void *weft_place_at(struct weft_place place, const struct weft_team *team,
                                   int member) {
     if (place.space == WEFT_SPACE_WORKSPACE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between two meetings of the members each one pulls what it needs: nobody's memory is touched
- * before that member has entered, and behind the second meeting it is its owner's again. */
+/* Each member pulls the data that it needs between two meetings: a member's memory is not accessed
+ * before that member has entered, nor after the second meeting. */
 #include "coll/plan.h"
 #include <stdlib.h>
 #include "coll/elements.h"
@@ -8,7 +8,7 @@
 
 /* --- Copies ---------------------------------------------------------------------------------- */
 
-/* All that this member reads, and that once more where it is written. */
+/* Counts all bytes that this member reads, twice, because it writes as many. */
 static bool is_streamed(const struct weft_group *group, const struct weft_plan *plan) {
     size_t senders = plan->sender == WEFT_SENDERS_ALL ? (size_t)group->npes : 1;
     return plan->pieces.count == 1 && weft_stream_wanted(2 * senders * plan->pieces.bytes);
@@ -17,7 +17,7 @@ static bool is_streamed(const struct weft_group *group, const struct weft_plan *
 void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mover,
                     struct weft_plan *plan, void *dest, const void *source) {
     const char *from = weft_plan_source(plan, source, group->me);
-    if (group->npes == 1 && mover == &weft_mover_near) { /* there is nobody to meet */
+    if (group->npes == 1 && mover == &weft_mover_near) { /* no other member */
         if (dest != source)
             weft_pieces_copy(dest, source, &plan->pieces);
         return;
@@ -39,17 +39,17 @@ void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mov
 
 /* --- Reductions ------------------------------------------------------------------------------ */
 
-/* Elements [first, first + nelems) in work: parts[member] is a member's part: a copy here, or
- * (pull_parts) in its place. */
+/* The elements [first, first + nelems) that are being folded. parts[member] is a member's part: a
+ * copy, or (pull_parts) the original in its place. */
 struct fold_stage {
     size_t first, nelems;
     char **parts, *result;
-    bool for_all; /* or for this member alone */
+    bool for_all; /* results are for all members, otherwise for this one */
 };
 
 enum { STAGE_BYTES = 256 << 10 }; /* of each member's part, at most */
 
-/* Of a reduction, which writes no part, near members' parts are read where they lie. */
+/* A reduction does not write the parts, so near members' parts are read in place. */
 static void pull_parts(const struct weft_group *group, const struct weft_mover *mover,
                        const struct fold_stage *stage, const void *source, size_t elem_bytes) {
     struct weft_pieces part = {.bytes = stage->nelems * elem_bytes, .count = 1};
@@ -74,10 +74,10 @@ static void push_results(const struct weft_group *group, const struct weft_mover
                     stage->result ? stage->result : stage->parts[member],
                     stage->nelems * elem_bytes, member);
     }
-    mover->complete(); /* the parts are free again */
+    mover->complete(); /* the parts may be overwritten */
 }
 
-/* A reduction's result is the last of the parts; those of a scan take the place of its sources. */
+/* A reduction's result is the last of the parts; the results of a scan replace its sources. */
 static void fold_parts(const struct weft_group *group, const struct fold_stage *stage,
                        const struct weft_folding *folding) {
     struct weft_chunk chunk = {(const void *const *)stage->parts, (void *const *)stage->parts,
@@ -105,7 +105,9 @@ void weft_plan_fold_chunk(const struct weft_group *group, const struct weft_move
     step = end - begin < step ? end - begin : step;
     char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * step * elem + 1);
     if (!room)
-        weft_job_panic("no memory for copies of %d members' parts", group->npes);
+        weft_job_panic(
+            "no memory for copies of the parts of %d members: run fewer PEs on this host",
+            group->npes);
     for (int member = 0; member <= group->npes; member++)
         parts[member] = room + (size_t)member * step * elem;
     struct fold_stage stage = {.first = begin, .parts = parts, .for_all = for_all};

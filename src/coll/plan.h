@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans of the collectives that copy: who sends, which range, to where; the same for every mover.
+/* Plans of the collectives that copy: who sends which range, and to where; the same for every
+ * mover.
  *
- * A member's block for member r begins r * source_block bytes within its source, and what comes
- * from member s begins s * dest_block bytes within dest:
+ * A member's block for member r begins r * source_block bytes within its source, and the block from
+ * member s begins s * dest_block bytes within dest:
  *
  *                   sender   source_block   dest_block
  *     broadcast     root     0              0
  *     fcollect      all      0              one block
  *     alltoall      all      one block      one block
  *
- * Blocks that all come to the same place are folded there (coll/vector.h):
+ * Blocks that arrive at the same place are folded there (coll/vector.h):
  *
  *     reduce          all    0              0
  *     reduce-scatter  all    one block      0
  *
- * A block is one piece, or of alltoalls a piece for each element. */
+ * A block is one piece; in alltoalls it has a piece for each element. */
 #ifndef WEFT_COLL_PLAN_H
 #define WEFT_COLL_PLAN_H
 
@@ -23,13 +24,13 @@
 enum { WEFT_SENDERS_ALL = -1 };
 
 struct weft_plan {
-    int sender; /* the only one, or WEFT_SENDERS_ALL */
+    int sender; /* the only sender, or WEFT_SENDERS_ALL */
     ptrdiff_t source_block, dest_block;
     struct weft_pieces pieces; /* of a block */
 };
 
-/* Blocks of one piece each. Every field is named: a compiler that clears the rest does it by stores
- * that overlap, which the next load has to wait for. */
+/* Returns a plan whose blocks are one piece each. Every field is named: a compiler clears unnamed
+ * fields with stores that overlap, and the next load has to wait for them. */
 static inline struct weft_plan weft_plan_of(int sender, size_t source_block, size_t dest_block,
                                             size_t bytes) {
     return (struct weft_plan){.sender = sender,
@@ -78,8 +79,8 @@ static inline bool weft_plan_sends(const struct weft_plan *plan, int member) {
     return plan->sender == WEFT_SENDERS_ALL || plan->sender == member;
 }
 
-/* Where this member's block for member `to` begins, and where what comes from member `from` does.
- */
+/* Return where this member's block for member `to` begins, and where the block from member `from`
+ * is stored. */
 static inline const char *weft_plan_source(const struct weft_plan *plan, const void *source,
                                            int to) {
     return (const char *)source + to * plan->source_block;
@@ -88,17 +89,18 @@ static inline char *weft_plan_dest(const struct weft_plan *plan, void *dest, int
     return (char *)dest + from * plan->dest_block;
 }
 
-/* Carries a plan out, and decides in it whether that goes past the cache. */
+/* Executes a plan, and decides whether it copies past the cache. */
 void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mover,
                     struct weft_plan *plan, void *dest, const void *source);
 
-/* A reduction by copies: each member owns a chunk of the array, pulls the members' parts of it,
- * folds them and pushes the results. */
+/* Executes a reduction with copies: each member owns a chunk of the array, pulls the members' parts
+ * of it, folds them and pushes the results. */
 void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mover, void *dest,
                     const void *source, const struct weft_folding *folding);
 
-/* The same without meetings: this member's chunk, for all, or for its own dest alone; of what is
- * scattered its block. Where a chunk begins, and of member npes: the end, in elements. */
+/* As weft_plan_fold, without meetings: folds this member's chunk, or its block of a reduce-scatter,
+ * for all members or only for its own dest. weft_plan_chunk_begin returns where a member's chunk
+ * begins, in elements; for member npes, the end. */
 void weft_plan_fold_chunk(const struct weft_group *group, const struct weft_mover *mover,
                           void *dest, const void *source, const struct weft_folding *folding,
                           bool for_all);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The geometry of exchanges by kernels: the same on all members, as it comes from the sizes alone.
- */
+/* The geometry of exchanges by kernels: the same on all members, since it depends on sizes only. */
 #include "coll/push.h"
 #include <assert.h>
 
 /* A thread pushes 16 bytes of each block, up to as many blocks of threads as there are channels:
- * on four H200s such kernels leave 350 GB/s and more on the link. */
+ * on four H200s such kernels reach 350 GB/s and more. */
 static unsigned push_blocks(const struct weft_gpu_channels *channels, size_t bytes) {
     enum { BYTES_OF_BLOCK = 16 * WEFT_GPU_CHANNEL_THREADS };
     size_t blocks = (bytes + BYTES_OF_BLOCK - 1) / BYTES_OF_BLOCK;

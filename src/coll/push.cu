@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges of blocks: meet, push, meet (coll/push.h).
+/* Exchanges of blocks: the members meet, push, and meet again (coll/push.h).
  *
- * A thread has units of 16 bytes for some members under way at a time, for the next member first,
- * so that no two members push to the same one. The first of them are loaded before the members have
- * met. Stores are aligned; loads take a block as it lies. */
+ * A thread has units of 16 bytes for several members in flight, for the next member first, so that
+ * no two members push to the same one. The first units are loaded before the members have met.
+ * Stores are aligned; loads have the alignment of the block. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_channel.cuh"
 
-enum { UNITS = 2, MEMBERS = 4 }; /* under way in a thread */
+enum { UNITS = 2, MEMBERS = 4 }; /* in flight in a thread */
 
-/* The blocks that this member pushes: a few bytes, units, a few bytes. */
+/* The blocks that this member pushes: bytes up to an aligned address, units, the remaining
+ * bytes. */
 struct exchange {
     const struct weft_gpu_channels *channels;
     const struct weft_gpu_collective *task;
-    int members; /* to whom: those after this one, then itself */
+    int members; /* receivers: the members after this one, then itself */
     size_t nunits;
     uint32_t head, tail; /* bytes */
-    bool from_aligned;   /* all blocks' units */
+    bool from_aligned;   /* the units of all source blocks */
 };
 
-/* Where the loop is: at units `unit`, unit + all threads, ... for members from so far away on. */
+/* The position of the loop: units `unit`, unit + all threads, ..., for members from this distance
+ * on. */
 struct push_place {
     size_t unit;
     int distance;
@@ -42,7 +44,8 @@ WEFT_DEVICE char *block_to(const struct exchange &push, int member) {
            (size_t)push.channels->me * push.task->dest_step;
 }
 
-/* To nobody, where another member is the root; to itself, where a block does not lie there. */
+/* Returns the number of receivers: 0 if another member is the root; all others, if this member's
+ * block is already in place. */
 WEFT_DEVICE int count_members(const struct exchange &push) {
     int me = push.channels->me;
     if (push.task->dest_step == 0 && push.task->root != me)
@@ -110,7 +113,7 @@ WEFT_DEVICE struct push_place place_after(const struct exchange &push, struct pu
 
 /* --- The call -------------------------------------------------------------------------------- */
 
-/* What is less than a unit, at either end. */
+/* Pushes the bytes at both ends that are less than a unit. */
 WEFT_DEVICE void push_ends(const struct exchange &push) {
     uint32_t ends = push.head + push.tail, index = (uint32_t)weft_thread_index();
     for (uint32_t i = index; i < ends * (uint32_t)push.members;
@@ -121,7 +124,7 @@ WEFT_DEVICE void push_ends(const struct exchange &push) {
     }
 }
 
-/* False if the job is over before the members have met. */
+/* Pushes all units. Returns false if the job is over before the members have met. */
 WEFT_DEVICE bool push_units(struct weft_gpu_abort abort, const struct exchange &push,
                             uint64_t epoch) {
     struct push_place at = {weft_thread_index(), 1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions and scans. Small: everybody folds everybody's packet, or of those the ones up to its
- * own. Large: each member makes a chunk of the results for all (coll/plan.h). */
+/* Reductions and scans. Small ones: every member folds the packets of all members, or of those up
+ * to itself. Large ones: each member folds a chunk of the results for all members (coll/plan.h). */
 #include <string.h>
 #include "coll/choice.h"
 #include "coll/collective.h"
@@ -22,7 +22,7 @@ static void fold_packets(const struct weft_group *group, void *dest, const void 
         memset(dest, 0, bytes);
 }
 
-/* Nobody else's elements: a copy, or zeros, which processors write. */
+/* No other member's elements are needed: a copy, or zeros, which the processor writes. */
 static void fold_alone(const struct weft_group *group, const struct weft_mover *mover, void *dest,
                        const void *source, const struct weft_folding *folding) {
     size_t bytes = folding->nelems * folding->fold->elem_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices in memory of the host that the members of a team show to each other. A near member's is
- * read where it lies, a far member's by way of a copy that is pulled here. */
+/* Matrices in memory of the host that members of a team show each other. A near member's matrix is
+ * read in place, a far member's is copied here first. */
 #ifndef WEFT_COLL_REMOTE_MATRIX_H
 #define WEFT_COLL_REMOTE_MATRIX_H
 
@@ -9,20 +9,20 @@
 #include "coll/place.h"
 
 struct weft_remote_matrix {
-    weft_matrix at;          /* data is where it lies, mapped here; or NULL: its member is far */
-    struct weft_place place; /* of a far member's first element */
-    int pe;                  /* of that member, in WORLD */
+    weft_matrix at;          /* `data` is its mapped address; NULL if its member is far */
+    struct weft_place place; /* of its first element, if its member is far */
+    int pe;                  /* that member's, in WORLD */
 };
 
-/* What lies at `place` in a member's memory of the host: here mapped, or NULL: the member is far.
- */
+/* Returns the mapped address of `place` in a member's memory of the host, or NULL if the member is
+ * far. */
 static inline const void *weft_remote_matrix_here(struct weft_place place,
                                                   const struct weft_team *team, int member) {
     return weft_team_member_is_far(team, member) ? NULL : weft_place_at(place, team, member);
 }
 
-/* What a member shows at `place`, which is not private: a matrix of this shape, whose data is not
- * looked at. */
+/* Returns the matrix that a member shows at `place`, which must not be private. `shape` has its
+ * shape and type; its data is ignored. */
 static inline struct weft_remote_matrix weft_remote_matrix_of(const struct weft_team *team,
                                                               int member, struct weft_place place,
                                                               const weft_matrix *shape) {
@@ -31,17 +31,17 @@ static inline struct weft_remote_matrix weft_remote_matrix_of(const struct weft_
     return matrix;
 }
 
-/* The part of it that begins at (row, col). */
+/* Returns the part that begins at (row, col). */
 struct weft_remote_matrix weft_remote_matrix_part(const struct weft_remote_matrix *matrix,
                                                   size_t row, size_t rows, size_t col, size_t cols);
 
-/* dest = what is matrix, of the same shape and type. What comes from far members may be under way
- * on return, until weft_remote_matrix_complete. */
+/* Copies `matrix` to dest, of the same shape and type. Data of far members may be under way on
+ * return, until weft_remote_matrix_complete. */
 void weft_remote_matrix_copy(const weft_matrix *dest, const struct weft_remote_matrix *matrix,
                              const struct weft_team *team);
 void weft_remote_matrix_complete(const struct weft_team *team);
 
-/* The same of `bytes` that lie at `place`; the first where the member is far. */
+/* Copy `bytes` at `place` of a member in the same way; weft_remote_matrix_pull, of a far member. */
 void weft_remote_matrix_pull(void *dest, struct weft_place place, size_t bytes,
                              const struct weft_team *team, int member);
 static inline void weft_remote_matrix_take(void *dest, struct weft_place place, size_t bytes,

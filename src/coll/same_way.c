@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 #include "device/device.h"
 
-/* A call in a word: its number, from 1 on; whether a graph may have calls of the team, as members
- * need not count alike then; the way; the engine. */
+/* A call in a word: its number, from 1 on; whether a graph may have calls of the team, because then
+ * members need not count in the same way; the way; the engine. */
 enum { ENGINE_BITS = 2, WAY_BITS = 5, CAPTURED_BIT = ENGINE_BITS + WAY_BITS, NUMBER_SHIFT };
 _Static_assert(WEFT_WAYS <= 1 << WAY_BITS, "a way fits");
 
@@ -22,13 +22,13 @@ static const char *engine_name(uint64_t call) {
     return weft_engine_name((enum weft_copy_engine)(call & ((1 << ENGINE_BITS) - 1)));
 }
 
-/* Another call than ours, before or behind it, says nothing. */
+/* A call with another number is an earlier or a later one, and is not compared. */
 static void compare(uint64_t mine, uint64_t theirs, int pe) {
     if (mine >> CAPTURED_BIT != theirs >> CAPTURED_BIT || way_of(mine) == way_of(theirs))
         return;
-    weft_job_panic("this call goes by %s here, where the engine is '%s', and by %s on PE %d, where "
-                   "it is '%s': all members of a team must have the same (shmemx_set_engine, "
-                   "SHMEMX_ENGINE)",
+    weft_job_panic("this call uses %s here, where the engine is '%s', but %s on PE %d, where the "
+                   "engine is '%s': set the same engine on all members of the team "
+                   "(shmemx_set_engine, SHMEMX_ENGINE)",
                    weft_stream_way_name(way_of(mine)), engine_name(mine),
                    weft_stream_way_name(way_of(theirs)), pe, engine_name(theirs));
 }
@@ -41,7 +41,8 @@ void weft_same_way_check(const struct weft_team *team, enum weft_stream_way way)
     atomic_store_explicit(&words->stream_ways[place], mine, memory_order_release);
     if (!weft_job.checked && engine == WEFT_ENGINE_AUTO)
         return;
-    atomic_thread_fence(memory_order_seq_cst); /* of two at once one sees the other */
+    atomic_thread_fence(
+        memory_order_seq_cst); /* if two members arrive at once, one sees the other */
     for (int member = 0; member < team->npes; member++)
         compare(mine, atomic_load(&weft_team_words_of(team, member)->stream_ways[place]),
                 weft_team_world_pe(team, member));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one split of an array among members: each gets whole grains, in the order of the members, and
- * no two shares differ by more than one. The same on all members, since it depends on sizes only.
+/* Splits an array among members: each gets whole grains, in the order of the members, and no two
+ * shares differ by more than one grain. The same on all members, since it depends on sizes only.
  * Shared with kernels. */
 #ifndef WEFT_COLL_SPLIT_H
 #define WEFT_COLL_SPLIT_H
@@ -8,21 +8,21 @@
 #include <stddef.h>
 #include "weft/addr.h"
 
-/* Elements that make what processors and GPUs write at once, so that no two members write to one:
- * two lines of a processor's cache are one of a GPU's. */
+/* Returns the elements that processors and GPUs write at once, so that no two members write to the
+ * same line: two cache lines of a processor are one of a GPU. */
 WEFT_ADDR size_t weft_split_grain(size_t elem_bytes) {
     enum { BYTES = 128 };
     return BYTES / elem_bytes;
 }
 
-/* Where a member's share of `total` elements begins; of member npes: the end. */
+/* Returns where a member's share of `total` elements begins; for member npes, the end. */
 WEFT_ADDR size_t weft_split_begin(size_t total, size_t grain, int member, int npes) {
     size_t grains = total / grain + (total % grain != 0);
     size_t begin = grains * (size_t)member / (size_t)npes * grain;
     return begin < total ? begin : total;
 }
 
-/* No share is larger. */
+/* Returns the size of the largest share. */
 WEFT_ADDR size_t weft_split_most(size_t total, size_t grain, int npes) {
     size_t grains = total / grain + (total % grain != 0);
     return (grains + (size_t)npes - 1) / (size_t)npes * grain;

@@ -8,9 +8,9 @@
 #include "base/machine.h"
 #include "coll/move.h"
 
-/* Twice a PE's share of the last-level cache. Read once. Where both arrays just fill the share,
- * much is still there in the next call (2 PEs, 32 MiB: all-to-all of 4 MiB took 1.1 to 1.2 of plain
- * copies when it streamed, of 16 MiB 0.65). */
+/* Returns twice a PE's share of the last-level cache, which is read once. If both arrays just fill
+ * the share, much of them is still there in the next call (2 PEs, 32 MiB: with streaming,
+ * all-to-all of 4 MiB took 1.1 to 1.2 times as long as with plain copies, of 16 MiB 0.65 times). */
 static size_t stream_threshold(void) {
     static _Atomic size_t known;
     size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);

@@ -13,10 +13,11 @@ struct weft_on_stream {
     struct weft_gpu_scope scope;
 };
 
-/* An array as this GPU reaches it on all members, in their places (weft_team_place). */
+/* An array on all members as this GPU accesses it, in the order of their places
+ * (weft_team_place). */
 struct weft_stream_arrays {
     struct weft_array all;
-    bool staged;  /* in GPU memory that not every GPU of the job reaches: the same on all members */
+    bool staged;  /* in GPU memory that some GPU of the job cannot access: equal on all members */
     bool reached; /* kernels of this PE can access this PE's array */
 };
 
@@ -25,14 +26,13 @@ static inline char *weft_stream_array_of(const struct weft_on_stream *on,
     return weft_array_at(all, weft_team_place(on->team, member));
 }
 
-/* Bytes of an array: more than any object has, where the product overflows, so that none is found.
- */
+/* Returns a * b, or SIZE_MAX if the product overflows: no object is that large. */
 static inline size_t weft_saturated(size_t a, size_t b) {
     size_t product;
     return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
 
-/* A reduction; to scatter, each member gets its own block. */
+/* A reduction. If it scatters, each member gets its own block. */
 struct weft_stream_folding {
     struct weft_reduction reduction;
     size_t nelems; /* of dest */

@@ -16,7 +16,7 @@ NPES = 2
 
 STALE = "a graph has launched a call of a team that was destroyed"
 BUSY = "two calls of one team were under way at once"
-ENGINES = ("goes by engines between two meetings here, where the engine is 'copy', and by packets on PE 1, where it is "
+ENGINES = ("uses engines between two meetings here, where the engine is 'copy', but packets on PE 1, where the engine is "
            "'auto'")
 
 # scene, in checked mode, what is said
