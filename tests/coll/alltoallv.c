@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: parts of any sizes among members: none, empty ones, more than a band of private
- * memory, at offsets and one behind the other; a wrong expectation is found by all alike, with
- * the same text; and the list never takes more than its half. PEs: 1 2 3 4 */
+/* Description: parts of any sizes between members: no parts, empty parts, more than a band of
+ * private memory, at offsets and contiguous. All members find a wrong expected count, with the same
+ * text. A list never takes more than half of a workspace. PEs: 1 2 3 4 */
 #include "coll/alltoallv.h"
 #include <errno.h>
 #include <shmem.h>
@@ -20,14 +20,14 @@ static int32_t value(int sender, int receiver, size_t part, size_t i) {
     return (int32_t)(sender * 100000007 + receiver * 1000003 + (int)part * 10007 + (int)(i % 9973));
 }
 
-/* How much a sender sends; about one part in four is empty. */
+/* Returns the elements that a sender sends in a part; about one part in four is empty. */
 static size_t nelems_of(int sender, int receiver, size_t part, size_t scale) {
     size_t mixed = (size_t)(sender * 7 + receiver * 3) + part * 5;
     return mixed % 4 == 1 ? 0 : (mixed % 5 + 1) * scale;
 }
 
-/* The lists of this PE, and how long source and dest are; a gap before each part where asked for.
- */
+/* Fills in the lists of this PE, and the sizes of source and dest; `gap` elements precede each
+ * part. */
 static void plan(size_t nparts, size_t scale, size_t gap, size_t *source, size_t *dest) {
     *source = *dest = 0;
     for (int pe = 0; pe < npes; pe++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: reductions and scans have the bits of one fold in the order of the members, wherever
- * these are: of teams, also turned round, of active sets and of tensor calls, out of place and in
- * place, of sizes on both sides of every change of method. PEs: 1 2 3 4 7 */
+ * the members are: on teams, also in reverse order, on active sets and in tensor calls, in place
+ * and not, with sizes on both sides of every change of algorithm. PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 enum { NELEMS = 70000, ELEM_MAX = 16 };
 static const size_t sizes[] = {1, 3, 12, 25, 49, 300, 2100, 9000, NELEMS};
 
-/* All sources lie here as well, made from the numbers of their PEs. */
+/* The sources of all members, computed from the numbers of their PEs. */
 static _Alignas(64) char source[NELEMS * ELEM_MAX], dest[NELEMS * ELEM_MAX];
 static char *all[64], *want;
 static long psync[2][SHMEM_SYNC_SIZE];
@@ -39,8 +39,8 @@ static void fill(char *at, enum weft_number number, int pe, size_t nelems) {
     }
 }
 
-/* want = the fold of the first n members' sources, one member after the other; returns the bytes.
- */
+/* want = the fold of the first n members' sources, in the order of the members. Returns the
+ * bytes. */
 static size_t fold(enum weft_fold_op op, enum weft_number number, int n, size_t nelems) {
     const struct weft_fold *fold = &weft_folds[op][number];
     memset(want, 0, nelems * fold->elem_bytes);
@@ -91,7 +91,7 @@ static void reduce_active_set(const struct members *m) {
           float, m->npes)
 }
 
-/* Members have their inputs in symmetric memory or not, each as its number says. */
+/* Whether a member's inputs are in symmetric memory depends on its number. */
 static void reduce_tensors(const struct members *m, weft_dtype dtype, weft_op op, size_t nelems) {
     size_t bytes = nelems * weft_element_bytes(dtype), n = (size_t)m->npes;
     char *private = malloc(bytes * n), *from = m->me % 2 ? private : source;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: in a collective of 1 MiB, of shmem.h and of weft.h, a byte crosses to another host
- * once, however many members that has: counted by the bytes of all messages.
+/* Description: in a collective of 1 MiB, of shmem.h and of weft.h, each byte is sent to another
+ * host once, however many members that host has. The test counts the bytes of all messages.
  * PEs: 4
  * Far: 2+2
  * Far: each
@@ -66,7 +66,7 @@ static void all_gather(void) {
     weft_succeeds(weft_all_gather(SHMEM_TEAM_WORLD, to, from, NELEMS, WEFT_F64, WEFT_STREAM_HOST));
 }
 
-/* From where its block comes to lie. */
+/* Gathers from the place in dest where this member's block belongs. */
 static void all_gather_in_place(void) {
     weft_succeeds(weft_all_gather(SHMEM_TEAM_WORLD, to, to + shmem_my_pe() * NELEMS, NELEMS,
                                   WEFT_F64, WEFT_STREAM_HOST));
@@ -101,7 +101,7 @@ static void reduce_scatter_narrow(void) {
                                       WEFT_STREAM_HOST));
 }
 
-/* By all messages of this PE so far. */
+/* Returns the bytes of all messages that this PE has sent. */
 static uint32_t bytes_sent(void) {
     uint32_t sent = 0;
     for (int pe = 0; pe < shmem_n_pes(); pe++)
@@ -109,8 +109,8 @@ static uint32_t bytes_sent(void) {
     return sent;
 }
 
-/* What crosses is so many arrays, and some thousandths for the heads of messages, and for barriers.
- */
+/* Expects that `arrays` arrays are sent, and some thousandths for headers of messages and for
+ * barriers. */
 static void check(const char *name, void (*call)(void), double arrays) {
     shmem_barrier_all();
     uint32_t before = bytes_sent();
@@ -126,9 +126,9 @@ static void check(const char *name, void (*call)(void), double arrays) {
            all_crossed, arrays);
 }
 
-/* Partial results go from host to host where these are fewer bytes than the sources of a host's
- * members, and results from the last host to those that have none of them; partial results of
- * 16-bit floats have 32 bits. */
+/* Partial results are passed from host to host if they have fewer bytes than the sources of a
+ * host's members; the last host sends the results to the other hosts. Partial results of 16-bit
+ * floats have 32 bits. */
 static void check_vectors(const struct weft_levels *levels, int npes, int far_pairs) {
     int others = levels->nleaders - 1, last = weft_levels_count(levels, others);
     int turns = levels->in_turn ? others : far_pairs / npes;

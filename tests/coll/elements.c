@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the element kernels, without any PE: every f8, f16 and bf16 value, the
- * latter there and back, halfway cases, reductions of one to five sources in every type and
+/* Description: the element kernels, without a job: every f8, f16 and bf16 value, the latter two
+ * converted and back, halfway cases, reductions of one to five sources with every type and
  * operation, in place, in rows. PEs: 1 */
 #include "coll/elements.h"
 #include "coll/narrow.h"
@@ -73,7 +73,7 @@ static void narrowing(void) {
     }
 }
 
-/* In float or double like the kernel, in the order of the sources. */
+/* Computes in float or double like the kernel, in the order of the sources. */
 static double expected(const struct tensor *sources, int nsources, weft_op op, size_t i, size_t j) {
     bool f64 = sources[0].m.dtype == WEFT_F64;
     double result = tensor_get(&sources[0], i, j);

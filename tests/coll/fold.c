@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: folds of one to six arrays without any PE: dest is any of them or none, lengths
- * around the block's, results do not depend on where arrays are cut, a NaN anywhere makes max and
- * min a NaN, and every type has the operations of the standard and no other. PEs: 1 */
+/* Description: folds of one to six arrays, without a job: dest is any source or a separate array,
+ * lengths are close to a block's, results do not depend on how arrays are split, a NaN in any
+ * source makes max and min a NaN, and every type has exactly the operations of the standard.
+ * PEs: 1 */
 #include "coll/fold.h"
 #include <math.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@ static void make(struct random *random) {
     memcpy(kept, sources, sizeof kept);
 }
 
-/* Every length around a block of 512, into each source and outside of all. */
+/* Folds every length close to a block of 512, into each source and into a separate array. */
 static void sums(void) {
     tap_case("dest may be any source, and lengths any");
     const struct weft_fold *sum = &weft_folds[WEFT_FOLD_SUM][WEFT_NUMBER_DOUBLE];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: wherever members are, collectives bring what they bring on one host, and reductions
- * and scans of every operation and type have its bits: of teams, also turned round and of every
- * second PE, and of active sets, in place and not, of sizes drawn around every change of method.
+/* Description: wherever the members are, collectives move the same data as on one host, and
+ * reductions and scans of every operation and type have its bits: on teams, also in reverse order
+ * and of every second PE, and on active sets, in place and not, with random sizes around every
+ * change of algorithm.
  * PEs: 6
  * Far: each reorder=16,delay_us=50
  * Far: 3+3
@@ -29,7 +30,8 @@ static struct random common;
 static int nsync, draws = 1; /* of sizes, for each operation and type */
 static uint64_t seed = 1;
 
-/* Where methods change: a packet, the packets of all, a grain, a piece, some pieces. */
+/* Algorithms change at these sizes: a packet, the packets of all, a grain, a piece, several
+ * pieces. */
 static size_t draw_bytes(int npes, size_t most) {
     const size_t edges[] = {1,
                             64,
@@ -75,7 +77,7 @@ static void fill_bytes(char *at, int pe, size_t bytes) {
 
 /* --- Reductions and scans -------------------------------------------------------------------- */
 
-/* want = the fold of the first n members' sources, one after the other; of none zeros. */
+/* want = the fold of the first n members' sources, in their order; zeros if n is 0. */
 static void fold_all(const struct weft_group *group, enum weft_number number,
                      const struct weft_folding *folding, int n) {
     size_t bytes = folding->nelems * folding->fold->elem_bytes;
@@ -102,7 +104,7 @@ static void check_fold(const struct weft_group *group, enum weft_fold_op op,
            number, of, folding.nelems, group->npes, in_place);
 }
 
-/* A group for each call: an active set's two pSyncs take turns. */
+/* Returns a group for each call: an active set alternates between two pSyncs. */
 typedef struct weft_group group_maker(const void *of);
 
 static void check_folds(group_maker *make, const void *of) {
@@ -115,7 +117,7 @@ static void check_folds(group_maker *make, const void *of) {
             }
 }
 
-/* For a team alone. */
+/* Only for teams. */
 static void check_scans(group_maker *make, const void *of) {
     for (int number = 0; number < WEFT_NUMBER_BF16; number++)
         for (int draw = 0; draw < 2 * draws; draw++) {
@@ -126,7 +128,7 @@ static void check_scans(group_maker *make, const void *of) {
         }
 }
 
-/* --- What moves ------------------------------------------------------------------------------ */
+/* --- Copies ----------------------------------------------------------------------------------- */
 
 static void expect_block(const char *at, int pe, size_t from, size_t bytes, const char *what) {
     fill_bytes(theirs, pe, from + bytes);
@@ -154,7 +156,7 @@ static void check_fcollect(const struct weft_group *group) {
                      "fcollect");
 }
 
-/* Some bring nothing; all draw the sizes of all. */
+/* Some members contribute nothing; each member computes the sizes of all. */
 static void check_collect(const struct weft_group *group) {
     size_t sizes[MEMBERS_MAX], offset = 0;
     bool small = random_below(&common, 3) == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: wherever members are, the vectors of weft.h bring what they bring on one host, and
- * reductions have its bits, also of 16-bit floats: of symmetric arrays, of others, and of arrays
- * that are symmetric on some members, in place and not, of sizes drawn around every change of
- * method, and of several bands.
+/* Description: wherever the members are, the vectors of weft.h move the same data as on one host,
+ * and reductions have its bits, also of 16-bit floats: with symmetric arrays, with other arrays,
+ * and with arrays that are symmetric on some members only, in place and not, with random sizes
+ * around every change of algorithm, and of several bands.
  * PEs: 6
  * Far: each reorder=16,delay_us=50
  * Far: 3+3 reorder=16,delay_us=50
@@ -34,7 +34,7 @@ static char *symmetric[2], *own[2]; /* a source and a dest of BYTES each */
 static char *want, *all[PES];       /* all members' sources */
 static float *wide;
 
-/* A call: all members draw the same, but for `mixed` memory. */
+/* A call. All members draw the same values, except in `mixed` memory. */
 struct call {
     shmem_team_t team;
     struct weft_team *found;
@@ -61,8 +61,8 @@ static struct call draw(shmem_team_t team, weft_dtype dtype) {
     return call;
 }
 
-/* What a member has in `blocks` blocks. Numbers add up to other bits in another order; and no
- * block or piece is as long as the period in which they come again. */
+/* Fills `blocks` blocks with a member's values. Their sums depend on the order of additions, and
+ * the period of the values is longer than a block or a piece. */
 static void fill(char *at, const struct call *call, int member, size_t blocks) {
     static double values[PES][PERIOD];
     int pe = weft_team_world_pe(call->found, member);
@@ -107,7 +107,7 @@ static void check_fold(shmem_team_t team, bool scatter) {
            "%s op %d, %zu elements, scatter %d, in place %d: %d, or other bits",
            weft_element_name(call.dtype), (int)folds[which].op, call.nelems, scatter, in_place,
            error);
-    if (!in_place) /* nobody reads it any more */
+    if (!in_place) /* no member reads it any more */
         memset(call.source, 0xa5, call.bytes);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a PE that does not know its team hears from the team that misses it, of two threads
- * each, and after a second that there is none; an answer to nobody's question is no later one's.
- * PEs: 1 2 3 4 */
+/* Description: a PE that does not know its team learns it from the team that waits for it, also in
+ * two threads at once, and learns after a second that no team waits. An answer without a question
+ * does not reach a later question. PEs: 1 2 3 4 */
 #include "coll/lost_member.h"
 #include <pthread.h>
 #include <shmem.h>
@@ -26,7 +26,7 @@ static void *lose(void *found) {
     return NULL;
 }
 
-/* PE 1 is lost in so many threads; PE 0 answers for `team` until all of them know. */
+/* PE 1 is lost in `nthreads` threads; PE 0 answers for `team` until all of them have the answer. */
 static void lose_one(const struct weft_team *team, int nthreads) {
     static long ended;
     struct weft_team *found[2] = {NULL, NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: senders that run ahead of slow readers: bursts of small broadcasts from changing
- * roots, with exchanges and barriers now and then, on WORLD and on a team in reverse order, also
- * where epochs wrap around. No packet may be overwritten before all have read it.
+ * roots, with occasional exchanges and barriers, on WORLD and on a team in reverse order, also
+ * where epochs wrap around. No packet may be overwritten before all members have read it.
  * PEs: 1 2 3 4 7 */
 #include <shmem.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void exchange(const struct weft_group *group, int call, size_t nelems) {
                    "call %d, element %zu of %d", call, i, member);
 }
 
-/* A burst is up to 40 broadcasts of one root; whoever is slow stays so for a while. */
+/* A burst has up to 40 broadcasts of one root; slow members stay slow during a burst. */
 static void check(struct weft_team *team, uint64_t seed) {
     struct weft_group group = weft_group_of(team);
     common = random_of(seed, -2);
@@ -66,7 +66,7 @@ static void check(struct weft_team *team, uint64_t seed) {
     }
 }
 
-/* As if the team had done that many calls already. */
+/* Sets the words as if the team had already made that many calls. */
 static void set_epochs(struct weft_team *team, uint32_t epoch) {
     weft_sync_barrier(team);
     team->packet_epoch = team->packets_read = epoch;
@@ -78,7 +78,8 @@ static void set_epochs(struct weft_team *team, uint32_t epoch) {
     weft_sync_barrier(team);
 }
 
-/* As if member 0 alone had sent for that long, or nobody: the words of the others are stale. */
+/* Sets the words as if only member 0 had sent for that long, or no member: the other words are
+ * stale. */
 static void stay_silent(struct weft_team *team) {
     struct weft_group group = weft_group_of(team);
     int last = team->npes - 1;

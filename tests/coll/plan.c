@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: who gets what: the split of an array covers it once, in whole grains; what a plan
- * moves fits together on both sides; and who brings nothing to a collect finds what others bring.
- * PEs: 1 2 3 4 */
+/* Description: the split of an array covers it once, in whole grains; the ranges of a plan match on
+ * both sides; and a member that contributes nothing to a collect receives the others'
+ * contributions. PEs: 1 2 3 4 */
 #include <shmem.h>
 #include <string.h>
 #include "core/team.h"
@@ -34,8 +34,8 @@ static void split(void) {
             }
 }
 
-/* Everybody's transfers, made in one process: block b of a plan's source holds what its receiver
- * has to find. */
+/* Makes all members' transfers in one process: block b of a plan's source holds the values that its
+ * receiver must find. */
 static void check_plan(const struct weft_plan *plan, const char *name) {
     enum { N = 3, BYTES = 64 };
     char source[N][BYTES], dest[N][BYTES];

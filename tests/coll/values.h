@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values that reductions are tried with: made from the PE and the place, so that anybody can make
- * anybody's, and so that each order of a fold has other bits. */
+/* Values for tests of reductions: computed from the PE and the index, so that each PE can compute
+ * all PEs' values, and different in each order of a fold. */
 #ifndef TESTS_COLL_VALUES_H
 #define TESTS_COLL_VALUES_H
 
@@ -15,7 +15,7 @@ static inline uint64_t bits_of(int pe, size_t i) {
     return x ^ x >> 29;
 }
 
-/* Of very different sizes; and products stay finite. */
+/* Returns values of very different magnitudes whose products are finite. */
 static inline double value_of(int pe, size_t i) {
     uint64_t x = bits_of(pe, i);
     double fraction = 0.5 + (double)(x >> 40) / (1 << 25);
@@ -28,7 +28,7 @@ static inline double value_of(int pe, size_t i) {
         ((T *)at)[i] = (T)value_of(pe, i); \
     break
 
-/* Of long doubles only what is part of the number. */
+/* Compares only those bytes of a long double that are part of the number. */
 static inline bool same(enum weft_number number, const char *a, const char *b, size_t bytes) {
     if (number != WEFT_NUMBER_LONGDOUBLE)
         return memcmp(a, b, bytes) == 0;

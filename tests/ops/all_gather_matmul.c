@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft_all_gather_matmul against a float64 product: all types, memories and teams, ragged and empty
- * shards, zero sizes, leading dimensions, no to three b, with and without a_full. */
+ * shards, zero sizes, leading dimensions, zero to three b, with and without a_full. */
 #include "ops/tensor.h"
 
 struct shape {
     size_t k, rows_max, cols_max;
 };
 
-/* Rows of a member's shard in a round: ragged, now and then none. */
+/* Returns the rows of a member's shard in a round: ragged, sometimes none. */
 static size_t rows_of(const struct test_team *t, int member, uint64_t round, size_t rows_max) {
     uint64_t pick = mix(round * 64 + (uint64_t)(t->start + member * t->stride));
     return pick % 5 == 0 ? 0 : pick % (rows_max + 1);
@@ -17,7 +17,7 @@ static uint64_t seed_of(const struct test_team *t, int member, uint64_t round) {
     return round * 1000 + (uint64_t)(t->start + member * t->stride);
 }
 
-/* Element (i, j) of the whole A. */
+/* Returns element (i, j) of the whole A. */
 static double a_at(const struct test_team *t, weft_dtype dtype, uint64_t round, size_t rows_max,
                    size_t i, size_t j) {
     int member = 0;

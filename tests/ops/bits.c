@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints a hash of what all members get out of each operator, for tests/ops/bits.t, which compares
- * the hashes of jobs whose PEs are near and far. PEs: none */
+/* Prints a hash of all members' results of each operator, for tests/ops/bits.t, which compares the
+ * hashes of jobs whose PEs are near and far. PEs: none */
 #include <unistd.h>
 #include "ops/tensor.h"
 
@@ -9,7 +9,7 @@ enum { PES_MAX = 8 };
 static int me, npes;
 static uint64_t hashes[PES_MAX];
 
-/* One line of all members' results. */
+/* Prints one line with the hash of all members' results. */
 static void tell(const char *what, weft_dtype dtype, enum memory memory, int error, uint64_t hash) {
     EXPECT(error == 0, "%s: %d: %s", what, error, weft_last_error());
     shmem_uint64_p(&hashes[me], hash, 0);
@@ -29,12 +29,12 @@ static struct tensor filled(enum memory memory, size_t rows, size_t cols, size_t
     if (weft_dtype_bytes(dtype) > 1)
         tensor_fill(&t, seed);
     for (size_t i = 0; i < rows && weft_dtype_bytes(dtype) == 1; i++)
-        for (size_t j = 0; j < cols; j++) /* no infinity and no NaN of either type */
+        for (size_t j = 0; j < cols; j++) /* neither infinity nor NaN in both types */
             *(uint8_t *)tensor_at(&t, i, j) = (uint8_t)(mix(seed * 31 + i * cols + j) & 0xbf);
     return t;
 }
 
-/* Rows of a member's shard: ragged, and one has none. */
+/* Returns the rows of a member's shard: ragged; one shard is empty. */
 static size_t shard_rows(int pe, size_t rows) {
     return pe == 1 ? 0 : rows - (size_t)pe * 3;
 }
@@ -48,7 +48,7 @@ static size_t rows_of_all(size_t rows) {
 
 /* --- All-gather ------------------------------------------------------------------------------ */
 
-static size_t depth = 48; /* cols of A */
+static size_t depth = 48; /* columns of A */
 
 static uint64_t gather(const char *what, weft_dtype dtype, enum memory memory, size_t rows,
                        size_t cols, bool want_full) {
@@ -70,7 +70,8 @@ static uint64_t gather(const char *what, weft_dtype dtype, enum memory memory, s
     return hash;
 }
 
-/* What is multiplied while a member is missing has the bits that it has where none is. */
+/* A product that is made while a member is missing has the same bits as one with all members
+ * present. */
 static void gather_late(weft_dtype dtype) {
     enum { ROWS = 600, COLS = 300, LATE_US = 20000 };
     size_t before = depth;
@@ -178,7 +179,7 @@ int main(void) {
         reduce(WEFT_F32, memory, 1500, 450, 3);
         vectors(WEFT_F32, memory, 40000);
     }
-    gather("long products", WEFT_F32, HEAP, 2100, 300, false); /* while the next shard comes in */
+    gather("long products", WEFT_F32, HEAP, 2100, 300, false); /* while the next shard arrives */
     gather_late(WEFT_F32);
     gather_late(WEFT_F64);
     gather("shards larger than a room", WEFT_F32, HEAP, 50000, 4, false);
@@ -187,7 +188,7 @@ int main(void) {
     for (size_t d = 0; d < 4; d++)
         gather("wide products", all_dtypes[d], STATICS, 560, 900, false);
     gather_scaled(HEAP, 1100, 40, WEFT_BF16);
-    reduce(WEFT_F32, HEAP, 2400, 64, 70); /* in several turns: what comes is reduced meanwhile */
+    reduce(WEFT_F32, HEAP, 2400, 64, 70); /* in several turns: arriving data is reduced meanwhile */
     reduce(WEFT_BF16, PRIVATE, 2100, 300, 20);
     reduce(WEFT_F64, PRIVATE, 2100, 300, 20);
     reduce(WEFT_F32, PRIVATE, 1300, 1500, 20);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators give far members the bits that they give near ones, wherever the members are, and however late and
-out of order their messages come."""
+"""Operators give the same bits to far and near members, wherever the members are, and however late and out of order
+their messages arrive."""
 import pathlib
 import sys
 
@@ -12,7 +12,7 @@ near = {}
 
 
 def results(pes, below):
-    """What each operator gave, by its line."""
+    """Returns the results of each operator, by its line."""
     run = Result(start("-n", pes, BUILD / "tests/ops/bits", below=below), seconds_max=60)
     assert run.status == 0, run.err
     lines = [line for line in run.out.splitlines() if ": " in line]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a wrong argument on one PE gives every member the same error and a text that names
- * function, argument and PE, and nobody writes an output; the next correct call works. */
+/* Description: a wrong argument on one PE gives every member the same error, and a text that names
+ * function, argument and PE. No output is written, and the next correct call works. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -178,7 +178,7 @@ static void negative_root(void) {
 static void other_root(void) {
     args.root = args.root == 0 ? npes - 1 : 0;
 }
-static void no_source_of_root(void) { /* whoever does this is the root */
+static void no_source_of_root(void) { /* the PE with this fault is the root */
     args.root = me;
     args.source = NULL;
 }
@@ -310,7 +310,7 @@ static void c_eight_bits(void) {
 static void c_other_float(void) {
     args.c.dtype = WEFT_F16;
 }
-static void a_vast_rows(void) { /* which a matrix without columns may have */
+static void a_vast_rows(void) { /* valid for a matrix without columns */
     args.a.rows = SIZE_MAX / 2;
     args.a.cols = args.a.ld = args.b.rows = args.full.cols = 0;
     args.a_scale.rows = 1;
@@ -335,7 +335,8 @@ struct fault {
     void (*inject)(void);
     const char *text; /* must be in weft_last_error() */
     int code;
-    bool needs_peers; /* they notice it: nothing is wrong, or not known to be, on a PE alone */
+    bool needs_peers; /* its peers notice it; on a PE alone nothing is wrong, or the fault cannot be
+                         noticed */
 };
 
 static const struct fault reduce_faults[] = {{no_team, "team", EINVAL, true},
@@ -521,7 +522,7 @@ static void expect_no_team(void) {
     EXPECT(matmul_all_reduce() == -EINVAL, "a wild handle");
 }
 
-/* The last PE of each of two teams is lost, early or late, and makes the next call at once. */
+/* The last PE of each of two teams is lost, early or late, and immediately makes the next call. */
 static void expect_team_found(void) {
     tap_case("a lost member is found by the right one of two teams, early or late");
     shmem_team_t even, odd, mine;
@@ -545,8 +546,8 @@ static void expect_team_found(void) {
     shmem_team_destroy(odd);
 }
 
-/* The library's waits yield through this, too. Where many want a processor a yield returns only
- * after their turns. */
+/* Replaces the yield of the library's waits. On a machine with more runnable threads than
+ * processors a yield returns only after the others' turns. */
 static atomic_uint yield_us;
 int sched_yield(void) {
     return yield_us ? usleep(yield_us) : (int)syscall(SYS_sched_yield);
@@ -559,7 +560,7 @@ static void expect_found_by_crowded(void) {
         prepare(8, ROWS, ROWS);
         args.team = me == lost ? SHMEM_TEAM_INVALID : SHMEM_TEAM_WORLD;
         if (me == lost)
-            usleep(50000); /* its peers wait already */
+            usleep(50000); /* its peers are already waiting */
         EXPECT(all_reduce() == -EINVAL, "PE %d is lost", lost);
         EXPECT(strstr(weft_last_error(), "PE "), "PE %d is lost: \"%s\"", lost, weft_last_error());
         args.team = SHMEM_TEAM_WORLD;

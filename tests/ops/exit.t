@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""exit() while the main thread is in a product, or opens the libraries for one: the process ends with
-that status, and nothing crashes behind it, neither in our memory nor in a library's."""
+"""exit() while the main thread multiplies, or loads the libraries for a product: the process ends with the exit status,
+and does not crash afterwards, neither in Weft's memory nor in a library's."""
 import pathlib
 import sys
 

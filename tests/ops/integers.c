@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: weft_all_reduce and weft_reduce_scatter of integers, truth values and complex
- * numbers, exactly: all operations that a type has, over its whole range, with sizes on both sides
- * of every change of method; and the text where a type does not have an operation. */
+ * numbers have exact results: all operations of each type, over its whole range, with sizes on both
+ * sides of every change of algorithm. An operation that a type lacks gives an error text. */
 #include <complex.h>
 #include <errno.h>
 #include "ops/tensor.h"
@@ -13,7 +13,7 @@ static bool is_signed(weft_dtype dtype) {
     return dtype >= WEFT_I8 && dtype <= WEFT_I64;
 }
 
-/* --- Integers, in 64 bits whose upper part is cut off at the end ------------------------------ */
+/* --- Integers, in 64 bits that are truncated at the end --------------------------------------- */
 
 static uint64_t number(weft_dtype dtype, uint64_t round, int pe, size_t i) {
     uint64_t bits = mix(mix(round * 64 + (uint64_t)pe) + i);
@@ -129,7 +129,7 @@ static void complex_numbers(void) {
     }
 }
 
-/* --- What types do not have ------------------------------------------------------------------- */
+/* --- Operations that types lack --------------------------------------------------------------- */
 
 static void expect_none(weft_dtype dtype, weft_op op, const char *text) {
     char x[16] = {0}, y[16] = {GUARD};

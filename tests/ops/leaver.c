@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but PEs that multiply for ever, until another thread of theirs
- * calls exit(3) after so many milliseconds: "leaver f32|f64|bf16 MS"; or, with a second number N,
- * as oneDNN registers its N-th exit handler since it was loaded, if that is earlier. For
- * tests/ops/exit.t. PEs: none */
+/* Description: not a test by itself: PEs that multiply until another thread of theirs calls exit(3)
+ * after MS milliseconds: "leaver f32|f64|bf16 MS". With a second number N they exit when oneDNN
+ * registers its N-th exit handler, if that is earlier. For tests/ops/exit.t. PEs: none */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <shmem.h>
@@ -19,8 +18,8 @@ enum { ROWS = 256, INNER = 512, COLS = 512, LEAVES = 3, CANNOT = 77 };
 static atomic_bool leaves;
 static atomic_int handlers_left;
 
-/* Every exit handler of the process comes through here. The N-th one of oneDNN's lets the process
- * exit, and the product that registers it goes on a while later. */
+/* Wraps the registration of all exit handlers of the process. At the N-th one of oneDNN the process
+ * exits, and the product that registers it continues a little later. */
 int __cxa_atexit(void (*run)(void *), void *argument, void *library) {
     static int (*next)(void (*)(void *), void *, void *);
     Dl_info of;

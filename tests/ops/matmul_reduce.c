@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: weft_matmul_reduce_scatter and weft_matmul_all_reduce against float64 sums: all
- * types, memories and teams, an own K on every member, ragged and empty shards, zero sizes, leading
- * dimensions, averages, tall and wide outputs; all-reduce gives the same bits to every member. */
+ * types, memories and teams, a different K on every member, ragged and empty shards, zero sizes,
+ * leading dimensions, averages, tall and wide outputs; all-reduce gives all members the same
+ * bits. */
 #include "ops/tensor.h"
 
 struct shape {
     size_t m, n, k_max;
 };
 
-/* A member has a K of its own, in some rounds none. */
+/* Returns a member's K, which differs between members and is sometimes 0. */
 static size_t k_of(const struct test_team *t, int member, uint64_t round, size_t k_max) {
     return mix(round * 64 + (uint64_t)(t->start + member * t->stride)) % (k_max + 1);
 }
@@ -17,8 +18,8 @@ static uint64_t seed_of(const struct test_team *t, int member, uint64_t round) {
     return round * 1000 + (uint64_t)(t->start + member * t->stride) * 2;
 }
 
-/* Rows of c_shard: the remainder of M goes to the last member, and in odd rounds the first has
- * none. */
+/* Returns the rows of c_shard: the last member has the remainder of M, and in odd rounds the first
+ * has no rows. */
 static size_t rows_of(const struct test_team *t, int member, uint64_t round, size_t m) {
     int owners = round % 2 && t->npes > 1 ? t->npes - 1 : t->npes;
     int place = member - (t->npes - owners);
@@ -26,7 +27,7 @@ static size_t rows_of(const struct test_team *t, int member, uint64_t round, siz
     return place < 0 ? 0 : place < owners - 1 ? share : m - share * (size_t)(owners - 1);
 }
 
-/* Element (i, j) of the sum over the members, and how many products it has. */
+/* Returns element (i, j) of the sum over the members, and its number of products. */
 static double sum_at(const struct test_team *t, weft_dtype dtype, uint64_t round, size_t k_max,
                      size_t i, size_t j, size_t *terms) {
     double sum = 0;
@@ -41,7 +42,7 @@ static double sum_at(const struct test_team *t, weft_dtype dtype, uint64_t round
     return sum;
 }
 
-/* c holds the rows of the sum from `first` on. */
+/* Compares c with the rows of the sum from `first` on. */
 static void expect_sum(const struct test_team *t, const struct tensor *c, size_t first,
                        uint64_t round, size_t k_max, weft_op op) {
     weft_dtype dtype = c->m.dtype;
@@ -119,7 +120,7 @@ static void all(const struct test_team *t, weft_dtype dtype, enum memory memory,
     tensor_free(&c);
 }
 
-/* So many rows that up to four members make and reduce their products in several turns. */
+/* Has enough rows that up to four members make and reduce their products in several turns. */
 static void large(const struct test_team *world, uint64_t round) {
     static const struct shape shape = {1500, 450, 1};
     tap_case("several turns");
@@ -131,8 +132,7 @@ static void large(const struct test_team *world, uint64_t round) {
 }
 
 int main(void) {
-    /* The last four are too large for every member to reduce them alone, two of them for one band.
-     */
+    /* The last four are too large for one member to reduce them alone, two of them for one band. */
     static const struct shape shapes[] = {{24, 40, 12}, {1, 5, 3},    {17, 29, 33},  {6, 5, 0},
                                           {9, 0, 7},    {0, 8, 4},    {3, 300, 8},   {300, 3, 8},
                                           {67, 131, 3}, {131, 67, 3}, {150, 260, 2}, {260, 150, 2}};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: weft_broadcast, weft_all_to_all and weft_all_to_allv, byte for byte: all types and
- * teams, any root, private, heap and static memory in any mixture over the members, sizes from none
+ * teams, any root, private, heap and static memory in any mixture over the members, sizes from zero
  * to several bands, in place, unequal parts in any order and with gaps, a source that is
- * overwritten the moment the call returns. */
+ * overwritten as soon as the call returns. */
 #include "ops/tensor.h"
 
 enum { DTYPES = WEFT_C128, PARTS_MAX = 3, PES_MAX = 16, ENTRIES_MAX = PES_MAX * PARTS_MAX };
 
-/* What member `from` sends to member `to`; elements of all types are bytes here. */
+/* The bytes that member `from` sends to member `to`; elements of all types are bytes here. */
 static void pattern(void *p, size_t bytes, const struct test_team *t, uint64_t round, int from,
                     int to, size_t part) {
     uint64_t world = (uint64_t)(t->start + from * t->stride), seed = round * 64 + world;
@@ -20,7 +20,7 @@ static struct tensor vector_new(enum memory memory, size_t nelems, weft_dtype dt
     return tensor_new(memory, 1, nelems, nelems, dtype);
 }
 
-/* An array of bytes that dest must be equal to, guards included. */
+/* Returns an array of the bytes that dest must have, guards included. */
 static unsigned char *image_new(const struct tensor *dest) {
     return memset(malloc(dest->bytes), GUARD, dest->bytes);
 }
@@ -84,7 +84,8 @@ struct side {
     bool packed;
 };
 
-/* How much goes from one member to another: often nothing, and in some rounds all to one. */
+/* Returns the elements from one member to another: often none, and in some rounds all to one
+ * member. */
 static size_t nelems_of(uint64_t round, int from, int to, size_t part, size_t most) {
     uint64_t pick = mix(mix(round * 64 + (uint64_t)from) * 64 + (uint64_t)to + part * 7919);
     if (round % 7 == 3 && to > 0)
@@ -92,7 +93,7 @@ static size_t nelems_of(uint64_t round, int from, int to, size_t part, size_t mo
     return pick % 4 == 0 ? 0 : pick % (most + 1);
 }
 
-/* Packed, or from the last part to the first with gaps. */
+/* The parts are contiguous, or in reverse order with gaps. */
 static void lay_out(struct side *side, size_t entries, bool packed) {
     side->all = 0;
     side->packed = packed;

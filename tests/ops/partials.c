@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: sums of products, piece by piece, at once and ahead of the meeting: the same bits by
- * rows and columns, with members of which no piece is; bands that fill a workspace, and a column
+/* Description: sums of products, piece by piece, at once and before the meeting: the same bits by
+ * rows and columns, also with members that have no piece; bands that fill a workspace, and a column
  * that does not fit. PEs: 1 2 3 4 */
 #include "ops/partials.h"
 #include <errno.h>
@@ -30,7 +30,7 @@ static float sum_of(size_t row, size_t col) {
     return sum;
 }
 
-/* A meeting of the operator whose pieces these are, up to where its offers are agreed on. */
+/* Begins a meeting of the operator that makes these pieces, up to the agreement on its offers. */
 static int meet(struct weft_meeting *meeting, struct weft_partials *p, bool at_once,
                 enum weft_product *how) {
     int error = weft_meeting_open(meeting, SHMEM_TEAM_WORLD, WEFT_CALL_MATMUL_REDUCE_SCATTER,
@@ -52,7 +52,7 @@ static size_t wrong_in(const struct weft_piece *piece) {
     return wrong;
 }
 
-/* `first` says what part of ROWS or COLS comes before a member's piece. */
+/* `first` is the part of ROWS or COLS before each member's piece. */
 static void sum(const char *what, const size_t *first, bool by_rows, bool at_once, bool made) {
     weft_matrix a = {factor_a, ROWS, DEPTH, DEPTH, WEFT_F32};
     weft_matrix b = {factor_b, DEPTH, COLS, COLS, WEFT_F32};
@@ -92,7 +92,7 @@ static void sums(void) {
     sum("columns, made before", cols[npes - 1], false, false, true);
 }
 
-/* Plans alone, of factors that nobody reads. */
+/* Only plans, of factors that are not read. */
 static void bands(void) {
     tap_case("a band fills a workspace at most, and a column that does not fit is refused");
     size_t room = weft_team_workspace_capacity() / sizeof(float);
@@ -102,7 +102,7 @@ static void bands(void) {
         weft_matrix a = {NULL, rows, 1, 1, WEFT_F32}, b = {NULL, 1, cols + 1, cols + 1, WEFT_F32};
         struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD)};
         struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b};
-        int error = weft_partials_plan(&p, room); /* with that for each element, no column fits */
+        int error = weft_partials_plan(&p, room); /* no column of such elements fits */
         EXPECT(npes == 1 || error == -ENOMEM, "error %d", error);
         EXPECT(npes > 1 || p.band_cols == cols + 1, "alone: %zu columns", p.band_cols);
     }
@@ -110,7 +110,7 @@ static void bands(void) {
     struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD)};
     struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b};
     if (npes == 2) { /* it commits a workspace, which takes a while */
-        int error = weft_partials_plan(&p, sizeof(float)); /* beside the product, as much again */
+        int error = weft_partials_plan(&p, sizeof(float)); /* as much as the product */
         EXPECT(error == 0 && p.band_cols == 1, "error %d, %zu columns", error, p.band_cols);
         EXPECT(p.free_at == room / 3 * sizeof(float), "free at %zu", p.free_at);
     }

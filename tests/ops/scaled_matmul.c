@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: weft_all_gather_scaled_matmul and weft_scaled_matmul_reduce_scatter against float64:
- * both 8-bit types in any mixture, scales for all or for each row or column, biases of all types or
- * none, all types of results, memories and teams, ragged and empty shards, zero sizes, leading
+ * both 8-bit types in any mixture, one scale or one for each row or column, biases of all types or
+ * no bias, all types of results, memories and teams, ragged and empty shards, zero sizes, leading
  * dimensions, several b, a_full, sizes beyond a block and a workspace. */
 #include "ops/tensor.h"
 
@@ -12,9 +12,9 @@ struct shape {
     size_t k, rows_max, cols_max;
 };
 
-/* --- Numbers that every PE can compute for any other ------------------------------------------ */
+/* --- Numbers that every PE can compute for all PEs -------------------------------------------- */
 
-/* Less than 2, so that results fit into f16. */
+/* Returns values below 2, so that results fit into f16. */
 static uint8_t byte_at(weft_dtype dtype, uint64_t seed, size_t i, size_t j) {
     uint8_t byte = (uint8_t)mix(mix(seed * 1000003 + i) + j * 7919);
     return dtype == WEFT_F8E5M2 ? (byte & 0x8f) | 0x30 : byte & 0xbf;
@@ -35,7 +35,7 @@ static void fill_eight_bits(struct tensor *t, uint64_t seed) {
             *(uint8_t *)tensor_at(t, i, j) = byte_at(t->m.dtype, seed, i, j);
 }
 
-/* What a member does in a round follows from its seed. */
+/* A member's choices in a round follow from its seed. */
 static uint64_t seed_of(const struct test_team *t, int member, uint64_t round) {
     return mix(round * 1000 + (uint64_t)(t->start + member * t->stride));
 }
@@ -68,7 +68,7 @@ static struct tensor bias_new(uint64_t seed, size_t n) {
     return t;
 }
 
-/* The error of K products that are added in float, one of scaling, and one of rounding. */
+/* The error of adding K products in float, of one scaling, and of one rounding. */
 static double allowed(double want, double magnitude, size_t k, weft_dtype dtype) {
     double result = fabs(want) * dtype_epsilon(dtype) * 1.01;
     double least = dtype == WEFT_F16 ? 0x1p-25 : 0;
@@ -77,7 +77,7 @@ static double allowed(double want, double magnitude, size_t k, weft_dtype dtype)
 
 /* --- All-gather ------------------------------------------------------------------------------- */
 
-/* A member's rows in a round: ragged, now and then none. */
+/* Returns a member's rows in a round: ragged, sometimes none. */
 static size_t rows_of(const struct test_team *t, int member, uint64_t round, size_t rows_max) {
     uint64_t pick = seed_of(t, member, round) >> 16;
     return pick % 5 == 0 ? 0 : pick % (rows_max + 1);
@@ -90,7 +90,7 @@ struct gather {
     weft_dtype dtype; /* of A: the same on all members */
 };
 
-/* The member to whom row i of A belongs, and which of its rows it is. */
+/* Returns the member that has row i of A, and the row's index in its shard. */
 static int owner_of(const struct gather *g, size_t i, size_t *within) {
     int member = 0;
     for (size_t rows; i >= (rows = rows_of(g->t, member, g->round, g->shape->rows_max)); member++)
@@ -181,7 +181,8 @@ static void gather(const struct test_team *t, const struct shape *shape, enum me
 
 /* --- Reduce-scatter --------------------------------------------------------------------------- */
 
-/* A member has a K of its own, in some rounds none, and in some no bias. */
+/* Returns a member's K, which differs between members and is sometimes 0. In some rounds a member
+ * has no bias. */
 static size_t k_of(const struct test_team *t, int member, uint64_t round, size_t k_max) {
     return (seed_of(t, member, round) >> 16) % (k_max + 1);
 }
@@ -189,7 +190,7 @@ static bool biased(uint64_t seed) {
     return seed >> 9 & 1;
 }
 
-/* The remainder goes to the last member, and in odd rounds the first has none. */
+/* The last member has the remainder, and in odd rounds the first has no rows. */
 static size_t shard_of(const struct test_team *t, int member, uint64_t round, size_t m) {
     int owners = round % 2 && t->npes > 1 ? t->npes - 1 : t->npes;
     int place = member - (t->npes - owners);
@@ -197,7 +198,8 @@ static size_t shard_of(const struct test_team *t, int member, uint64_t round, si
     return place < 0 ? 0 : place < owners - 1 ? share : m - share * (size_t)(owners - 1);
 }
 
-/* Element (i, j) of a member's product, scaled and with its bias, which all can compute, too. */
+/* Returns element (i, j) of a member's product, scaled and with its bias; every member can compute
+ * it. */
 static double product_at(uint64_t seed, size_t k, size_t n, size_t i, size_t j, double *magnitude) {
     double sum = 0, all = 0, scale = scale_of(seed, i) * scale_of(mix(seed), j), add = 0;
     for (size_t l = 0; l < k; l++) {
@@ -261,7 +263,8 @@ static void scatter(const struct test_team *t, const struct shape *shape, enum m
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* A row of all 256 values times one is what they mean: NaNs stay, and nothing else becomes one. */
+/* A row of all 256 values times one gives these values: NaNs remain NaNs, and no other value
+ * becomes a NaN. */
 static void every_value(weft_dtype dtype, const char *name) {
     tap_case(name);
     uint8_t values[256], one = dtype == WEFT_F8E4M3 ? 0x38 : 0x3c;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: PEs that arrive at very different times. Calls in a row on the same buffers, inputs
- * overwritten the moment a call returns, no synchronisation by the caller; the same bits in every
- * run; a shard large enough that its owner multiplies it while the others are still missing. */
+/* Description: PEs that arrive at very different times. Consecutive calls on the same buffers,
+ * inputs that are overwritten as soon as a call returns, no synchronisation by the caller; the same
+ * bits in every run; a shard large enough that its owner multiplies it while the others are
+ * missing. */
 #include <time.h>
 #include "ops/tensor.h"
 
@@ -12,7 +13,7 @@ static void delay(uint64_t microseconds) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
-/* Mostly none, sometimes long enough for the others to run ahead into the next call. */
+/* Usually no delay, sometimes long enough for the others to run ahead into the next call. */
 static void random_delay(void) {
     size_t pick = random_below(8);
     if (pick < 3)
@@ -67,7 +68,8 @@ static void gathers_in_a_row(float *x, float *y) {
     }
 }
 
-/* What PE `from` sends to PE `to` in a call: less to itself, and in every fourth call nothing. */
+/* Returns the elements that PE `from` sends to PE `to` in a call: fewer to itself, and none in
+ * every fourth call. */
 static size_t share(int call, int from, int to) {
     return call % 4 == 3 ? 0 : from == to ? 2 : call % 3 == 0 ? 1 : NELEMS / 2;
 }
@@ -101,8 +103,8 @@ static void broadcast(int call, float *x, float *y) {
         EXPECT(y[i] == number(call, root, i), "call %d: [%zu] is %g", call, i, (double)y[i]);
 }
 
-/* Calls with long lists, of which every second is wrong in its last entry: a member that has found
- * that must not show its next list to one that is still looking for it. */
+/* Calls with long lists, of which every second is wrong in its last entry. A member that has found
+ * the wrong entry must not write its next list while another member still reads. */
 static void wrong_calls(float *x, float *y) {
     enum { PARTS = 100 };
     static size_t to[16 * PARTS], from[16 * PARTS];
@@ -128,7 +130,7 @@ static void moves_in_a_row(float *x, float *y) {
     }
 }
 
-/* Row r of A, of the PE whose shard it is, times column j of B, which PE `reader` has. */
+/* Returns row r of A, from the PE that owns its shard, times column j of B on PE `reader`. */
 static float product(int call, int owner, int reader, size_t row, size_t col) {
     float sum = 0;
     for (size_t k = 0; k < SIDE; k++)
@@ -225,7 +227,7 @@ static uint8_t eight_bits(float x) {
     return magnitudes[(int)fabsf(x)] | (x < 0 ? 0x80 : 0);
 }
 
-/* 640 x 256 x 1600 with 8-bit factors, whose b is so wide that A is gathered first: what was early
+/* 640 x 256 x 1600 with 8-bit factors and so wide a b that A is gathered first: the early product
  * is used all the same. */
 static void early_scaled_product(enum memory memory) {
     enum { ROWS = 640, DEPTH = 256, COLS = 1600 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices for the tests of the tensor operators: random values that every PE can compute for any
- * other, conversions written for clearness instead of speed, memory of all kinds, and guard bytes
- * before, between and behind the rows. */
+/* Matrices for the tests of the tensor operators: random values that every PE can compute for all
+ * PEs, conversions written for clarity instead of speed, memory of all kinds, and guard bytes
+ * before, between and after the rows. */
 #ifndef TESTS_OPS_TENSOR_H
 #define TESTS_OPS_TENSOR_H
 
@@ -18,7 +18,7 @@
 enum memory { PRIVATE, HEAP, STATICS, MEMORIES };
 enum { GUARD = 0x5a, GUARD_BYTES = 64 };
 enum { HEAP_BYTES = 12 << 20, STATIC_BYTES = 4 << 20, FILE_BYTES = 32 << 20 };
-enum { FAR_FILE_BYTES = 68 << 20 }; /* words of teams take more where PEs are far */
+enum { FAR_FILE_BYTES = 68 << 20 }; /* words of teams need more if PEs are far */
 
 static const weft_dtype all_dtypes[] = {WEFT_F32, WEFT_F64, WEFT_BF16, WEFT_F16};
 static const char *const dtype_names[] = {"",       "f32", "f64", "bf16", "f16", "f8e4m3",
@@ -47,7 +47,7 @@ static inline size_t random_below(size_t bound) {
     return random_state % bound;
 }
 
-/* Mantissa bits and smallest normal exponent of a type. */
+/* Rounds to a type, with its number of mantissa bits and its smallest normal exponent. */
 static inline double round_to(weft_dtype dtype, double x) {
     int bits = dtype == WEFT_F64 ? 53 : dtype == WEFT_F32 ? 24 : dtype == WEFT_BF16 ? 8 : 11;
     int least = dtype == WEFT_F64 ? -1021 : dtype == WEFT_F16 ? -13 : -125;
@@ -67,7 +67,7 @@ static inline double dtype_epsilon(weft_dtype dtype) {
                                 : 0x1p-11;
 }
 
-/* In (-1, 1), exact in the type. */
+/* Returns a value in (-1, 1) that the type represents exactly. */
 static inline double value_at(weft_dtype dtype, uint64_t seed, size_t i, size_t j) {
     uint64_t bits = mix(mix(seed * 1000003 + i) + j * 7919);
     return round_to(dtype, ((double)(int64_t)bits) * 0x1p-63);
@@ -157,7 +157,7 @@ static inline void tensors_open(bool small) {
     if (small)
         setrlimit(RLIMIT_FSIZE, &limit);
 #ifdef __SANITIZE_ADDRESS__
-    /* LeakSanitizer crashes over sleeping OpenMP threads: one processor, one thread. */
+    /* LeakSanitizer crashes on sleeping OpenMP threads: use one processor and one thread. */
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
@@ -168,7 +168,8 @@ static inline void tensors_open(bool small) {
     heap_arena = shmem_malloc(HEAP_BYTES);
 }
 
-/* Frees all symmetric tensors of this PE. Local: a PE's objects may lie elsewhere than others'. */
+/* Frees all symmetric tensors of this PE. Local, because PEs may have their objects at different
+ * offsets. */
 static inline void tensors_reset(void) {
     static_used = heap_used = 0;
 }
@@ -216,7 +217,7 @@ static inline void tensor_fill(struct tensor *t, uint64_t seed) {
             element_set(t->m.dtype, tensor_at(t, i, j), value_at(t->m.dtype, seed, i, j));
 }
 
-/* Whether every byte that is no element still has the guard's value. */
+/* Returns whether every byte outside of the elements still has the guard's value. */
 static inline bool tensor_guarded(const struct tensor *t) {
     size_t element = weft_dtype_bytes(t->m.dtype), row = t->m.ld * element;
     for (size_t at = 0; at < t->bytes; at++) {
@@ -229,7 +230,7 @@ static inline bool tensor_guarded(const struct tensor *t) {
     return true;
 }
 
-/* Whether no element has been written either. */
+/* Returns whether no element has been written, either. */
 static inline bool tensor_untouched(const struct tensor *t) {
     for (size_t at = 0; at < t->bytes; at++)
         if (t->block[at] != GUARD)
@@ -256,8 +257,8 @@ struct test_team {
     const char *name;
 };
 
-/* WORLD, every second PE, the last PEs but the first, and a team of one on every PE: those that
- * this PE belongs to. Collective over WORLD. */
+/* Opens the teams to which this PE belongs: WORLD, every second PE, all PEs except the first, and a
+ * team of this PE alone. Collective over WORLD. */
 static inline int teams_open(struct test_team teams[4]) {
     int npes = shmem_n_pes(), me = shmem_my_pe(), count = 0;
     teams[count++] = (struct test_team){SHMEM_TEAM_WORLD, me, npes, 0, 1, "world"};

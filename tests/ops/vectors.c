@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: weft_all_reduce, weft_reduce_scatter and weft_all_gather against float64: all types,
- * operations and teams, sizes on both sides of every change of method, private, heap and static
- * memory in any mixture over the members, in place, and bits that are the same on all members. */
+ * operations and teams, sizes on both sides of every change of algorithm, private, heap and static
+ * memory in any mixture over the members, in place, and the same bits on all members. */
 #include "ops/tensor.h"
 
 static const weft_op ops[] = {WEFT_SUM, WEFT_AVG, WEFT_MAX, WEFT_MIN, WEFT_PROD};
@@ -10,7 +10,7 @@ static uint64_t seed_of(const struct test_team *t, int member, uint64_t round) {
     return round * 1000 + (uint64_t)(t->start + member * t->stride);
 }
 
-/* What element j of the members' sources reduces to. */
+/* Returns the reduction of element j of the members' sources. */
 static double reduced_at(const struct test_team *t, weft_dtype dtype, weft_op op, uint64_t round,
                          size_t j) {
     double result = value_at(dtype, seed_of(t, 0, round), 0, j);
