@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The deprecated collectives on active sets (pitfalls 38, 41): every routine and type, on sets with
- * strides, sets side by side and overlapping ones, while PEs outside do something else; the work
- * arrays are what they were; a broadcast leaves the root's dest alone. */
+ * strides, sets side by side and overlapping sets, while other PEs do something else. The work
+ * arrays keep their values; a broadcast does not write the root's dest. */
 #include <mpp/shmem.h>
 #include <complex.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static int rank_in(const struct set *set) {
     return -1;
 }
 
-/* Work arrays, used by turns; every PE counts, whether it is in the set or not. */
+/* Work arrays, used in turn; every PE counts, whether it is in the set or not. */
 static long sync_arrays[SYNCS][SHMEM_SYNC_SIZE];
 static unsigned calls;
 
@@ -168,7 +168,8 @@ static routine *const routines[] = {
     COMPLEXES(LIST_ARITHMETIC, ) moving_32, moving_64};
 /* clang-format on */
 
-/* The sets of a job of this size: all, every other PE, the upper part, every fourth, one alone. */
+/* Makes the sets of a job of this size: all, every other PE, the upper part, every fourth, one
+ * alone. */
 static int make_sets(struct set *sets) {
     int n = 0;
     sets[n++] = (struct set){0, 0, npes};
@@ -182,7 +183,7 @@ static int make_sets(struct set *sets) {
     return n;
 }
 
-/* Stores before a sync are seen behind it, puts before a barrier are complete behind it. */
+/* Stores before a sync are visible after it; puts before a barrier are complete after it. */
 static void barriers(const struct set *set) {
     static long stored[2], put;
     static long sync_work[SHMEM_SYNC_SIZE], barrier_work[SHMEM_BARRIER_SYNC_SIZE];
@@ -197,7 +198,7 @@ static void barriers(const struct set *set) {
         long mine = turn * 3;
         reach_store(&stored[turn % 2], turn, next);
         shmem_long_put_nbi(&put, &mine, 1, next);
-        shmem_barrier(SET, barrier_work); /* the same work array again and again is allowed here */
+        shmem_barrier(SET, barrier_work); /* using one work array repeatedly is allowed here */
         EXPECT(put == turn * 3 && stored[turn % 2] == turn, "%ld %ld in turn %ld", put,
                stored[turn % 2], turn);
         shmem_sync(SET, sync_work);
@@ -205,12 +206,12 @@ static void barriers(const struct set *set) {
     shmem_barrier_all();
 }
 
-/* Two halves at the same time, each with its own calls, more of them on one side; then all. */
+/* Two halves concurrently, each with its own calls, more of them on one side; then all. */
 static void side_by_side(void) {
     static long work[2][SHMEM_REDUCE_MIN_WRKDATA_SIZE], sum, mine;
     struct set halves[2] = {{0, 0, (npes + 1) / 2}, {(npes + 1) / 2, 0, npes / 2}};
     const struct set *set = &halves[me >= halves[1].start];
-    shmem_barrier_all(); /* everyone has looked at its work arrays */
+    shmem_barrier_all(); /* all have checked their work arrays */
     for (int turn = 0; turn < (set == halves ? 40 : 11); turn++) {
         long expected = 0;
         mine = me * turn;
@@ -222,7 +223,7 @@ static void side_by_side(void) {
         shmem_barrier(SET, next_sync());
     }
     shmem_barrier_all();
-    calls = 0; /* the halves have turned their arrays differently */
+    calls = 0; /* the halves have used different numbers of arrays */
     check_syncs("side by side");
     shmem_barrier_all();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory management (pitfalls 43 to 45): where the barriers are, and that they complete; what no
- * bytes and no pointer mean; unanimous failure; objects that correspond through reallocation. */
+/* Memory management (pitfalls 43 to 45): which calls are barriers, and that these complete
+ * operations; the meaning of zero bytes and of NULL; failures on all PEs; objects that correspond
+ * through reallocation. */
 #include <shmem.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 
 static long word;
 
-/* Every PE puts a number to the next one, some late; behind a barrier on entry or exit it is there.
- * Which routine has made the barrier, `which` says. */
+/* Every PE puts a number to the next one, some late; after a barrier on entry or exit the number
+ * has arrived. `which` is the routine that made the barrier. */
 static void *routine(int which, void *object) {
     switch (which) {
     case 0:
@@ -47,7 +48,7 @@ static void barriers(void) {
             void *result = routine(which, object);
             EXPECT(word == mine, "routine %d, PE %d late: %ld", which, late, word);
             EXPECT((result != NULL) == (which < 6), "routine %d: %p", which, result);
-            if (which < 6) /* usable from everywhere at once */
+            if (which < 6) /* immediately usable from all PEs */
                 shmem_int_p((int *)result + 3, late, next);
             shmem_barrier_all();
             EXPECT(which >= 6 || ((int *)result)[3] == late, "routine %d: the new object", which);
@@ -55,7 +56,7 @@ static void barriers(void) {
         }
 }
 
-/* No barrier where there is nothing to allocate or free: PEs call it alone, in any number. */
+/* There is no barrier if nothing is allocated or freed: single PEs call it, any number of times. */
 static void nothing(void) {
     for (int i = 0; i < me * 3; i++) {
         EXPECT(shmem_malloc(0) == NULL && shmem_calloc(0, 5) == NULL, "no bytes");
@@ -66,7 +67,7 @@ static void nothing(void) {
     shmem_barrier_all();
 }
 
-/* What is freed and what fails: the blocks that there are stay what they are, on every PE. */
+/* Freeing, and failing calls, leave the other blocks unchanged on every PE. */
 static void failures(void) {
     static const size_t too_much[] = {SIZE_MAX, (size_t)1 << 60};
     unsigned char *kept = shmem_malloc(3000);
@@ -100,7 +101,8 @@ static void zeroed(void) {
         shmem_free(p);
         p = shmem_calloc(bytes, 1);
         size_t nonzero = 0;
-        shmem_getmem(&last, p + bytes - 1, 1, next); /* the peer's, with no other call between */
+        shmem_getmem(&last, p + bytes - 1, 1,
+                     next); /* the peer's, without another call in between */
         for (size_t i = 0; i < bytes; i++)
             nonzero += p[i] != 0;
         EXPECT(nonzero == 0 && last == 0, "%zu of %zu bytes are not 0", nonzero, bytes);
@@ -150,7 +152,7 @@ static void reallocations(void) {
             EXPECT(objects[i][0] == (long)i * 1000 + before, "turn %d: %ld", turn, objects[i][0]);
             EXPECT(kept < old || objects[i][old - 1] == (long)i * 1000 + before, "turn %d", turn);
         }
-        shmem_barrier_all(); /* everyone has looked */
+        shmem_barrier_all(); /* all have checked */
         shmem_long_p(&objects[i][0], (long)i * 1000 + me, next);
         shmem_long_p(&objects[i][nelems[i] - 1], (long)i * 1000 + me, next);
         shmem_barrier_all();
@@ -159,7 +161,7 @@ static void reallocations(void) {
         shmem_free(objects[i]);
 }
 
-/* Hints are hints; a block may be as large as a good part of memory, and is given back. */
+/* Hints have no effect on results; a block may use a large part of memory, and is returned. */
 static void sizes_and_hints(void) {
     static const long hints[] = {0, SHMEM_MALLOC_ATOMICS_REMOTE, SHMEM_MALLOC_SIGNAL_REMOTE,
                                  SHMEM_MALLOC_ATOMICS_REMOTE | SHMEM_MALLOC_SIGNAL_REMOTE};

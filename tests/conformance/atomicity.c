@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomicity (pitfalls 19 to 24): one word, many writers, by every way that must be atomic with the
- * others. Operation by operation, all types are in tests/api/amo.c. */
+/* Atomicity (pitfalls 19 to 24): one word, many writers, by all routines that must be atomic with
+ * each other. All types of each operation are in tests/api/amo.c. */
 #include <shmem.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum { TIMES = 500 };
 
 static int me, npes;
 
-/* The same word through the default context, contexts of the world, of a team in reverse order, of
- * the neighbours and of TEAM_SHARED: all these teams descend from one, or share one memory. */
+/* The same word through the default context, and contexts of the world, of a team in reverse order,
+ * of the neighbours and of TEAM_SHARED: these teams have a common ancestor, or share memory. */
 static void domain_of_contexts(void) {
     static long counter;
     shmem_team_t reversed, solo;
@@ -43,7 +43,7 @@ static void domain_of_contexts(void) {
     shmem_barrier_all();
 }
 
-/* Reals are swapped around: what went in comes out once, or is there at the end. */
+/* Reals are swapped: each value that was written is fetched once, or remains at the end. */
 static void reals(void) {
     static double wide, in, out;
     static float narrow, narrow_sum;
@@ -78,7 +78,7 @@ static void reals(void) {
     shmem_barrier_all();
 }
 
-/* One 32-bit and one 64-bit word under all their types' names at once. */
+/* One 32-bit and one 64-bit word under the names of all their types at once. */
 static void names_of_one_width(void) {
     static union {
         int by_int;
@@ -119,7 +119,8 @@ static void names_of_one_width(void) {
     EXPECT(me != 0 || wide.by_long == 10L * TIMES * npes, "%ld", wide.by_long);
 }
 
-/* Signals of all PEs on one word, by put_signal and alone; then many that set another. */
+/* Signals of all PEs on one word, by put_signal and by signal operations alone; then many PEs set
+ * another word. */
 static void signals(void) {
     static uint64_t sum, last;
     static long data[64][4];
@@ -145,7 +146,7 @@ static void signals(void) {
     shmem_barrier_all();
 }
 
-/* A static in a function, a member, an element of an array in the heap; around each, neighbours. */
+/* A static in a function, a member, an element of an array in the heap; each has neighbours. */
 static long *in_function(void) {
     static long count[3];
     return count;

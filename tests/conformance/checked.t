@@ -1,5 +1,5 @@
 #!/bin/sh
-# Nothing that conforms is misuse: every program of this suite, and the small examples, in checked mode.
+# Conforming programs contain no misuse: every program of this suite, and the small examples, in checked mode.
 # Far: also.
 build=${WEFT_BUILD:-build}
 log=$(mktemp)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What collectives promise beside their results (pitfalls 33, 35, 36, 40): call after call of
- * different kinds with nothing between, PEs that come late or go early, teams side by side and
- * inside each other, threads on teams of their own, the same sum on every PE, megabytes. All
- * types of all routines, in place and not, are in tests/api/collective.c and tests/api/reduce.c. */
+/* Promises of collectives besides their results (pitfalls 33, 35, 36, 40): consecutive calls of
+ * different kinds with nothing in between, PEs that arrive late or leave early, teams side by side
+ * and nested, threads on teams of their own, the same sum on every PE, megabytes. All types of all
+ * routines, in place and not, are in tests/api/collective.c and tests/api/reduce.c. */
 #include <shmem.h>
 #include <pthread.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static long value(uint64_t seed, int world_pe, int i) {
     return (long)((seed * 131 + (uint64_t)world_pe * 17 + (uint64_t)i * 7) % 1000);
 }
 
-/* Calls kind number `kind`; counts are the width each, but of collect, to which member r gives r
- * elements less, and one at least. */
+/* Calls kind number `kind`. Counts are the width, except in collect, to which member r contributes
+ * r elements fewer, but at least one. */
 static int collected(int width, int member) {
     return width > member ? width - member : 1;
 }
@@ -56,7 +56,8 @@ static int call(int kind, shmem_team_t team, struct slot *slot, int my_pe) {
     }
 }
 
-/* Element `at` of dest behind that call, by the definition of the routine; -1 where it has none. */
+/* Returns element `at` of dest after that call, by the definition of the routine; -1 if dest has no
+ * such element. */
 static long expected(int kind, const struct group *group, uint64_t seed, int width, int at) {
     long sum = 0, most = 0;
     int first = 0;
@@ -113,8 +114,8 @@ static int check(int kind, const struct group *group, const struct slot *slot, u
     return wrong;
 }
 
-/* Calls with nothing between them. Each PE dawdles where it likes, has its source ready only when
- * it calls, and scribbles over it as soon as the call has returned. */
+/* Calls with nothing in between. Each PE delays at random, prepares its source just before the
+ * call, and overwrites it as soon as the call has returned. */
 static void back_to_back(const struct group *group, int nslots, int width) {
     struct slot slots[SLOTS];
     struct random random = random_of(11 + (uint64_t)width, 0), mine = random_of(12, me);
@@ -138,7 +139,7 @@ static void back_to_back(const struct group *group, int nslots, int width) {
     slots_drop(slots, nslots);
 }
 
-/* The same between teams that share members: now one, now the other, never a sync of the world. */
+/* Calls on alternating teams that share members, without a sync of the world. */
 static void interleaved(const struct group *groups) {
     struct slot slots[SLOTS];
     struct random random = random_of(21, 0);
@@ -161,7 +162,7 @@ static void interleaved(const struct group *groups) {
     slots_drop(slots, SLOTS);
 }
 
-/* Other traffic all the while: puts, atomics and signals under way on the same PEs. */
+/* Other traffic meanwhile: puts, atomics and signals are pending on the same PEs. */
 static void beside_traffic(void) {
     static long inbox[SLOTS], counter, sums[SLOTS], ones[SLOTS];
     static uint64_t sig;
@@ -243,7 +244,7 @@ static void threads(void) {
     }
 }
 
-/* A team that was just made is used at once, and goes away right behind its last collective. */
+/* A new team is used immediately, and destroyed right after its last collective. */
 static void short_lives(void) {
     struct slot slots[30];
     slots_make(slots, 30, N);
@@ -265,7 +266,7 @@ static void short_lives(void) {
     slots_drop(slots, 30);
 }
 
-/* Megabytes each, where implementations choose other ways. */
+/* Megabytes each, for which implementations choose other algorithms. */
 static void large_moves(void) {
     enum { N = 150000 };
     int *source = shmem_malloc((size_t)npes * N * sizeof *source);
@@ -302,7 +303,7 @@ static void large_moves(void) {
     shmem_free(source);
 }
 
-/* Megabytes, where implementations choose other ways; doubles that are whole numbers. */
+/* Megabytes, for which implementations choose other algorithms; doubles with integral values. */
 static void large_reductions(void) {
     enum { N = 400000 };
     double *dest = shmem_malloc(N * sizeof *dest), *source = shmem_malloc(N * sizeof *source);
@@ -332,7 +333,7 @@ static void large_reductions(void) {
     shmem_free(dest);
 }
 
-/* One scan on the result of the one before: what they are for is offsets. */
+/* A scan of the result of another scan: programs compute offsets so. */
 static void offsets(void) {
     static size_t count[4], first[4], last[4];
     for (size_t turn = 0; turn < 100; turn++) {
@@ -347,7 +348,7 @@ static void offsets(void) {
         EXPECT(first[turn % 4] == expected, "%zu, not %zu", first[turn % 4], expected);
         EXPECT(last[turn % 4] == expected + count[turn % 4], "%zu", last[turn % 4]);
         if (turn % 4 == 3)
-            shmem_sync_all(); /* before anyone's dest is used again */
+            shmem_sync_all(); /* before any dest is used again */
     }
     shmem_barrier_all();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts and sessions (pitfalls 25 to 28, 34): every kind of routine counts PEs within the
- * context's team, however the team was made; creation may fail and then says so; contexts and teams
- * end in any legal order. Contexts of threads are in tests/conformance/threads.c, handles in
- * tests/api/ctx.c. */
+/* Contexts and sessions (pitfalls 25 to 28, 34): routines of every kind count PEs within the
+ * context's team, however the team was made; creation may fail and reports it; contexts and teams
+ * are destroyed in any legal order. Contexts of threads are in tests/conformance/threads.c, handles
+ * in tests/api/ctx.c. */
 #include <shmem.h>
 #include <string.h>
 #include "tap.h"
@@ -10,7 +10,7 @@
 
 static int me, npes;
 
-/* One routine of each kind on the next member, named by its number in the team. */
+/* One routine of each kind on the next member, given by its number in the team. */
 static void one_of_each(const struct group *group, shmem_ctx_t ctx) {
     static struct {
         int p, put[3], iput[6], ibput[6], nbi[3];
@@ -85,7 +85,7 @@ static void numbers_of_teams(void) {
     groups_drop(groups);
 }
 
-/* Creation is local: PEs make different numbers of contexts, none waits for another. */
+/* Creation is local: PEs make different numbers of contexts, and do not wait for each other. */
 static void creation_is_local(void) {
     static long word;
     shmem_ctx_t all[16];
@@ -107,7 +107,7 @@ static void creation_is_local(void) {
            "a context of no team");
 }
 
-/* As many contexts as the team was made for; one where it was made for none. */
+/* As many contexts as the team was configured for; one if it was configured for zero. */
 static void configured(void) {
     for (int wanted = 0; wanted <= 8; wanted += 4) {
         shmem_team_config_t config = {.num_contexts = wanted}, got = {.num_contexts = -1};
@@ -129,7 +129,7 @@ static void configured(void) {
 }
 
 /* A team's contexts first; a team with its shareable contexts; a parent before its child, whose
- * contexts go on. What a context had pending is complete then. */
+ * contexts remain valid. Destruction completes a context's pending operations. */
 static void ends(void) {
     static long words[3];
     shmem_team_t parent, child;
@@ -142,7 +142,7 @@ static void ends(void) {
     long mine = me + 1;
     shmem_ctx_long_put_nbi(of_parent, &words[0], &mine, 1, (me + 1) % npes);
     shmem_ctx_quiet(of_parent);
-    shmem_team_destroy(parent); /* of_parent is shareable: it goes with it */
+    shmem_team_destroy(parent); /* of_parent is shareable: it is destroyed, too */
     shmem_ctx_long_p(of_child, &words[1], me + 1, shmem_team_my_pe(child));
     shmem_ctx_long_p(of_world, &words[2], me + 1, me);
     shmem_ctx_destroy(of_child);
@@ -158,7 +158,7 @@ static void ends(void) {
 }
 
 /* A session is a hint: started once or again, with other options or none, stopped once or twice, it
- * changes nothing about what operations do, when a quiet completes them, or what a fence orders. */
+ * does not change the results of operations, what a quiet completes, or what a fence orders. */
 static void sessions(void) {
     static long data[8], counter;
     static uint64_t told;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every type-generic name of C11, with each base type that it takes, without a context and with one
- * that counts PEs backwards: the right routine moves the right data. Pointers to const, arrays,
- * elements of structures, and values of other types than the pointer's come along. */
+/* Every type-generic name of C11, with each base type that it accepts, without a context and with
+ * one that counts PEs in reverse: the right routine moves the right data. Also with pointers to
+ * const, arrays, elements of structures, and values whose types differ from the pointer's. */
 #include <shmem.h>
 #include <complex.h>
 #include "conformance/ring.h"
@@ -27,7 +27,8 @@ static int in_reverse(int pe) {
 #define ALL(X)     WORDS(X) REALS(X) NARROW(X) X(char, char) X(longdouble, long double)
 #define COMPLEX(X) X(complexf, float _Complex) X(complexd, double _Complex)
 
-/* Both forms of a call: without a context to `next`, with one to the same PE by its other number. */
+/* Both forms of a call: without a context to `next`, and with one to the same PE by its other
+ * number. */
 #define BOTH(NAME, PE, ...)                                                                        \
     shmem_##NAME(__VA_ARGS__, PE);                                                                 \
     shmem_##NAME(ctx, __VA_ARGS__, in_reverse(PE))
@@ -232,7 +233,7 @@ static int in_reverse(int pe) {
         for (int pe = 0; pe < npes; pe++) {                                                        \
             sum = (T)(sum + (T)(pe + 1));                                                          \
             product = (T)(product * (T)(pe % 2 + 1));                                              \
-            if (pe > me) /* those before me in reverse order */                                    \
+            if (pe > me) /* PEs before this one in reverse order */                                    \
                 behind = (T)(behind + (T)(pe + 1));                                                \
         }                                                                                          \
         source = (T)(me + 1);                                                                      \
@@ -283,7 +284,7 @@ BITWISE(LOGIC) NARROW(LOGIC)
 #define CALL_LOGIC(N, T)    logic_##N();
     /* clang-format on */
 
-    /* Both a function and a generic name, the one with three arguments, the other with four. */
+    /* Both a function and a generic name: one has three arguments, the other four. */
     static void signals(void) {
     static uint64_t word;
     shmem_signal_add(&word, 3, next);
@@ -300,7 +301,7 @@ BITWISE(LOGIC) NARROW(LOGIC)
     shmem_barrier_all();
 }
 
-/* The name of a type in <stdint.h> stands for a base type, an array for its first element. */
+/* A type of <stdint.h> is a base type; an array decays to a pointer to its first element. */
 static void other_names(void) {
     static struct {
         char tag;

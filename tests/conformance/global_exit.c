@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shmem_global_exit (pitfall 49): the last PE ends the job while others compute without end, wait,
- * or are in a barrier, and the job's status is the one it gives: 0 if all went well. More ways are
- * in tests/api/exit.t. */
+/* shmem_global_exit (pitfall 49): the last PE ends the job while others compute forever, wait, or
+ * are in a barrier. The job's status is the argument, 0 for success. Other cases are in
+ * tests/api/exit.t. */
 #include <shmem.h>
 #include <stdlib.h>
 #include "tap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The teams that a collective is tried on: predefined, in reverse order, every other PE while the
+/* The teams on which a collective is tested: predefined, in reverse order, every other PE while the
  * others do the same on a team of their own, the rows and columns of a grid, one PE alone. Every PE
- * is in one team of each kind, so that all of them may walk through the kinds together. */
+ * is in one team of each kind, so all PEs can test the kinds in the same order. */
 #ifndef TESTS_CONFORMANCE_GROUPS_H
 #define TESTS_CONFORMANCE_GROUPS_H
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The suite covers what its index says: every routine of the specification is called by some program
-among the tests, and the index and the files name each other."""
+"""The suite covers what its index says: tests call every routine of the specification, and the index and the files name
+each other."""
 import os
 import pathlib
 import re
@@ -20,7 +20,7 @@ INDEX = (HERE / "README.md").read_text()
 
 
 def called():
-    """What the programs that link the shared library leave to it."""
+    """Returns the symbols that test programs leave to the shared library."""
     programs = [path for path in BUILD.glob("tests/*/*") if path.is_file() and os.access(path, os.X_OK)]
     run = subprocess.run(["nm", "-u", *map(str, programs)], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in run.stdout.splitlines() if line.strip().startswith("U ")}

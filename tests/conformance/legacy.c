@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The deprecated routines that are not collective: a program of the time before 1.2, which starts
- * by start_pes, asks _my_pe, allocates by shmalloc and ends by returning from main (pitfall 47). */
+/* The deprecated routines that are not collective: a program from before version 1.2, which calls
+ * start_pes, _my_pe and shmalloc, and ends by returning from main (pitfall 47). */
 #include <mpp/shmem.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static int me, npes, next, before;
 #define NUMBERS(X)  INTEGERS(X) X(float, float) X(double, double)
 #define WAITS(X)    X(short, short) INTEGERS(X)
 
-/* Each by its own name, then by the type-generic one, on the next PE's word. */
+/* Each under its own name, then under the type-generic one, on the next PE's word. */
 #define NUMBER(N, T)                                                                               \
     static void number_##N(void) {                                                                 \
         static T word, other;                                                                      \
@@ -56,7 +56,7 @@ static int me, npes, next, before;
         for (int turn = 1; turn <= 50; turn++) {                                                   \
             shmem_##N##_p(&word, (T)turn, next);                                                   \
             if (turn % 2)                                                                          \
-                shmem_##N##_wait(&word, (T)(turn - 1)); /* until it is something else */           \
+                shmem_##N##_wait(&word, (T)(turn - 1)); /* until it has another value */           \
             else                                                                                   \
                 shmem_##N##_wait_until(&word, _SHMEM_CMP_EQ, (T)turn);                             \
             EXPECT(word == (T)turn && shmem_##N##_test(&word, _SHMEM_CMP_GE, (T)turn), #N);        \
@@ -116,7 +116,7 @@ static const long work_sizes[] = {_SHMEM_BCAST_SYNC_SIZE,         _SHMEM_REDUCE_
 int main(void) {
     int initialized = 0, provided = -1;
     start_pes(0);
-    start_pes(npes); /* once more does nothing */
+    start_pes(npes); /* a second call has no effect */
     me = _my_pe();
     npes = _num_pes();
     next = (me + 1) % npes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of the library in a process (pitfalls 46, 48, 50, 52, 56): nested and repeated
- * initialisation, what an inner finalize completes, life after finalize, queries from everywhere,
- * reach at the edges of objects. */
+ * initialisation, operations that an inner finalize completes, life after finalize, queries at any
+ * time, accessibility at the edges of objects. */
 #include <shmem.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int initialized_by_thread(void) {
     return answer;
 }
 
-/* A finalize that is not the last is a barrier_all, with what that completes. */
+/* A finalize that is not the last is a barrier_all, and completes the same operations. */
 static void inner_finalize(void) {
     for (int late = 0; late < npes; late++) {
         long mine = 10 * late + me + 1;
@@ -53,8 +53,8 @@ static void inner_finalize(void) {
     }
 }
 
-/* Job after job: each begins with an empty heap, its own teams and contexts, at any thread level.
- */
+/* Consecutive jobs: each begins with an empty heap, its own teams and contexts, at any thread
+ * level. */
 static void job_after_job(void) {
     static const int levels[] = {SHMEM_THREAD_SINGLE, SHMEM_THREAD_FUNNELED,
                                  SHMEM_THREAD_SERIALIZED, SHMEM_THREAD_MULTIPLE};
@@ -66,7 +66,7 @@ static void job_after_job(void) {
         int provided = -1, queried = -2;
         shmem_finalize();
         EXPECT(initialized() == 0 && initialized_by_thread() == 0, "after the last finalize");
-        cells[2] = turn; /* the process goes on, statics are plain memory */
+        cells[2] = turn; /* the process continues, statics are plain memory */
         char *line = malloc(100);
         snprintf(line, 100, "between jobs %d", turn);
         free(line);
@@ -91,7 +91,7 @@ static void job_after_job(void) {
         shmem_barrier_all();
         EXPECT(cells[3] == turn + before, "%ld in turn %d", cells[3], turn);
         EXPECT(shmem_long_g(&cells[2], next) == turn, "%ld", cells[2]);
-        shmem_barrier_all(); /* and now with everything alive into finalize */
+        shmem_barrier_all(); /* finalize with all objects still alive */
     }
     EXPECT(first_of_previous, "a heap");
 }

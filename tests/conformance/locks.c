@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks (pitfall 53): exclusion on locks in static memory, in the heap, in an array; what clearing
- * completes; test_lock; many locks at once.
- * Fairness is in the tests of the lock itself, which see its queue. */
+/* Locks (pitfall 53): exclusion by locks in static memory, in the heap, in an array; operations
+ * that clearing completes; test_lock; many locks at once. Fairness is in the tests of the lock
+ * itself, which see its queue. */
 #include <shmem.h>
 #include "tap.h"
 #include "api/model.h"
@@ -10,21 +10,21 @@ enum { TURNS = 200 };
 
 static int me, npes;
 
-/* A counter on PE `home` that only a lock protects: read, add, write, with nothing atomic. */
+/* A counter on PE `home` that only a lock protects: read, add and write are not atomic. */
 static void exclusion(long *lock, long *counter, int home) {
     shmem_barrier_all();
     for (int turn = 0; turn < TURNS; turn++) {
         shmem_set_lock(lock);
         shmem_long_p(counter, shmem_long_g(counter, home) + 1, home);
-        shmem_clear_lock(lock); /* and the put is complete before anyone else has the lock */
+        shmem_clear_lock(lock); /* completes the put before another PE has the lock */
     }
     shmem_barrier_all();
     EXPECT(me != home || *counter == (long)TURNS * npes, "%ld, not %ld", *counter,
            (long)TURNS * npes);
 }
 
-/* Whole records, put without waiting under the lock: the next holder sees all of one or the other.
- */
+/* Whole records, put without blocking under the lock: the next holder sees one record or the other
+ * entirely. */
 static void completion(void) {
     static long lock, record[100];
     shmem_barrier_all();
@@ -43,7 +43,7 @@ static void completion(void) {
     shmem_barrier_all();
 }
 
-/* test_lock takes a free lock and says 0; a held one it leaves alone and says 1. */
+/* test_lock takes a free lock and returns 0; it leaves a held lock alone and returns 1. */
 static void testing(void) {
     static long lock, counter, tries;
     for (int holder = 0; holder < npes; holder++) {
@@ -80,7 +80,7 @@ static void many(void) {
     for (int turn = 0; turn < TURNS; turn++) {
         size_t low = random_below(&random, MANY - 1),
                high = low + 1 + random_below(&random, MANY - low - 1);
-        shmem_set_lock(&locks[low]); /* in one order on all PEs, or they could wait in a circle */
+        shmem_set_lock(&locks[low]); /* in the same order on all PEs, or they could deadlock */
         shmem_set_lock(&locks[high]);
         shmem_long_p(&counters[low], shmem_long_g(&counters[low], 0) + 1, 0);
         shmem_long_p(&counters[high], shmem_long_g(&counters[high], 0) + 1, 0);

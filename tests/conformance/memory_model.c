@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory model (pitfalls 1 to 6): what is symmetric, what an address means on another PE, which
- * objects one call may mix, what a local buffer may be, alignment, and calls about nothing. */
+/* The memory model (pitfalls 1 to 6): symmetric objects, the meaning of an address on another PE,
+ * objects that one call may mix, valid local buffers, alignment, and calls with zero elements. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -71,8 +71,8 @@ static void statics(void) {
     shmem_barrier_all();
 }
 
-/* Linked objects: an address that is stored in symmetric memory is its owner's own, whatever it
- * is on others; the offset between two objects of one segment is the same on all PEs. */
+/* Linked objects: an address that is stored in symmetric memory belongs to its owner, whatever it
+ * is on other PEs; the offset between two objects of one segment is the same on all PEs. */
 static void addresses(void) {
     static uintptr_t published[4];
     long *a = shmem_malloc(100 * sizeof *a), *b = shmem_align(4096, 64);
@@ -113,7 +113,7 @@ static void segments(void) {
                "element %d: %d %d", i, heap_data[i], static_data[i]);
     shmem_barrier_all();
     shmem_int_put(static_data, heap_data + 4, 4, next); /* from the heap into static data */
-    shmem_int_get(heap_data, static_data + 4, 4, me);   /* from my own static data into the heap */
+    shmem_int_get(heap_data, static_data + 4, 4, me); /* from this PE's static data into the heap */
     shmem_barrier_all();
     int two_before = (before + npes - 1) % npes;
     EXPECT(static_data[0] == 100 * two_before + 4, "%d", static_data[0]);
@@ -122,8 +122,8 @@ static void segments(void) {
     shmem_free(heap_sig);
 }
 
-/* The local side: stack, malloc, constants, a mapped file that is read-only, a thread's variable,
- * symmetric memory of the caller. */
+/* The local side: stack, malloc, constants, a file mapped read-only, a thread's variable, symmetric
+ * memory of the caller. */
 static void local_buffers(void) {
     static int inbox[6][4];
     int on_stack[4] = {me, me + 1, me + 2, me + 3}, *private = malloc(sizeof on_stack);
@@ -137,7 +137,7 @@ static void local_buffers(void) {
     shmem_int_put(inbox[2], constants, 4, next);
     shmem_int_put_nbi(inbox[3], mapped, 4, next);
     shmem_int_put(inbox[4], &of_a_thread, 1, next);
-    shmem_int_put(inbox[5], inbox[2], 4, me); /* to myself, from another symmetric object */
+    shmem_int_put(inbox[5], inbox[2], 4, me); /* to this PE, from another symmetric object */
     shmem_barrier_all();
     for (int i = 0; i < 4; i++)
         EXPECT(inbox[0][i] == before + i && inbox[1][i] == before + i &&
@@ -153,7 +153,7 @@ static void local_buffers(void) {
     shmem_barrier_all();
 }
 
-/* Within one object of my own: neighbouring halves do not overlap. */
+/* Within one object of this PE: neighbouring halves do not overlap. */
 static void within_one_object(void) {
     static int both[64];
     int *heap = shmem_malloc(sizeof both);
@@ -175,7 +175,8 @@ static void within_one_object(void) {
     shmem_free(heap);
 }
 
-/* putmem and getmem at every distance from 16 on both sides, with nothing around them changed. */
+/* putmem and getmem at every distance from 16 on both sides; the bytes around them do not
+ * change. */
 static void alignment(void) {
     enum { ROOM = 96 };
     static unsigned char in_statics[ROOM];
@@ -205,7 +206,7 @@ static void alignment(void) {
     shmem_free(in_heap);
 }
 
-/* No element: whatever the pointers are, also to a page that nobody may touch. */
+/* Zero elements: the pointers do not matter, not even to an inaccessible page. */
 static void nothing(void) {
     static uint64_t sig;
     char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

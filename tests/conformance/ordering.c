@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ordering and completion (pitfalls 9 to 11, 13 to 16): what a fence puts before a flag, what a
- * quiet completes and for whom, which context they are about, and what a signal announces. */
+/* Ordering and completion (pitfalls 9 to 11, 13 to 16): operations that a fence orders before a
+ * flag, operations that a quiet completes and for which PEs, the contexts that both concern, and
+ * the data that a signal announces. */
 #include <shmem.h>
 #include <string.h>
 #include "conformance/ring.h"
@@ -9,7 +10,7 @@
 
 enum { TURNS = 200, NELEMS = 300 };
 
-/* Everything that a fence orders: each kind of operation on the next PE, a fence, a flag. */
+/* All that a fence orders: each kind of operation on the next PE, a fence, a flag. */
 static struct {
     long element, put[NELEMS], put_nbi[NELEMS], strided[NELEMS], atomic, stored;
     uint64_t announced;
@@ -82,7 +83,7 @@ static void fences(const char *how, shmem_ctx_t ctx) {
     shmem_barrier_all();
 }
 
-/* My own stores to my own symmetric memory, then a quiet: who is told may get them. */
+/* Stores to this PE's symmetric memory, then a quiet: a PE that is notified may get them. */
 static void own_stores(void) {
     static long mine[NELEMS];
     static long told, done;
@@ -102,7 +103,8 @@ static void own_stores(void) {
     shmem_barrier_all();
 }
 
-/* A put, then a quiet, then word to a third PE, which looks at the second: visible to all. */
+/* A put, then a quiet, then a notification of a third PE, which reads from the second: visible to
+ * all. */
 static void visible_to_all(void) {
     static long data[NELEMS];
     static long told, done;
@@ -115,7 +117,8 @@ static void visible_to_all(void) {
         shmem_quiet();
         shmem_long_atomic_set(&told, turn, third);
         shmem_long_wait_until(&told, SHMEM_CMP_EQ, turn);
-        shmem_long_get(theirs, data, NELEMS, (first + 1) % npes); /* first wrote to its next */
+        shmem_long_get(theirs, data, NELEMS,
+                       (first + 1) % npes); /* PE `first` has written to the next one */
         for (int i = 0; i < NELEMS; i++)
             EXPECT(theirs[i] == turn * 1000 + i + first, "turn %ld, element %d: %ld", turn, i,
                    theirs[i]);
@@ -125,7 +128,8 @@ static void visible_to_all(void) {
     shmem_barrier_all();
 }
 
-/* A blocking put's source may change at once; what nbi fetches is there after a quiet. */
+/* The source of a blocking put may change immediately; results of nbi gets are there after a
+ * quiet. */
 static void reuse(void) {
     static int data[NELEMS];
     static long word;
@@ -135,7 +139,7 @@ static void reuse(void) {
             values[i] = turn + i;
         shmem_int_put(data, values, NELEMS, next);
         memset(values, 0, sizeof values);
-        shmem_fence(); /* or the two puts could arrive in the other order */
+        shmem_fence(); /* otherwise the two puts could arrive in the other order */
         shmem_int_put(data, values, 1, next);
         memset(values, 0xFF, sizeof values);
         shmem_quiet();
@@ -154,7 +158,7 @@ static void reuse(void) {
     shmem_barrier_all();
 }
 
-/* Only some PEs, some of them twice, none at all; in a team's context its members' numbers. */
+/* Quiet of some PEs, some twice, or no PE; in a team's context, by its members' numbers. */
 static void quiet_of_some(void) {
     static long data[16], told;
     shmem_team_t team;
@@ -217,7 +221,7 @@ static void destroy_completes(void) {
     shmem_ctx_destroy(SHMEM_CTX_INVALID);
 }
 
-/* barrier_all completes what the default context has pending; a sync only shows stores. */
+/* barrier_all completes the pending operations of the default context; a sync only shows stores. */
 static void barriers(void) {
     static long put[NELEMS], stored;
     for (long turn = 1; turn <= TURNS; turn++) {
@@ -241,7 +245,7 @@ static void barriers(void) {
     shmem_barrier_all();
 }
 
-/* Many signals under way at once: each one announces its own payload, in whatever order. */
+/* Many signals under way at once: each announces its own payload, in any order. */
 static void signals(void) {
     enum { LANES = 16 };
     static long payload[LANES][64];

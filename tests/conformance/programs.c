@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small whole programs, as they are written with OpenSHMEM: a pipeline with credits, the transpose
- * of a distributed matrix, a sample sort with offsets by scans, a ring of neighbours that sum up, a
- * master with workers and mailboxes. Each compares its result with one computed alone. */
+/* Small whole programs as users write them: a pipeline with credits, the transpose of a distributed
+ * matrix, a sample sort with offsets by scans, a ring sum, a master with workers and mailboxes.
+ * Each compares its result with a sequential one. */
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "tap.h"
 #include "api/model.h"
 
-/* Every PE is a stage: it waits for an item, works on it, hands it on; a buffer of DEPTH items at
- * each stage, whose places the next stage gives back as credits. */
+/* Every PE is a stage: it waits for an item, processes it, and passes it on; each stage has a
+ * buffer of DEPTH items, whose places the next stage returns as credits. */
 static void pipeline(void) {
     enum { ITEMS = 400, DEPTH = 4, LENGTH = 32 };
     static long buffer[DEPTH][LENGTH];
     static uint64_t full[DEPTH]; /* number of the item in each place */
-    static uint64_t credits;     /* how many items the next stage has taken */
+    static uint64_t credits;     /* number of items that the next stage has taken */
     for (uint64_t item = 1; item <= ITEMS; item++) {
         long work[LENGTH];
         size_t place = item % DEPTH;
@@ -47,7 +47,8 @@ static void pipeline(void) {
     shmem_barrier_all();
 }
 
-/* A square matrix by blocks of rows: blocks change places by an alltoall, and turn at home. */
+/* A square matrix in blocks of rows: an alltoall exchanges blocks, and each PE transposes its
+ * own. */
 static void transpose(void) {
     enum { BLOCK = 12 };
     int n = BLOCK * npes;
@@ -93,7 +94,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sample sort: splitters from everyone's sample, counts by an alltoall, places by a scan over the
+/* Sample sort: splitters from all PEs' samples, counts by an alltoall, places by a scan over the
  * counts, keys by puts; then global positions by a scan over the sizes. */
 static void sort(void) {
     enum { KEYS = 3000, SAMPLES = 16, PES_MAX = 64 };
@@ -117,7 +118,7 @@ static void sort(void) {
             pe++;
         counts[pe]++;
     }
-    /* places[p]: where my keys go on PE p, behind those of the PEs before me. */
+    /* places[p]: where this PE's keys belong on PE p, after those of the PEs before this one. */
     EXPECT(shmem_sum_exscan(SHMEM_TEAM_WORLD, places, counts, (size_t)npes) == 0, "exscan");
     EXPECT(shmem_sum_reduce(SHMEM_TEAM_WORLD, to_come, counts, (size_t)npes) == 0, "sum");
     size = to_come[me];
@@ -130,7 +131,7 @@ static void sort(void) {
     EXPECT(shmem_sum_reduce(SHMEM_TEAM_WORLD, &total, &size, 1) == 0, "sum");
     EXPECT(total == (size_t)npes * KEYS, "%zu keys", total);
     shmem_barrier_all();
-    if (size > 0 && me + 1 < npes) { /* nobody behind me has a smaller key */
+    if (size > 0 && me + 1 < npes) { /* no PE after this one has a smaller key */
         unsigned theirs = shmem_size_g(&size, next) ? shmem_g(&sorted[0], next) : sorted[size - 1];
         EXPECT(sorted[size - 1] <= theirs, "%u before %u", sorted[size - 1], theirs);
     }
@@ -145,13 +146,13 @@ static void sort(void) {
     shmem_free(sorted);
 }
 
-/* PE 0 hands tasks to whoever is idle, by a mailbox of each worker, and takes results from another
- * mailbox with wait_until_any; it is a worker's turn when it asks. */
+/* PE 0 gives tasks to idle workers, by a mailbox of each worker, and takes results from another
+ * mailbox with wait_until_any; a worker gets a task when it asks. */
 static void mailboxes(void) {
     enum { TASKS = 300, PES_MAX = 64 };
-    static long task, results[PES_MAX]; /* a worker's; at PE 0, one of each worker */
-    static uint64_t asked[PES_MAX];     /* at PE 0: the worker's number of requests */
-    static uint64_t given;              /* at the worker: the number of answers */
+    static long task, results[PES_MAX]; /* a worker's; on PE 0, one for each worker */
+    static uint64_t asked[PES_MAX];     /* on PE 0: the worker's number of requests */
+    static uint64_t given;              /* on the worker: the number of answers */
     if (me > 0) {
         for (uint64_t turn = 1;; turn++) {
             shmem_signal_set(&asked[me], turn, 0);
@@ -186,7 +187,8 @@ static void mailboxes(void) {
     shmem_barrier_all();
 }
 
-/* The sum of everyone's vector, round the ring: each PE adds its own and hands on, twice round. */
+/* The sum of all PEs' vectors around the ring: each PE adds its own and passes the sum on, in two
+ * rounds. */
 static void ring_sum(void) {
     enum { LENGTH = 100 };
     static long partial[LENGTH], result[LENGTH];

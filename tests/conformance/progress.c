@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress (pitfall 7): one-sided operations complete at a PE that computes, or sleeps in the
- * kernel, without any call of the library, and that PE sees them when it looks. */
+/* Progress (pitfall 7): one-sided operations complete on a PE that computes, or sleeps in the
+ * kernel, without any library call, and that PE sees them when it looks. */
 #include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
@@ -16,7 +16,8 @@ static uint64_t sig;
 static volatile int go_on;
 static int me, npes;
 
-/* What every other PE does to the target, each form once or more, until it has completed. */
+/* The operations of the other PEs on the target, each form at least once, until it has
+ * completed. */
 static void work_on(int target, long base) {
     long mine[WORDS], back[WORDS], fetched = -1;
     for (int i = 0; i < WORDS; i++)
@@ -47,7 +48,7 @@ static void check_at_target(long base) {
     sig = 0;
 }
 
-/* The target reads a variable of its own, with no call, until a peer has stored there. */
+/* The target reads a variable of its own, without a call, until a peer has stored there. */
 static void computing(int target) {
     static int finished;
     finished = go_on = 0;
@@ -66,7 +67,7 @@ static void computing(int target) {
     shmem_barrier_all();
 }
 
-/* A thread that knows nothing of the library wakes its PE, which may be on a host of its own. */
+/* A thread that makes no library call wakes its PE, which may be on a host of its own. */
 static void *wake(void *unused) {
     while (!go_on)
         usleep(200);
@@ -102,7 +103,7 @@ int main(void) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread of the library could be there */
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before the library could start a thread */
     shmem_init();
     me = shmem_my_pe();
     npes = shmem_n_pes();

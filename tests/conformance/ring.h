@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who a program is, who comes after it and who before. */
+/* The PE of a program, and its neighbours in a ring. */
 #ifndef TESTS_CONFORMANCE_RING_H
 #define TESTS_CONFORMANCE_RING_H
 
@@ -8,7 +8,7 @@
 
 static int me, npes, next, before;
 
-/* To be called once the library is initialised. */
+/* Must be called after the library is initialised. */
 static inline void ring_start(void) {
     me = shmem_my_pe();
     npes = shmem_n_pes();

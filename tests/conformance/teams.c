@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Teams (pitfalls 29 to 33): chains of random splits against plain lists of PEs, grids of grids,
- * use at once, many teams alive, any order of destruction, what TEAM_SHARED promises. All single
- * splits of a team are in tests/api/team.c. */
+/* Teams (pitfalls 29 to 33): chains of random splits compared with plain lists of PEs, grids of
+ * grids, immediate use, many teams alive, any order of destruction, the promise of TEAM_SHARED. All
+ * single splits of a team are in tests/api/team.c. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 static int me, npes;
 
-/* A team as a list of world numbers, kept beside the handle by every PE of the parent. */
+/* A team as a list of world numbers, which every PE of the parent keeps beside the handle. */
 struct model {
-    shmem_team_t team; /* SHMEM_TEAM_INVALID on who is no member */
+    shmem_team_t team; /* SHMEM_TEAM_INVALID on PEs that are not members */
     int npes, world[GROUP_PES_MAX];
 };
 
@@ -40,7 +40,7 @@ static void check_model(const struct model *model) {
                "PE %d", pe);
 }
 
-/* New teams are usable at once, by those who are members, without any other call. */
+/* Members can use new teams immediately, without any other call. */
 static void use(const struct model *model) {
     static long words[GROUP_PES_MAX];
     static long epoch[GROUP_PES_MAX];
@@ -60,7 +60,7 @@ static void use(const struct model *model) {
     EXPECT(words[before] % 100 == before, "%ld from PE %d", words[before], before);
 }
 
-/* Splits of splits, as deep as they go: the same random numbers on all members of the parent. */
+/* Splits of splits, as deep as possible: the same random numbers on all members of the parent. */
 static void chain(uint64_t seed) {
     enum { DEPTH = 6 };
     struct model models[DEPTH] = {{.team = SHMEM_TEAM_WORLD, .npes = npes}};
@@ -86,12 +86,12 @@ static void chain(uint64_t seed) {
         use(child);
         check_model(child);
     }
-    bool outside_in = seed % 2; /* parents before children, or the other way */
+    bool outside_in = seed % 2; /* parents before children, or the reverse */
     for (int i = 1; i < depth; i++)
         shmem_team_destroy(models[outside_in ? i : depth - i].team);
 }
 
-/* Rows and columns of a grid of `n` PEs, and the rows and columns of the grids that these make. */
+/* Rows and columns of a grid of `n` PEs, and the rows and columns of the grids within them. */
 static void grids(struct model *parent, int depth) {
     int n = parent->npes, my_pe = member_of(parent, me);
     for (int xrange = 1; xrange <= n + 1; xrange += depth ? 1 : 2) {
@@ -122,7 +122,7 @@ static void grids(struct model *parent, int depth) {
     }
 }
 
-/* A failure is a failure on every member of the parent, and the handle says so, too. */
+/* A split fails on every member of the parent, and sets the handle accordingly. */
 static void failures(void) {
     struct {
         int start, stride, size;
@@ -141,7 +141,7 @@ static void failures(void) {
     shmem_sync(SHMEM_TEAM_WORLD);
 }
 
-/* Different configurations on different rows; what a team was given it gives back. */
+/* Different configurations on different rows; each team returns its configuration. */
 static void configurations(void) {
     shmem_team_t x, y;
     shmem_team_config_t mine = {.num_contexts = 1 + me / 2}, yours = {.num_contexts = 7}, got;
@@ -159,7 +159,7 @@ static void configurations(void) {
     shmem_team_destroy(x);
 }
 
-/* Members of TEAM_SHARED load and store each other's heap; nobody else is promised that. */
+/* Members of TEAM_SHARED load and store each other's heap; other PEs have no such promise. */
 static void shared(void) {
     static const shmem_team_t initialised[2] = {SHMEM_TEAM_WORLD, SHMEM_TEAM_SHARED};
     long *word = shmem_calloc(64, sizeof *word);
@@ -180,7 +180,8 @@ static void shared(void) {
     shmem_free(word);
 }
 
-/* A hundred teams at once, each its own sync, destroyed in another order than they were made. */
+/* A hundred teams at once, each with its own sync, destroyed in another order than they were
+ * made. */
 static void many(void) {
     enum { MANY = 100 };
     shmem_team_t all[MANY];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads (pitfalls 8, 12, 33, 50): all calls at once from several threads of a PE, waits that
- * block nobody else, a quiet for the operations of all threads, teams and contexts made and used by
- * threads side by side. */
+/* Threads (pitfalls 8, 12, 33, 50): all calls concurrently from several threads of a PE, waits that
+ * block no other thread, a quiet for the operations of all threads, teams and contexts that threads
+ * make and use side by side. */
 #include <shmem.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { THREADS = 4, TURNS = 100 };
 
 static _Atomic int wrong;
 
-/* Runs `body` on every thread with its number; what it returns counts as wrong. */
+/* Runs `body` on every thread with its number; adds the results to the number of errors. */
 static void on_all(void *(*body)(void *)) {
     pthread_t all[THREADS];
     wrong = 0;
@@ -25,15 +25,15 @@ static void on_all(void *(*body)(void *)) {
     shmem_barrier_all();
 }
 
-/* Each thread waits for another; only the last of them is set from outside. A wait that held
- * anything which a put or an atomic needs would end here. */
+/* Each thread waits for another; only the last of them is set from outside. A wait that blocks a
+ * put or an atomic of another thread would hang here. */
 static long chain[THREADS + 1];
 
 static void *wait_and_pass_on(void *index) {
     uintptr_t i = (uintptr_t)index;
     shmem_long_wait_until(&chain[i], SHMEM_CMP_EQ, 1);
     shmem_long_atomic_set(&chain[i + 1], 1,
-                          i % 2 ? me : next); /* my own next thread, or a peer's */
+                          i % 2 ? me : next); /* this PE's next thread, or a peer's */
     return NULL;
 }
 
@@ -41,7 +41,8 @@ static void waits_block_nobody(void) {
     pthread_t all[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         pthread_create(&all[i], NULL, wait_and_pass_on, (void *)i);
-    for (int turn = 0; turn < TURNS; turn++) { /* meanwhile the first thread does all it likes */
+    for (int turn = 0; turn < TURNS;
+         turn++) { /* meanwhile the first thread makes all kinds of calls */
         static long word, counter;
         shmem_long_p(&word, turn, next);
         shmem_long_atomic_inc(&counter, next);
@@ -56,7 +57,7 @@ static void waits_block_nobody(void) {
     shmem_barrier_all();
 }
 
-/* Threads put on one shareable context, one of them makes all of it complete. */
+/* Threads put on one shareable context, and one of them completes all of it. */
 static shmem_ctx_t shared_ctx;
 static long data[THREADS][64];
 
@@ -88,7 +89,7 @@ static void quiet_for_all(void) {
     shmem_ctx_destroy(shared_ctx);
 }
 
-/* Everything that is not collective, from all threads at once, on words of their own. */
+/* All calls that are not collective, from all threads at once, on words of their own. */
 static void *everything(void *index) {
     static long words[THREADS][4], back[THREADS];
     static uint64_t sigs[THREADS];
@@ -117,7 +118,7 @@ static void *everything(void *index) {
     return NULL;
 }
 
-/* One counter, all threads of all PEs, through contexts and without. */
+/* One counter for all threads of all PEs, through contexts and without. */
 static long counter;
 
 static void *count(void *index) {
@@ -131,7 +132,7 @@ static void *count(void *index) {
     return NULL;
 }
 
-/* Threads of a PE on teams of their own: split, sync and destroy go side by side. */
+/* Threads of a PE on teams of their own: they split, sync and destroy concurrently. */
 static shmem_team_t teams[THREADS];
 
 static void *use_own_team(void *index) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting and testing as programs do it (pitfalls 17, 54, 55): what a wait that is satisfied has
- * acquired, whatever set its word; sets that a program works off by status; large sets; sets with
- * nothing in them; signedness. All types and forms on random sets are in tests/api/wait.c. */
+/* Waiting and testing in typical programs (pitfalls 17, 54, 55): data that a satisfied wait has
+ * acquired, whatever operation set its word; sets that a program processes by status; large sets;
+ * empty sets; signedness. All types and forms on random sets are in tests/api/wait.c. */
 #include <shmem.h>
 #include <limits.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { PES_MAX = 64, LANES = 5 };
 
-/* The ways to raise a flag; nothing but the reader's wait orders the reader. */
+/* All operations that raise a flag; the reader is ordered only by its wait. */
 static long flag;
 static uint64_t sig;
 
@@ -51,7 +51,7 @@ static void raise_flag(int way, long turn) {
     default:
         there = shmem_ptr(&flag, next);
         if (there)
-            __atomic_store_n(there, turn, __ATOMIC_RELAXED); /* behind the fence */
+            __atomic_store_n(there, turn, __ATOMIC_RELAXED); /* after the fence */
         else
             shmem_long_p(&flag, turn, next);
     }
@@ -118,8 +118,9 @@ static void acquire(void) {
     shmem_barrier_all();
 }
 
-/* Every PE sets a word of every other: the receiver takes what is there, crosses it out by status,
- * and waits for the rest, with each of the routines that say which. */
+/* Every PE sets a word of every other PE. The receiver processes the words that have arrived,
+ * excludes them by status, and waits for the rest, with each of the routines that return
+ * indices. */
 static void work_off(int how) {
     static int words[PES_MAX * LANES];
     int status[PES_MAX * LANES] = {0}, seen[PES_MAX * LANES] = {0}, values[PES_MAX * LANES];
@@ -171,7 +172,8 @@ static void work_off(int how) {
     shmem_barrier_all();
 }
 
-/* A set of a hundred thousand in the heap, of which one, some, or all but the excluded are met. */
+/* A set of a hundred thousand words in the heap, of which one, some, or all except the excluded
+ * ones meet the condition. */
 static void large_sets(void) {
     enum { NELEMS = 100000 };
     uint64_t *words = shmem_calloc(NELEMS, sizeof *words);
@@ -193,7 +195,8 @@ static void large_sets(void) {
     shmem_free(words);
 }
 
-/* The routine waits for a word that is there already, and for one that the caller stores itself. */
+/* The routine waits for a word that already has its value, and for one that the caller stores
+ * itself. */
 static void own_words(void) {
     static short narrow = -1;
     static unsigned short unsigned_narrow = USHRT_MAX;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A random program of everything against a model of everything. PEs: 1 2 3 4 8
+/* A random program of all calls, compared with a model of all calls. PEs: 1 2 3 4 8
  *
- * Every PE derives the same program from one seed: it draws each operation (random/draw.h),
- * applies it to its model of all memory (random/model.h) and, if it takes part, calls the library
- * and compares (random/execute.h). What the standard orders comes from random/order.h: the program
- * has no races, so the model's order is as good as any, except on words that are made for races
+ * Every PE derives the same program from one seed: it draws each operation (random/draw.h), applies
+ * it to its model of all memory (random/model.h) and, if it takes part, calls the library and
+ * compares (random/execute.h). random/order.h knows what the standard orders: the program has no
+ * races, so the model's order has the only possible result, except on words that are made for races
  * (random/words.h). An epoch begins with fresh memory and can be repeated alone.
  *
  *   random [--seed S] [--ops N] [--epoch E] [--to K] [--trace]
  *
- * --epoch runs that epoch only,  --to its first K operations only, --trace prints
- * all operations. WEFT_TEST_LONG asks for ten
- * million operations, over all PE counts. */
+ * --epoch runs only that epoch, --to only its first K operations; --trace prints all operations.
+ * With WEFT_TEST_LONG the program makes ten million operations, over all PE counts. */
 #include <shmem.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ static struct {
 
 int me, npes;
 
-/* Few seconds, or ten million operations over the PE counts of the head, far over 2, 3 and 4. */
+/* A few seconds, or ten million operations over the PE counts of the head; far over 2, 3 and 4. */
 static uint64_t default_ops(void) {
     static const uint64_t millions[][PES_MAX + 1] = {{0, 2, 3, 2, 2, 1, 1, 1, 1},
                                                      {0, 2, 5, 3, 2, 1, 1, 1, 1}};
@@ -73,7 +72,7 @@ static bool read_options(int argc, char **argv) {
     return optind == argc;
 }
 
-/* PE 0's choice is everybody's: an option, WEFT_TEST_SEED, or by lot. */
+/* All PEs use PE 0's choice: an option, WEFT_TEST_SEED, or a random seed. */
 static uint64_t agree_on_seed(void) {
     static uint64_t seed;
     const char *given = getenv("WEFT_TEST_SEED");
@@ -100,7 +99,7 @@ static void step(uint32_t number) {
         execute(op, outcome);
 }
 
-/* Everything is completed, and then the whole memory of this PE compared. */
+/* Completes all operations, then compares the whole memory of this PE. */
 static void finish_epoch(uint32_t number) {
     struct op *last = &run.log[number];
     *last = (struct op){.class = BARRIER, .number = number};
@@ -147,7 +146,7 @@ static void run_program(void) {
 
 int main(int argc, char **argv) {
     int provided;
-    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided); /* for the class of threads */
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided); /* for the class `threads` */
     me = shmem_my_pe();
     npes = shmem_n_pes();
     tap_start(me);

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finds the shortest beginning of an epoch of the random program that still diverges.
 
-tests/random/shrink.py -n PES --seed S --epoch E [--build build]
+    tests/random/shrink.py -n PES --seed S --epoch E [--build build]
 
-A divergence that is seen at an epoch's end may have begun long before. This cuts the epoch in half
-again and again, prints what the shortest failing one says, and its last operations. Failures that
-depend on timing are tried a few times."""
+A divergence that is found at an epoch's end may have begun long before. This program bisects the epoch, and prints the
+output of the shortest failing run, and its last operations. Failures that depend on timing are tried a few times."""
 import argparse
 import subprocess
 
@@ -23,7 +22,7 @@ def arguments():
 
 
 def diverges(options, operations):
-    """What the failing run printed, or None."""
+    """Returns the output of a failing run, or None."""
     command = [f"{options.build}/bin/oshrun", "-n", str(options.pes),
                f"{options.build}/tests/random/random", "--seed", options.seed,
                "--epoch", options.epoch, "--to", str(operations), "--trace"]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The atomics of all types behind one signature (`amo`), which HEAD opens. EITHER(N, NAME, ...) is
- * the includer's: a call of NAME for the type N, with or without the context `ctx`. */
+/* The atomics of all types with one signature (`amo`), whose head is HEAD. The including file
+ * defines EITHER(N, NAME, ...): a call of NAME for type N, with or without the context `ctx`. */
 #include <string.h>
 #include "routines.h"
 

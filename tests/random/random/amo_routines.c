@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics by the names of their types. */
+/* Atomics under the names with types. */
 #define EITHER(N, NAME, ...)                                    \
     (ctx == SHMEM_CTX_INVALID ? shmem_##N##_##NAME(__VA_ARGS__) \
                               : shmem_ctx_##N##_##NAME(ctx, __VA_ARGS__))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names without types: the compiler chooses by the first pointer. They expand to the tables of
- * types themselves, so types are listed here once more, each once, and the rows find their own. */
+/* Names without types: the compiler selects the routine by the first pointer. They expand to the
+ * tables of types, so types are listed here once more, each once, and the rows find their own. */
 #define EITHER(N, NAME, ...) \
     (ctx == SHMEM_CTX_INVALID ? shmem_##NAME(__VA_ARGS__) : shmem_##NAME(ctx, __VA_ARGS__))
 #include "amo_bodies.h"

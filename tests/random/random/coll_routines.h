@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives by type, behind signatures without types, and folds of our own for the model. */
+/* Collectives by type, with signatures without types, and folds for the model. */
 #ifndef TESTS_RANDOM_COLL_ROUTINES_H
 #define TESTS_RANDOM_COLL_ROUTINES_H
 
@@ -17,7 +17,7 @@ typedef int gather(shmem_team_t team, void *dest, const void *source, size_t nel
 typedef void active_gather(void *dest, const void *source, size_t nelems,
                            const struct active_set *set);
 
-/* Moves: the types, and bytes. */
+/* Copies, for each type and for bytes. */
 struct move_routines {
     const char *name;
     uint32_t bytes;
@@ -29,7 +29,7 @@ struct move_routines {
 extern const struct move_routines move_routines[];
 extern const int MOVE_ROWS;
 
-/* The same on active sets, of 32 and 64 bits. */
+/* Collectives on active sets, of 32 and 64 bits. */
 struct active_routines {
     const char *name;
     uint32_t bytes;
@@ -41,7 +41,7 @@ struct active_routines {
 };
 extern const struct active_routines active_routines[2];
 
-/* Reductions and scans. Exactly one of the three routines is there, of a scan both. */
+/* Reductions and scans. A row has exactly one of the three routines, or both of a scan. */
 struct fold_routines {
     const char *name;
     uint32_t bytes, value_bytes;
@@ -49,7 +49,7 @@ struct fold_routines {
     void (*to_all)(void *dest, const void *source, int nelems, const struct active_set *set,
                    void *pwrk);
     void (*fold)(void *sum, const void *operand, size_t nelems); /* sum = sum op operand */
-    void (*operand)(void *to, uint64_t choice); /* an exact operand; NULL: any bits will do */
+    void (*operand)(void *to, uint64_t choice); /* an exact operand; NULL: any bits are valid */
 };
 extern const struct fold_routines reduce_routines[], scan_routines[], to_all_routines[];
 extern const int REDUCE_ROWS, SCAN_ROWS, TO_ALL_ROWS;

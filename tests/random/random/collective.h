@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a collective operation is, for those who draw, model and execute it. dest is at op->remote
- * and source at op->local on every member. */
+/* A collective operation, for the files that draw, model and execute it. On every member dest is at
+ * op->remote and source at op->local. */
 #ifndef TESTS_RANDOM_COLLECTIVE_H
 #define TESTS_RANDOM_COLLECTIVE_H
 
@@ -22,7 +22,7 @@ enum coll_kind {
 
 struct collective {
     enum coll_kind kind;
-    bool active; /* of an active set: the root of a broadcast gets no copy */
+    bool active; /* of an active set: a broadcast's root gets no copy */
     int npes;
     uint8_t pe[PES_MAX];
     uint32_t bytes;                   /* of an element */
@@ -31,20 +31,20 @@ struct collective {
 
 struct collective coll_of(const struct op *op);
 
-/* How much of dest is written, with gaps, and of source is read, on a member. */
+/* Return how many bytes of dest are written, and of source are read, on a member, gaps included. */
 uint32_t coll_dest_bytes(const struct op *op, const struct collective *coll, int member);
 uint32_t coll_source_bytes(const struct op *op, const struct collective *coll, int member);
 
-/* The operands of a reduction whose type does not take any bits. */
+/* Makes the operands of a reduction whose type does not accept all bits. */
 void coll_operands(const struct op *op, const struct collective *coll, int member, void *source);
 
-/* What a member's source is overwritten with when the collective has returned. */
+/* Returns the bytes that overwrite a member's source when the collective has returned. */
 const unsigned char *coll_reuse(const struct op *op, int member);
 
-/* Elements may have padding, which has to be zero. */
+/* Clears the padding of elements, which must be zero. */
 void coll_clear_padding(const struct collective *coll, void *elements, uint32_t nelems);
 
-/* The index of an active set of barriers, which have a pSync for each. */
+/* The index of an active set's barriers; each index has its own pSync. */
 static inline int active_index(const struct op *op) {
     return (op->start * LOG_STRIDES + op->stride) * (PES_MAX + 1) + op->size;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which class comes next, and what comes instead when order has to be made first. */
+/* Draws the class of the next operation, or of the operation that must make order before it. */
 #include "draw.h"
 
 enum { ATTEMPTS = 8 };
@@ -43,7 +43,7 @@ static enum op_class draw_class(void) {
     return class;
 }
 
-/* The actor makes its own access complete that stands in the way; a fence may do, or may not. */
+/* The actor completes its own access that delays this one; sometimes a fence suffices. */
 static void make_order(struct op *op) {
     int ctx = order_hindrance / PES_MAX, peer = order_hindrance % PES_MAX;
     op->ctx = (uint8_t)(ctx == STORES ? 0 : ctx);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The generator: draws an operation that the standard allows next, and books it (order.h,
+/* The generator: draws the next operation that the standard allows, and books it (order.h,
  * objects.h, words.h). It never looks at the model's bytes. Each function below draws for one
- * class; op->class and op->actor are there. What it returns other than CLEAR was not booked. */
+ * class; op->class and op->actor are set. It has not booked the operation unless it returns
+ * CLEAR. */
 #ifndef TESTS_RANDOM_DRAW_H
 #define TESTS_RANDOM_DRAW_H
 
 #include "objects.h"
 #include "words.h"
 
-/* Private memory for what comes back: of blocking calls, then of non-blocking ones. GUARD bytes
- * on both sides have to stay as they are. */
+/* Private memory for results: of blocking calls, then of non-blocking calls. The GUARD bytes on
+ * both sides must not change. */
 enum {
     GUARD = 32,
     LANDING_NBI = RUN_BYTES_MAX + 2 * GUARD + 256,
@@ -36,12 +37,12 @@ enum verdict draw_barrier(struct op *op);
 enum verdict draw_collective(struct op *op);
 enum verdict draw_active_set(struct op *op);
 
-/* Parts of the above. */
+/* Parts of the functions above. */
 void draw_flush(struct op *op);          /* all contexts of all PEs, and a barrier */
-void draw_step_all(const struct op *op); /* of all members but the actor */
+void draw_step_all(const struct op *op); /* of all members except the actor */
 void draw_remote(struct op *op);         /* a context and a target in its team */
 bool draw_landing(struct op *op, uint32_t bytes, bool nbi);
-enum verdict draw_flag(struct op *op); /* one that the actor may raise at op->target */
+enum verdict draw_flag(struct op *op); /* a flag that the actor may raise at op->target */
 void raise_flag(struct op *op, struct extent payload);
 void ctx_retire(int pe, int ctx);
 
@@ -53,7 +54,7 @@ static inline struct extent extent_of(int pe, uint32_t offset, uint32_t bytes) {
     return (struct extent){pe, offset, bytes};
 }
 
-/* What an operation on `row` moves: which way, and how much of either side it spans. */
+/* The direction of an operation on `row`, and the bytes that it spans on either side. */
 static inline bool op_gets(const struct op *op) {
     return op->class == GET || op->class == GET_NBI ||
            ((op->class >= STRIDED && op->class <= THREADS) && op->verb == INDEX_GET) ||
@@ -75,7 +76,7 @@ static inline bool op_is_nbi(const struct op *op) {
            ((op->class == PUT_SIGNAL || op->class == MOVE_C11) && op->form);
 }
 
-/* The routine of an atomic; NULL: there is none of such a name. */
+/* Returns the routine of an atomic, or NULL if there is no routine of that name. */
 static inline amo *op_amo(const struct op *op) {
     const struct amo_routines *rows = op->class == AMO_OLD   ? old_amo_routines
                                       : op->class == AMO_C11 ? c11_amo_routines
@@ -86,7 +87,7 @@ static inline amo *op_amo(const struct op *op) {
 /* Begins an epoch. */
 void draw_begin(void);
 
-/* The next operation of the program. */
+/* Draws the next operation of the program. */
 void draw(struct op *op, uint32_t number);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives. Before one begins, nobody may have to do with anybody's dest any more, as all
- * members know; a member's source is its own business. */
+/* Collectives. Before a collective begins, all members must know that no PE accesses any member's
+ * dest; a member's source concerns only that member. */
 #include "collective.h"
 
-/* Until when each PE uses a pSync. */
+/* The time until which each PE uses a pSync. */
 static uint32_t psync_used_at[PSYNCS][PES_MAX];
 
-/* The largest array of a member. That of a broadcast is passed by all, whoever uses it. */
+/* Returns the largest array of a member. In a broadcast all members pass the root's size, whether
+ * they use the array or not. */
 static uint32_t most(const struct op *op, const struct collective *coll, bool source) {
     uint32_t bytes = coll->kind == TO_ALL_OF_ROOT ? op->bsize * coll->bytes : 0;
     for (int member = 0; member < coll->npes; member++) {
@@ -17,7 +18,7 @@ static uint32_t most(const struct op *op, const struct collective *coll, bool so
     return bytes;
 }
 
-/* Elements a member brings, so that dest does not get too large; strides and the like. */
+/* Draws the elements that a member contributes, few enough for dest, and strides and the like. */
 static void draw_shape(struct op *op, const struct collective *coll) {
     op->dst = op->sst = 1;
     if (coll->kind == EXCHANGE_STRIDED) {
@@ -81,7 +82,7 @@ static void book(const struct op *op, const struct collective *coll) {
     }
 }
 
-/* A source is the caller's again when the call returns, and then it often writes to it. */
+/* The caller may overwrite the source when the call returns, and often does. */
 static void draw_reuse(struct op *op, const struct collective *coll) {
     op->reuse = !op->form && coin(2);
     for (int member = 0; op->reuse && member < coll->npes; member++) {
@@ -98,7 +99,7 @@ static void draw_reuse(struct op *op, const struct collective *coll) {
     }
 }
 
-/* Everything but who takes part. */
+/* Draws all except the members. */
 static enum verdict draw_data(struct op *op) {
     op->value = random_next(&dice);
     op->symmetric = true;
@@ -147,7 +148,7 @@ static enum verdict draw_active_barrier(struct op *op) {
     return CLEAR;
 }
 
-/* A pSync may be used again when all members know that nobody uses it any more. */
+/* A pSync may be used again when all members know that no member uses it any more. */
 enum verdict draw_active_set(struct op *op) {
     op->members = 0;
     op->verb = (uint8_t)below(ACTIVE_VERBS);

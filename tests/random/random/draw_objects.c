@@ -24,7 +24,7 @@ void ctx_retire(int pe, int ctx) {
     contexts[pe][ctx].live = false;
 }
 
-/* Creation with op->value as options, on op->team. Sessions are hints. */
+/* Creates a context of op->team, with op->value as options. Sessions are hints. */
 enum verdict draw_context(struct op *op) {
     int unused = ctx_unused(op->actor), any = (int)below(CTXS);
     if (unused >= 0 && coin(2)) {
@@ -51,7 +51,7 @@ void draw_step_all(const struct op *op) {
             order_step(pe);
 }
 
-/* start, stride and size of a split of `n` members; half of them go far. */
+/* Draws start, stride and size of a split of `n` members; half of the strides are negative. */
 static void draw_triplet(struct op *op, int n) {
     int last;
     do {
@@ -71,7 +71,8 @@ static void split_strided(struct op *op, const struct team *parent) {
     team_make(op->slot, pes, op->size, (int)op->value);
 }
 
-/* Teams of rows into the low bytes of op->counts, of columns into the high ones. */
+/* Puts the slots of the rows' teams into the low bytes of op->counts, and of the columns' into the
+ * high bytes. */
 static void split_2d(struct op *op, const struct team *parent) {
     int n = parent->npes, width = op->size < n ? op->size : n;
     for (int axis = 0; axis < 2; axis++) {
@@ -89,7 +90,7 @@ static void split_2d(struct op *op, const struct team *parent) {
     }
 }
 
-/* Private contexts are destroyed before, op->counts says which; others go with the team. */
+/* Private contexts are destroyed before, as op->counts says; shareable ones end with the team. */
 static void destroy_team(struct op *op) {
     for (int pe = 0; pe < npes; pe++)
         for (int ctx = 1; ctx < CTXS; ctx++)
@@ -101,7 +102,7 @@ static void destroy_team(struct op *op) {
     team_drop(op->slot);
 }
 
-/* op->team is the parent, op->value num_contexts of the new ones, 0 for no configuration. */
+/* op->team is the parent; op->value is num_contexts of the new teams, 0 for no configuration. */
 enum verdict draw_team(struct op *op) {
     int live = teams_live();
     op->verb = coin(4) ? TEAM_SPLIT_2D : TEAM_SPLIT;
@@ -149,8 +150,8 @@ static uint8_t everybody(void) {
     return (uint8_t)((1 << npes) - 1);
 }
 
-/* The contexts that a PE has to call quiet on, before what it did may be forgotten; the default
- * one belongs to the barrier. */
+/* Draws the contexts on which a PE must call quiet before its accesses may be forgotten; the
+ * barrier completes the default context. */
 static void quiet_all(struct op *op) {
     for (int pe = 0; pe < npes; pe++)
         for (int ctx = 1; ctx < CTXS; ctx++)
@@ -180,8 +181,8 @@ enum verdict draw_barrier(struct op *op) {
     return CLEAR;
 }
 
-/* op->nblocks: bytes; op->value: alignment or hints. op->bsize: bytes that were known before.
- * Each call ends with a sync here, because the new memory gets its contents by stores. */
+/* op->nblocks: bytes; op->value: alignment or hints; op->bsize: bytes that were known before. Each
+ * call ends with a sync here, because the new memory gets its contents by stores. */
 enum verdict draw_memory(struct op *op) {
     op->slot = (uint8_t)(1 + below(BLOCKS_MAX - 1));
     struct block *block = &blocks[op->slot];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put and get. The remote side is at op->target, op->remote; the local one at op->local, in
- * symmetric memory, the pool or the landing. A run of elements is one block. */
+/* Put and get. The remote side is at op->target, op->remote; the local side at op->local, in
+ * symmetric memory, the pool or the landing. A contiguous run of elements is one block. */
 #include <string.h>
 #include "draw.h"
 
@@ -17,7 +17,7 @@ void draw_remote(struct op *op) {
     op->target = team->pe[below(team->npes)];
 }
 
-/* The first context of a PE that is not quiet, or -1. */
+/* Returns the first context of a PE that has pending operations, or -1. */
 static int unquiet_ctx(int pe) {
     for (int ctx = 0; ctx < CTXS; ctx++)
         if (contexts[pe][ctx].live && !order_is_quiet(pe, ctx))
@@ -25,8 +25,8 @@ static int unquiet_ctx(int pe) {
     return -1;
 }
 
-/* Results of non-blocking calls get bytes of their own until nothing is on its way. False: the
- * landing is full. */
+/* Results of non-blocking calls get bytes of their own until nothing is pending. Returns false if
+ * the landing is full. */
 bool draw_landing(struct op *op, uint32_t bytes, bool nbi) {
     if (!nbi) {
         op->local = GUARD + below(8) * 16;
@@ -45,7 +45,7 @@ bool draw_landing(struct op *op, uint32_t bytes, bool nbi) {
     return true;
 }
 
-/* Mostly a few elements, sometimes many, one time in `large` very many, now and then none. */
+/* Mostly a few elements, sometimes many, one time in `large` very many, sometimes none. */
 static uint32_t draw_nelems(uint32_t bytes, uint32_t large) {
     if (coin(64))
         return 0;
@@ -65,7 +65,7 @@ static bool place_local(struct op *op, uint32_t bytes, uint32_t alignment) {
     return true;
 }
 
-/* A get into the own memory is a store there; a put from it reads until it is complete. */
+/* A get into symmetric memory stores there; a put from it reads until it is complete. */
 static uint8_t local_via(const struct op *op) {
     if (op_is_nbi(op))
         return via_of(op->ctx, op->target);
@@ -137,7 +137,7 @@ static void draw_run(struct op *op) {
     op->dst = op->sst = 1;
 }
 
-/* op->verb counts where the class leaves it open; op->form: it is non-blocking. */
+/* The class may leave op->verb open; op->form: the call is non-blocking. */
 enum verdict draw_contiguous(struct op *op) {
     draw_remote(op);
     op->verb = (uint8_t)below(2);
@@ -178,7 +178,7 @@ static void draw_await(struct op *op) {
     flag->waited_at = order_now(op->target);
 }
 
-/* A raised flag, and a payload that it announces. op->included: the target waits for it. */
+/* Raises a flag that announces a payload. op->included: the target waits for the flag. */
 enum verdict draw_put_signal(struct op *op) {
     draw_remote(op);
     enum verdict verdict = draw_flag(op);
@@ -197,8 +197,8 @@ enum verdict draw_put_signal(struct op *op) {
     return verdict;
 }
 
-/* Plain loads and stores, of the own memory and through shmem_ptr. Those of the own memory need
- * no order among each other. */
+/* Plain loads and stores, of the PE's own memory and through shmem_ptr. Accesses of the own memory
+ * need no order among each other. */
 enum verdict draw_store(struct op *op) {
     op->verb = (uint8_t)below(STORE_VERBS);
     bool own = op->verb == LOAD || op->verb == STORE_OWN;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics on words of the actor alone, on crowds, and flags: raised and waited for. */
+/* Atomics on words that only the actor uses, on crowds, and on flags, which are raised and waited
+ * for. */
 #include "draw.h"
 
 static bool has_form(enum amo_form form, enum amo_operation operation) {
@@ -7,7 +8,7 @@ static bool has_form(enum amo_form form, enum amo_operation operation) {
     return form == SILENT ? !only_fetches : operation != SET;
 }
 
-/* Those of the names of old block, and have no context. */
+/* The old names only have blocking forms, without a context. */
 static void draw_amo_form(struct op *op) {
     static const uint8_t forms[] = {[AMO] = SILENT, [AMO_FETCH] = FETCHING, [AMO_NBI] = NBI};
     if (op->class == AMO_OLD) {
@@ -69,7 +70,7 @@ static void draw_crowd_verb(struct op *op, const struct crowd *crowd) {
     }
 }
 
-/* A word of the target that is, or is not, for locks. */
+/* Returns a word of the target that is, or is not, for locks. */
 static struct crowd *draw_word(struct op *op, bool locked) {
     do
         op->slot = (uint8_t)below(CROWDS);
@@ -77,13 +78,13 @@ static struct crowd *draw_word(struct op *op, bool locked) {
     return &crowds[op->target][op->slot];
 }
 
-/* What is under way on a word once `pe` has done something to it. */
+/* Books the operations that are pending on a word after an operation of `pe`. */
 static void book_crowd(const struct op *op, struct crowd *crowd, int pe, int ctx) {
     crowd->ctxs[pe] |= (uint8_t)(1 << ctx);
     order_travels(pe, via_of(ctx, op->target));
 }
 
-/* All at once: they sync, and then each repeats its operation. */
+/* All PEs at once: they sync, and then each repeats its operation. */
 static void draw_rush(struct op *op, struct crowd *crowd) {
     op->ctx = 0;
     op->nblocks = UINT32_C(32) << below(4);
@@ -94,8 +95,8 @@ static void draw_rush(struct op *op, struct crowd *crowd) {
         book_crowd(op, crowd, pe, 0);
 }
 
-/* op->bsize: the actor's earlier operations on the word are complete. op->nthreads threads share
- * the op->nblocks operations, if there are any. */
+/* op->bsize: the actor's earlier operations on the word are complete. If op->nthreads is not 0,
+ * that many threads share the op->nblocks operations. */
 enum verdict draw_crowd(struct op *op) {
     draw_remote(op);
     struct crowd *crowd = draw_word(op, false);
@@ -122,8 +123,8 @@ enum verdict draw_crowd(struct op *op) {
     return CLEAR;
 }
 
-/* Both words of a pair grow under lock op->team, which is chosen by the word; sometimes all PEs
- * want to make them grow, more than once. */
+/* Both words of a pair grow under lock op->team, which the word determines; sometimes all PEs
+ * increase them, more than once. */
 enum verdict draw_lock(struct op *op) {
     op->target = (uint8_t)below((uint32_t)npes);
     draw_word(op, true);
@@ -137,7 +138,7 @@ enum verdict draw_lock(struct op *op) {
         op->members = (uint8_t)((1 << npes) - 1);
         draw_step_all(op);
         order_sync(op->members);
-        order_step(op->actor); /* clearing the lock is not before the sync any more */
+        order_step(op->actor); /* clearing the lock is no longer before the sync */
         draw_step_all(op);
     }
     for (int pe = 0; pe < npes; pe++)
@@ -146,8 +147,8 @@ enum verdict draw_lock(struct op *op) {
     return CLEAR;
 }
 
-/* Any flag that is down and that the actor knows to have been waited for. For the classes of
- * signals: one of a signal's group. */
+/* Returns a flag that is down and that the actor knows to have been waited for; for the classes of
+ * signals, a flag of a signal's group. */
 enum verdict draw_flag(struct op *op) {
     bool signals = op->class != RAISE;
     for (int attempt = 0; attempt < 4; attempt++) {
@@ -167,7 +168,7 @@ void raise_flag(struct op *op, struct extent payload) {
     order_travels(op->actor, via_of(op->ctx, op->target));
 }
 
-/* Fetching is for the owner, of a flag that nobody can raise meanwhile. */
+/* Only the owner fetches, from a flag that no PE can raise meanwhile. */
 enum verdict draw_signal(struct op *op) {
     draw_remote(op);
     op->verb = (uint8_t)below(3);
@@ -184,7 +185,7 @@ enum verdict draw_signal(struct op *op) {
     return CLEAR;
 }
 
-/* Atomics; p for the short types that have none, and now and then for others. */
+/* Atomics; p for the short types, which have no atomics, and sometimes for others. */
 enum verdict draw_raise(struct op *op) {
     draw_remote(op);
     enum verdict verdict = draw_flag(op);
@@ -197,7 +198,7 @@ enum verdict draw_raise(struct op *op) {
     return CLEAR;
 }
 
-/* Whether the payload that a signal announces can be looked at right away. */
+/* Returns whether the payload that a signal announces can be checked immediately. */
 static bool draw_payload(const struct op *op, const struct snapshot *from) {
     if (from->payload.bytes == 0 || !order_is_payload(from) ||
         order_may_read(op->actor, VIA_DONE, from->payload) != CLEAR)
@@ -206,8 +207,8 @@ static bool draw_payload(const struct op *op, const struct snapshot *from) {
     return true;
 }
 
-/* Waits for all raised flags of a group, or for one; or, where none is up, looks at some.
- * op->form: they are raised. */
+/* Waits for all raised flags of a group, or for one of them; or, if no flag is up, tests some
+ * flags. op->form: they are raised. */
 enum verdict draw_wait(struct op *op) {
     op->target = op->actor;
     op->team = (uint8_t)below(GROUPS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In every second epoch the library is made to look lazy: what the standard allows to be under way
- * is held back here until a fence or a quiet asks for it, and then done in another order. A program
- * that relied on more than it asked for would not pass. */
+/* In every second epoch the library appears to be lazy: operations that the standard allows to be
+ * pending are held back until a fence or a quiet requests them, and then made in another order. A
+ * program that relied on more than it requested would fail. */
 #include <stdlib.h>
 #include <string.h>
 #include "execute.h"
@@ -10,7 +10,7 @@ enum { HELD_MAX = 64 };
 
 static struct held {
     struct op op;
-    unsigned char *source; /* as it was, if the caller may change it; else NULL */
+    unsigned char *source; /* its old contents, if the caller may change it; otherwise NULL */
 } held[HELD_MAX];
 static int nheld;
 
@@ -24,7 +24,7 @@ static void deliver(int i) {
     free(late.source);
 }
 
-/* Signals and what returns a value cannot be late. */
+/* Signals, and operations that return a value, cannot be late. */
 static bool may_be_late(const struct op *op) {
     if (op->class == PUT_SIGNAL)
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pairs of words that grow by plain get and put, which only a lock makes right. */
+/* Pairs of words that are incremented by plain get and put; only a lock makes that correct. */
 #include "execute.h"
 
 static long static_lock, *locks[LOCKS];
@@ -10,7 +10,7 @@ void execute_open(void) {
         locks[lock] = lock == 0 ? &static_lock : &heap[lock - 1];
 }
 
-/* The first word is read and written by the routines of one element, the account in bytes. */
+/* The first word is accessed by the routines for one element, the account as bytes. */
 static void grow(const struct op *op) {
     uint64_t *word = memory_real(op->remote), account;
     shmem_uint64_p(word, shmem_uint64_g(word, op->target) + op->value, op->target);

@@ -66,7 +66,7 @@ void execute_context(const struct op *op) {
     }
 }
 
-/* A new team's handle: a member's has its place in it. */
+/* Stores a new team's handle, and checks a member's number in the team. */
 static void receive_team(const struct op *op, int slot, shmem_team_t handle) {
     struct team *team = &teams[slot];
     bool member = team->members >> me & 1;
@@ -256,7 +256,7 @@ static bool all_zero(const unsigned char *bytes, size_t count) {
     return count == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0);
 }
 
-/* Ends with a sync: nobody writes to the block before its owner has looked at it and filled it. */
+/* Ends with a sync: no PE writes to the block before its owner has checked and filled it. */
 void execute_memory(const struct op *op) {
     struct block *block = &blocks[op->slot];
     uint32_t begin = block_offset(op->slot), kept;

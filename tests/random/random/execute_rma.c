@@ -50,7 +50,7 @@ static void *local_side(const struct op *op) {
                          : pool + op->local;
 }
 
-/* A PE's long double leaves six bytes open, which the model has as zero. */
+/* A long double leaves six bytes undefined, which are zero in the model. */
 static void clear_padding(const struct op *op, const struct rma_routines *row, void *dest) {
     static const unsigned char zeros[16];
     uint32_t open = row->bytes - row->value_bytes;

@@ -6,7 +6,7 @@
 
 enum { THREADS_MAX = 4 };
 
-/* What one of the threads does. */
+/* A thread's part of an operation. */
 struct part {
     const struct op *op;
     const struct rma_routines *row;
@@ -14,10 +14,10 @@ struct part {
     const char *source;
     uint32_t index;
     shmem_ctx_t ctx;
-    _Atomic int *ready; /* how many threads are there: they begin together */
+    _Atomic int *ready; /* threads that have started: they begin together */
 };
 
-/* Elements [index, index + 1) * nelems / nthreads; every second thread without blocking. */
+/* Moves elements [index, index + 1) * nelems / nthreads; every second thread without blocking. */
 static void move_part(const struct part *part) {
     const struct op *op = part->op;
     const struct rma_routines *row = part->row;
@@ -30,7 +30,7 @@ static void move_part(const struct part *part) {
                               part->source + begin * row->bytes, end - begin, op_pe(op));
 }
 
-/* Operations index, index + nthreads, ... of a crowd's member. */
+/* Makes operations index, index + nthreads, ... of a crowd's member. */
 static void crowd_part(const struct part *part) {
     const struct op *op = part->op;
     enum amo_operation operation = crowd_operation(op, me);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits and tests. Flags that are raised are waited for until the last has been reported; what
- * flags that are down will say is known. */
+/* Waits and tests. Waits for raised flags repeat until the last flag has been reported; the result
+ * for flags that are down is known. */
 #include <string.h>
 #include "execute.h"
 
@@ -17,7 +17,7 @@ static bool tests(const struct waiting *waiting) {
     return waiting->op->class == TEST;
 }
 
-/* How many of the included flags meet the condition, as the model has them. */
+/* Returns how many of the included flags meet the condition in the model. */
 static int count_met(const struct waiting *waiting) {
     int met = 0;
     for (int i = 0; i < GROUP_FLAGS; i++)
@@ -61,7 +61,7 @@ static void all(struct waiting *waiting) {
         diverge(waiting->op, "test_all is %d", met);
 }
 
-/* A reported index: it is one that was asked for and, of flags that are down, one that meets. */
+/* Checks a reported index: it was asked for and, if flags are down, meets the condition. */
 static void report(struct waiting *waiting, size_t index) {
     if (index >= GROUP_FLAGS || !(waiting->left >> index & 1) || !waiting->plan.met[index])
         diverge(waiting->op, "index %zu was reported, of %#x", index, waiting->left);
@@ -97,7 +97,7 @@ static void until_all_reported(struct waiting *waiting) {
     }
 }
 
-/* From the end, which was put last. */
+/* Compares from the end, which was put last. */
 static void check_payload(const struct op *op, struct extent payload) {
     uint32_t begin = payload.offset, end = payload.offset + payload.bytes;
     if (memory_differs(end - 1, end) < SPACE)

@@ -4,7 +4,7 @@
 
 enum { SEEN_MAX = 512 };
 
-/* What this PE has seen of words that have several outcomes. */
+/* The values that this PE has read from words with several outcomes. */
 static struct seen {
     const struct crowd *crowd;
     uint64_t value;
@@ -40,7 +40,7 @@ void execute_amo(const struct op *op, struct outcome outcome) {
         expect_word(op, "fetched", bits_at(landing + op->local, bytes), outcome.fetched);
 }
 
-/* One operation on a crowd's word; the bits that it fetched. */
+/* Makes one operation on a crowd's word; returns the bits that it fetched. */
 static uint64_t crowd_call(const struct op *op, enum amo_operation operation, enum amo_form form,
                            uint64_t cond, uint64_t value) {
     uint64_t fetched = 0;
@@ -51,7 +51,7 @@ static uint64_t crowd_call(const struct op *op, enum amo_operation operation, en
     return fetched;
 }
 
-/* The next ticket by compare and swap, which others may be faster at. */
+/* Takes the next ticket by compare and swap, for which other PEs compete. */
 static uint64_t crowd_ticket(const struct op *op) {
     uint64_t fetched = crowd_call(op, FETCH, FETCHING, 0, 0), cond;
     uint64_t mask = word_mask(amo_routines[op->row].bytes);
@@ -67,7 +67,7 @@ static void account(const struct op *op, uint64_t fetched) {
                                 op_pe(op));
 }
 
-/* What is fetched of the own bits is known if nothing of this PE is under way. */
+/* The fetched value of this PE's own bits is known if it has no pending operations. */
 static void crowd_look(const struct op *op, struct outcome outcome) {
     const struct crowd *crowd = &crowds[op->target][op->slot];
     uint64_t fetched = crowd_call(op, FETCH, op->form ? NBI : FETCHING, 0, 0);
@@ -77,7 +77,7 @@ static void crowd_look(const struct op *op, struct outcome outcome) {
         seen[nseen++] = (struct seen){crowd, fetched, *op};
 }
 
-/* One operation; what tickets and swaps fetched. */
+/* Makes one operation; returns the fetched values of tickets and swaps. */
 static uint64_t crowd_once(const struct op *op, uint64_t value) {
     enum amo_form fetching = op->form == NBI ? NBI : FETCHING;
     switch (op->verb) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Integers wrap around, as they do in the library. Operands of reals are chosen so that every sum
- * and product is exact, in whatever order, and no zero gets a sign. */
+ * and product is exact, in any order, and no zero has a sign. */
 #include "coll_routines.h"
 #include <complex.h>
 #include <string.h>
@@ -31,7 +31,7 @@ INTEGERS(INTEGER_FOLDS, _)
 FLOATS(REAL_FOLDS, _)
 SHMEM_COMPLEX(REAL_FOLDS, _)
 
-/* Reals: powers of two with a sign for products, small numbers for everything else. */
+/* Reals: powers of two with a sign for products, small numbers for other operations. */
 #define REAL_OPERANDS(N, T, _)                                                                     \
     static void operand_##N##_prod(void *to, uint64_t choice) {                                    \
         static const T values[] = {1, -1, 2, -2, 0.5, -0.5, 4, -0.25};                             \
@@ -44,7 +44,7 @@ SHMEM_COMPLEX(REAL_FOLDS, _)
         memset(to, 0, sizeof value);                                                               \
         memcpy(to, &value, VALUE_BYTES(T));                                                        \
     }
-/* Complex factors: 2 + i, turned by quarters: no power of it has a part that is zero. */
+/* Complex factors: 2 + i, rotated by quarters: no power of it has a part that is zero. */
 #define COMPLEX_OPERANDS(N, T, _)                                                                  \
     static void operand_##N##_prod(void *to, uint64_t choice) {                                    \
         static const signed char parts[4][2] = {{2, 1}, {-1, 2}, {-2, -1}, {1, -2}};               \

@@ -62,7 +62,8 @@ void memory_end(void) {
     }
 }
 
-/* Begin and size of the plain part of region 0, static data, or of block region - 1. */
+/* Returns begin and size of the plain part of region 0, which is static data, or of block region -
+ * 1. */
 static uint32_t plain_part(uint32_t region, uint32_t *bytes) {
     uint32_t words = region < 2 ? WORDS_BYTES : 0;
     uint32_t begin = region == 0 ? 0 : block_offset((int)region - 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The symmetric memory of all PEs as the model has it, and where it really is on this PE.
+/* The symmetric memory of all PEs in the model, and its real addresses on this PE.
  *
  *   offset 0        STATIC_BYTES            + BLOCK_BYTES       + 2 BLOCK_BYTES
  *   | static data   | heap block 0, lasting | heap block 1      | ... BLOCKS of them
  *   | words | plain | words | plain         | plain up to its size
  *
- * The words are crowds and flags (words.h), everything else is plain. Of a heap block that is
- * larger than BLOCK_BYTES only the beginning is known to the model. */
+ * The words are crowds and flags (words.h), all other memory is plain. Of a heap block that is
+ * larger than BLOCK_BYTES the model knows only the beginning. */
 #ifndef TESTS_RANDOM_MEMORY_H
 #define TESTS_RANDOM_MEMORY_H
 
@@ -31,8 +31,8 @@ struct block {
 
 extern struct block blocks[BLOCKS_MAX];
 extern unsigned char *model[PES_MAX];
-extern unsigned char pool[POOL_BYTES]; /* private, constant, the same everywhere */
-extern struct random dice;             /* the program's; all PEs throw alike */
+extern unsigned char pool[POOL_BYTES]; /* private, constant, the same on all PEs */
+extern struct random dice;             /* the program's; the same sequence on all PEs */
 
 static inline uint32_t below(uint32_t limit) {
     return (uint32_t)(((random_next(&dice) >> 32) * limit) >> 32);
@@ -48,29 +48,29 @@ void memory_open(uint64_t seed);
 /* Begins an epoch: allocates block 0 and fills the model with data from the dice. */
 void memory_begin(void);
 
-/* Ends it: frees all blocks. */
+/* Ends an epoch: frees all blocks. */
 void memory_end(void);
 
 static inline uint32_t block_offset(int block) {
     return (uint32_t)(STATIC_BYTES + block * BLOCK_BYTES);
 }
 
-/* The address on this PE. */
+/* Returns the address on this PE. */
 void *memory_real(uint32_t offset);
 
-/* New contents of [offset, offset + bytes) in the model of every PE; what this PE's real memory
- * becomes by the second. */
+/* memory_fill makes new contents of [offset, offset + bytes) in the model of every PE; memory_load
+ * stores them in this PE's real memory. */
 void memory_fill(uint32_t offset, uint32_t bytes);
 void memory_load(uint32_t offset, uint32_t bytes);
 
-/* A plain place for `bytes` on `pe`, with a liking for places that were used lately. */
+/* Finds a plain place for `bytes` on `pe`; prefers places that were used lately. */
 bool memory_place(int pe, uint32_t bytes, uint32_t alignment, uint32_t *offset);
 void memory_used(int pe, uint32_t offset);
 
-/* The first offset from `begin` where this PE's memory is not the model's, or SPACE. */
+/* Returns the first offset from `begin` where this PE's memory differs from the model, or SPACE. */
 uint32_t memory_differs(uint32_t begin, uint32_t end);
 
-/* The end of the known memory that `offset` lies in. */
+/* Returns the end of the known memory that contains `offset`. */
 uint32_t memory_end_of(uint32_t offset);
 
 #endif

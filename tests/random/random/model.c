@@ -4,7 +4,7 @@
 
 unsigned char expected[LANDING_BYTES];
 
-/* A side of a transfer: where it begins, and how far apart blocks are, in bytes. */
+/* A side of a transfer: its first byte, and the distance between blocks, in bytes. */
 struct side {
     unsigned char *begin;
     uint32_t stride;
@@ -57,7 +57,8 @@ static uint64_t apply_amo(struct op *op) {
     return word;
 }
 
-/* One operation of a crowd's member; the account gets what tickets and swaps fetch. */
+/* Applies one operation of a crowd's member; the account gets the fetched values of tickets and
+ * swaps. */
 static uint64_t apply_crowd_once(const struct op *op, int pe, uint32_t repeat) {
     uint32_t bytes = amo_routines[op->row].bytes;
     uint64_t word = word_get(op->target, op->remote, bytes);
@@ -84,7 +85,7 @@ static void apply_lock(const struct op *op) {
              word_get(op->target, op->remote + 8, 8) + times * (op->value / 2));
 }
 
-/* Whatever raises a flag makes it different. */
+/* Every operation that raises a flag changes it. */
 static uint64_t apply_flag(struct op *op, enum amo_operation operation) {
     struct flag *flag = &groups[op->target][op->team].flags[op->slot];
     uint32_t offset = flag_offset(op->target, op->team, op->slot);

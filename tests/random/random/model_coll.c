@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives as the specification words them. */
+/* Collectives as the specification defines them. */
 #include <string.h>
 #include "collective.h"
 #include "model.h"

@@ -19,7 +19,7 @@ void objects_find_near(void) {
     shmem_barrier_all();
 }
 
-/* The name SHARED stands for one of the teams that PEs know by it, another one in each epoch. */
+/* Makes SHARED a name of one of the teams that it may denote, a different one in each epoch. */
 static void shared_make(void) {
     uint8_t pes[PES_MAX];
     int count = 0, one = (int)below((uint32_t)npes);
@@ -42,7 +42,7 @@ void objects_begin(void) {
     ctx_handles[0] = SHMEM_CTX_DEFAULT;
 }
 
-/* A team's destruction takes the contexts that may be shared with it; private ones go before. */
+/* A team's destruction destroys its shareable contexts; private ones must be destroyed before. */
 void objects_end(void) {
     for (int ctx = 1; ctx < CTXS; ctx++)
         if (contexts[me][ctx].live)
@@ -52,7 +52,7 @@ void objects_end(void) {
             shmem_team_destroy(teams[slot].handle);
 }
 
-/* The `nth` live team that has `pe`. */
+/* Returns the `nth` live team of which `pe` is a member. */
 static int team_nth(int pe, uint32_t nth) {
     for (int slot = 0;; slot = (slot + 1) % TEAMS_MAX)
         if (teams[slot].live && (pe < 0 || teams[slot].members >> pe & 1) && nth-- == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics without `atomic` in their names: no contexts, and nothing that does not block. */
+/* Atomics without `atomic` in their names: without contexts, and only blocking. */
 #include "amo_bodies.h"
 
 /* clang-format off */

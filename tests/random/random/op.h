@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation of the random program: what every PE knows of it, whoever executes it. Which fields
- * count is said where a class of operations is drawn. */
+/* An operation of the random program, as every PE knows it, whichever PE executes it. The functions
+ * that draw a class of operations say which fields they use. */
 #ifndef TESTS_RANDOM_OP_H
 #define TESTS_RANDOM_OP_H
 
@@ -9,9 +9,9 @@
 
 enum { PES_MAX = 8, EPOCH_OPS_MAX = 4096 };
 
-/* X(NAME, text, weight). First comes what moves data, then what else touches op->remote, last the
- * collectives that do. A weight is a share of all draws; what needs order first becomes a fence,
- * a quiet or a barrier instead, so these are drawn less often than the others. */
+/* X(NAME, text, weight). First the classes that move data, then the others that access op->remote,
+ * last the collectives that do. A weight is a share of all draws; an operation that needs order
+ * first is replaced by a fence, a quiet or a barrier, so these are drawn less often. */
 /* clang-format off */
 #define OP_CLASSES(X)                                                                              \
     X(PUT, "put", 7) X(GET, "get", 7) X(ELEMENT, "p, g", 7) X(STRIDED, "iput, iget", 7)            \
@@ -85,16 +85,16 @@ struct op {
     uint8_t actor, target; /* world PEs */
     uint8_t ctx;           /* the actor's; 0 is the default context */
     bool plain;            /* without a context argument */
-    bool reuse;            /* of a collective's source, as soon as it returns */
-    bool symmetric;        /* the local side is symmetric memory, else pool or landing */
+    bool reuse;            /* overwrite a collective's source as soon as it returns */
+    bool symmetric;        /* the local side is symmetric memory, otherwise pool or landing */
     uint8_t team, slot, root;
-    uint8_t members;        /* who takes part, one bit a PE */
-    uint8_t payloads;       /* of these flags can be read, too */
-    uint8_t included;       /* flags waited for */
+    uint8_t members;        /* the PEs that take part, one bit for each */
+    uint8_t payloads;       /* flags whose payloads can be read, too */
+    uint8_t included;       /* flags that are waited for */
     uint32_t remote, local; /* offsets */
     uint32_t bsize, nblocks, dst, sst;
     uint64_t value, cond;
-    uint8_t nthreads;        /* of the PE, which share the operation; 0: it has but one */
+    uint8_t nthreads;        /* of the PE, which share the operation; 0: its only thread */
     int start, stride, size; /* of a split or an active set, whose stride is a logarithm */
     uint16_t counts[PES_MAX];
 };

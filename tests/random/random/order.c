@@ -9,9 +9,9 @@ struct grain {
     uint32_t write_at, read_at[PES_MAX];
     uint8_t read_via[PES_MAX];
     uint8_t writer, write_via;
-    uint8_t readers; /* since the write, one bit a PE */
-    bool landing;    /* the write is a get's */
-    bool delivered;  /* the write was a payload whose signal the PE of the memory has seen */
+    uint8_t readers; /* since the write, one bit for each PE */
+    bool landing;    /* a get has written here */
+    bool delivered;  /* the write was a payload, and this memory's PE has seen its signal */
 };
 
 uint8_t order_hindrance;
@@ -22,7 +22,7 @@ static uint32_t quiet_at[PES_MAX][VIAS];
 static uint32_t fence_at[PES_MAX][CTXS + 1], stores_fence_at[PES_MAX][CTXS + 1];
 static uint32_t delivered_at[PES_MAX][PES_MAX][CTXS + 1]; /* to, from, via */
 
-/* Everything before an epoch is known to all. */
+/* All PEs know everything before an epoch. */
 void order_begin(void) {
     memset(delivered_at, 0, sizeof delivered_at);
     for (int pe = 0; pe < npes; pe++) {
@@ -53,7 +53,7 @@ void order_group(uint8_t members) {
     }
 }
 
-/* Has what `by` did at `at` happened for `actor`, wherever it looks? */
+/* Returns whether the access of `by` at time `at` has happened for `actor` on any PE. */
 static enum verdict happened(int actor, int by, uint32_t at, uint8_t via, int pe) {
     if (at <= started[by]) /* in an earlier epoch */
         return CLEAR;
@@ -69,7 +69,8 @@ static enum verdict happened(int actor, int by, uint32_t at, uint8_t via, int pe
     return actor == by || clock[actor][by] >= at ? CLEAR : FOREIGN;
 }
 
-/* The last write of a grain, with the two ways of arriving before a quiet. */
+/* Whether an access may follow the last write of a grain, which may also have arrived before a
+ * quiet, in two ways. */
 static enum verdict after_write(int actor, const struct grain *grain, int pe) {
     bool arrived = grain->write_via != VIA_DONE && grain->writer != actor && pe == actor &&
                    grain->write_via % PES_MAX == pe &&
@@ -119,7 +120,7 @@ enum verdict order_may_write(int actor, uint8_t via, struct extent extent, enum 
     return worst;
 }
 
-/* A grain remembers one read of a PE: a second one on its way must take the same way. */
+/* A grain remembers one read of a PE: a second pending one must use the same way. */
 enum verdict order_may_read(int actor, uint8_t via, struct extent extent) {
     enum verdict worst = CLEAR;
     for (struct grain *grain = first_grain(extent); grain <= last_grain(extent); grain++) {
@@ -187,7 +188,7 @@ bool order_is_quiet(int actor, int ctx) {
     return true;
 }
 
-/* Stores before a sync are visible behind it. */
+/* Stores before a sync are visible after it. */
 void order_sync(uint8_t members) {
     uint32_t joint[PES_MAX] = {0};
     for (int pe = 0; pe < npes; pe++)

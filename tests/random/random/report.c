@@ -61,7 +61,7 @@ void report_op(const struct op *op) {
     printf("# %s, PEs %#x\n", text, op->members);
 }
 
-/* The launcher, and the environment that a far job is repeated with. */
+/* The launcher, and the environment with which a far job is repeated. */
 static const char *launcher(void) {
     static char words[TEXT];
     const char *hosts = getenv("WEFT_PRETEND_HOSTS"), *engine = getenv("FAKE_ENGINE");
@@ -101,7 +101,7 @@ static bool touches(const struct op *op, int pe, uint32_t offset) {
             covers(extent_of(op->actor, op->local, op_local_span(op)), pe, offset));
 }
 
-/* Who had to do with a byte before. */
+/* Prints the earlier accesses of a byte. */
 static void print_history(int pe, uint32_t offset) {
     char text[TEXT];
     int found = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The library's routines by type, behind signatures without types. SHMEM_CTX_INVALID as context
- * stands for the form that takes none. */
+/* The library's routines by type, with signatures without types. SHMEM_CTX_INVALID as context
+ * selects the form without a context. */
 #ifndef TESTS_RANDOM_ROUTINES_H
 #define TESTS_RANDOM_ROUTINES_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include "api/amo_model.h"
 
-/* Of the bytes of a type those that hold its value: the x87's 80 bits lie in 16 bytes. */
+/* The bytes of a type that hold its value: the x87's 80 bits are stored in 16 bytes. */
 #define VALUE_BYTES(T) \
     _Generic((T)0, long double : LDBL_MANT_DIG == 64 ? 10 : 16, default : sizeof(T))
 
@@ -22,10 +22,10 @@ typedef void copy_signal(shmem_ctx_t ctx, void *dest, const void *source, size_t
                          uint64_t *sig_addr, uint64_t signal, int sig_op, int pe);
 typedef void element(shmem_ctx_t ctx, void *dest, const void *source, int pe);
 
-/* Put and get: the types, the sizes, bytes. A NULL: there is none. */
+/* Put and get, for each type, for each size, and for bytes. NULL: there is no such routine. */
 struct rma_routines {
     const char *name;
-    uint32_t bytes, value_bytes; /* of an element; of it without padding */
+    uint32_t bytes, value_bytes; /* of an element, with and without padding */
     copy *put, *get, *put_nbi, *get_nbi;
     copy_signal *put_signal, *put_signal_nbi;
     copy_strided *iput, *iget;
@@ -35,7 +35,7 @@ struct rma_routines {
 extern const struct rma_routines rma_routines[];
 extern const int RMA_ROWS, RMA_TYPED_ROWS, RMA_STRIDED_ROWS;
 
-/* The typed rows by C11 names. */
+/* The typed rows under C11 names. */
 struct c11_routines {
     copy *put, *get, *put_nbi, *get_nbi;
 };
@@ -53,11 +53,11 @@ struct amo_routines {
 #define ONE_ROW(N, T, _) +1
 extern const int AMO_ROWS, AMO_UINT64;
 enum {
-    AMO_BITWISE_ROWS = 7, /* the first; then come the words, in the order of wait_routines */
+    AMO_BITWISE_ROWS = 7, /* the first; the words follow, in the order of wait_routines */
     AMO_REAL_ROWS = AMO_BITWISE_ROWS SHMEM_AMO_TYPES(ONE_ROW, _) /* the last */
 };
 
-/* The same rows by their types' names, by C11 names, and by names of old, which few types have. */
+/* The same rows under the names with types, C11 names, and the old names, which few types have. */
 extern const struct amo_routines amo_routines[], c11_amo_routines[], old_amo_routines[];
 
 static inline amo *amo_routine_of(const struct amo_routines *row, enum amo_operation operation) {
@@ -67,14 +67,14 @@ static inline amo *amo_routine(int row, enum amo_operation operation) {
     return amo_routine_of(&amo_routines[row], operation);
 }
 
-/* Waiting. The last rows, without sets, are the short types. */
+/* Waits. The last rows, without sets, are the short types. */
 struct wait_set {
     void *ivars;
     size_t nelems;
     size_t *indices;
     const int *status;
     int cmp;
-    const void *values; /* one, or one per word if it is a vector */
+    const void *values; /* one value, or one per word if the routine takes a vector */
     bool vector;
 };
 struct wait_routines {

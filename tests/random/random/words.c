@@ -65,7 +65,7 @@ static void crowd_begin(int pe, int i) {
     crowd->ncandidates = 1;
 }
 
-/* The first groups of each region are signals. All flags of a group begin alike. */
+/* The first groups of each region are signals. All flags of a group have the same first value. */
 static void group_begin(int pe, int group) {
     bool signals = group % (GROUPS / 2) == 0;
     groups[pe][group] = (struct flag_group){
@@ -105,7 +105,7 @@ static bool compares(const struct wait_routines *type, uint64_t word, int cmp, u
     }
 }
 
-/* What the flags of a group were and are. */
+/* The previous and present values of a group's flags. */
 struct group_words {
     const struct wait_routines *type;
     uint64_t before[GROUP_FLAGS], after[GROUP_FLAGS];
@@ -124,7 +124,7 @@ static struct group_words group_words(const struct op *op) {
     return words;
 }
 
-/* Puts down comparisons with `value` or, for a vector, with each flag's own. */
+/* Sets up comparisons with `value` or, for a vector, with each flag's own value. */
 static void plan_values(struct wait_plan *plan, const struct group_words *words, int pivot) {
     bool with_before =
         plan->cmp == SHMEM_CMP_NE || plan->cmp == SHMEM_CMP_GT || plan->cmp == SHMEM_CMP_LT;
@@ -136,7 +136,8 @@ static void plan_values(struct wait_plan *plan, const struct group_words *words,
     }
 }
 
-/* Does the wait end by the raising of all included flags, no sooner and no later? */
+/* Returns whether the wait ends when all included flags have been raised, no sooner and no
+ * later. */
 static bool plan_fits(const struct wait_plan *plan, const struct group_words *words) {
     for (int i = 0; i < GROUP_FLAGS; i++) {
         uint64_t value = 0;
