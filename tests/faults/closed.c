@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: a program closes all descriptors from 3 on after shmem_init, as daemons and
- * closefrom(3) do, and gives every one of these numbers to a file of its own. The file keeps what
- * the program has written, the numbers stay open, and the job goes on, for as many milliseconds
- * more as the argument says. The file stays in the folder that a second argument names.
+ * closefrom(3) do, and reuses these numbers for files of its own. The file keeps what the program
+ * has written, the numbers stay open, and the job continues, for as many further milliseconds as
+ * the first argument says. The file remains in the folder that a second argument names.
  *
  * PEs: 1 2 3 */
 #include <dirent.h>
@@ -38,7 +38,7 @@ static void close_all(void) {
         close(number[i]);
 }
 
-/* Gives the numbers to a file of 1 MiB of 'x'. `folder`: NULL, or where it stays. */
+/* Reuses the numbers for a file of 1 MiB of 'x'. `folder`: where the file remains, or NULL. */
 static int file_make(const char *folder) {
     char name[256], block[4096];
     snprintf(name, sizeof name, "%s/closed-XXXXXX", folder ? folder : P_tmpdir);

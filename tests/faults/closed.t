@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program closes descriptors that it has not opened and uses their numbers again (closed.c): nothing is lost without
-oshrun and under another launcher, oshrun says once for each PE that goes on that it has lost its line to it, and
-messages to far PEs, which cannot go on, end the job with a line that says why.
-"""
+"""A program closes descriptors that it has not opened and reuses their numbers (closed.c). Without oshrun, and under
+another launcher, nothing is lost. oshrun reports once, for each PE that continues, that it has lost its connection to
+the PE. Messages to far PEs, which cannot continue, end the job with an error line that says why."""
 import pathlib
 import re
 import subprocess
@@ -31,7 +30,7 @@ def torchrun():
 
 @case("oshrun says so once for each PE")
 def said():
-    """Once it is certain that they live, which takes a second."""
+    """Returns the lines about lost connections, once it is certain that the PEs live, which takes a second."""
     result = run("-n", 2, CLOSED, 1500)
     assert result.status == 0, (result.status, result.err)
     lines = re.findall(r"^oshrun: PE (\d) \(pid \d+\) has closed descriptors that it has not opened, .*$", result.err, re.M)
@@ -66,7 +65,8 @@ def far():
 def far_over_ucx():
     if not (BUILD / "lib/libweft_ucx.so").exists():
         raise Skip("there is no engine over UCX here")
-    expect_end("ucx", (70, 71, 134), rf"{LINE}|thread\.c:\d+ +Fatal: ucs_event_set_wait")  # or its own thread is first
+    # Or UCX's own thread finds it first.
+    expect_end("ucx", (70, 71, 134), rf"{LINE}|thread\.c:\d+ +Fatal: ucs_event_set_wait")
 
 
 if __name__ == "__main__":

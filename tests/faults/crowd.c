@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: rounds of barriers and collectives, each result looked at, for as many milliseconds
- * as the argument says, 0 for no round at all: for many more PEs than processors (limits.t), and
- * for PEs that are stopped now and then (stops.t). No test of its own. PEs: none */
+/* Description: rounds of barriers and collectives, whose results are all checked, for as many
+ * milliseconds as the argument says, 0 for no round: for many more PEs than processors (limits.t),
+ * and for PEs that are sometimes stopped (stops.t). Not a test by itself. PEs: none */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void expect(long found, long expected, const char *what) {
     shmem_global_exit(1);
 }
 
-/* Element i of what `from` sends to `to`. */
+/* Returns element i of the data from `from` to `to`. */
 static long element(int from, int to, int i, int turn) {
     return ((long)from * 1000 + to) * 100 + i * 10 + turn;
 }
@@ -65,7 +65,7 @@ static void spread(long *dest, long *source, int turn) {
     shmem_barrier_all();
 }
 
-/* Whether to go on, which PE 0 decides. */
+/* Returns PE 0's decision whether to continue. */
 static int go_on(long *dest, long *source, long end) {
     source[0] = now_ms() < end;
     expect(shmem_long_broadcast(SHMEM_TEAM_WORLD, dest, source, 1, 0), 0, "broadcast");

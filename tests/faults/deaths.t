@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE dies while all others are inside a call that cannot end without it, each call in turn: every one
-of them names the dead PE and the call, and the job ends with the right status. Some PEs more than
-this machine has processors, PE 0, two at once, and a death beside shmem_global_exit.
-"""
+"""A PE dies while all others are inside a call that cannot end without it, for each call in turn: each survivor names
+the dead PE and the call, and the job ends with the right status. Also with more PEs than processors, with the death of
+PE 0, with two deaths at once, and with a death during shmem_global_exit."""
 import itertools
 import os
 import re
@@ -15,7 +14,7 @@ from harness import BUILD, Result, case, main, read_numbers, start
 SCENES = str(BUILD / "tests/faults/scenes")
 HOWS = {"9": 137, "11": 139, "6": 134, "exit": 3}
 
-# The scene, and the routine in which the others find out; None: they are in no call of Weft's.
+# The scene, and the routine in which the others notice the death; None: they are in no call of Weft.
 WAITS = {
     "barrier_all": "shmem_barrier_all", "sync_all": "shmem_sync_all",
     "team_sync": "shmem_(?:sync_all|team_sync)", "wait_until": "shmem_long_wait_until",
@@ -46,7 +45,7 @@ def check_end(result, where, statuses):
 def check_scene(scene, npes, victim, how, below=()):
     where = f"{scene}, PE {victim} of {npes} dies by {how} {' '.join(below)}"
     result, pid = die(scene, npes, victim, how, below)
-    # The greeting of checked mode, and its list of what was not freed.
+    # Removes the greeting of checked mode, and its list of objects that were not freed.
     result.err = re.sub(r"^weft: .* (heap slots of|at the end of the job:) .*\n", "", result.err, flags=re.M)
     check_end(result, where, [HOWS[how]])
     assert re.search(rf"^oshrun: PE {victim} \(pid {pid}\) .*; ending the job$", result.err, re.M), f"{where}: {result.err}"
@@ -58,7 +57,7 @@ def check_scene(scene, npes, victim, how, below=()):
 
 
 def combinations():
-    """All of them, or each call once."""
+    """Returns all of them, or each call once."""
     places = [(2, 1), (2, 0), (3, 1), (4, 0), (8, 7), (8, 0), (16, 5)]
     if LONG:
         return itertools.product(WAITS, places, HOWS)

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A system call of a PE fails, at every one from the library's first to the last (at some of them,
-unless WEFT_TEST_LONG is set): the job goes on, or ends with a clear line; what fails does so on all
-PEs alike; never a hang or a crash. The same for the launcher.
-"""
+"""A system call of a PE fails, each from the library's first to its last (some of them, unless WEFT_TEST_LONG is set):
+the job continues, or ends with a clear line; a call that fails does so on all PEs; there is never a hang or a crash.
+The same for the launcher."""
 from strike import LAUNCHER, LONG, census, main_where_traced, runs_or_says, sample, strike
 from harness import case
 
 ERRORS = ("ENOMEM", "EMFILE", "EINTR", "EAGAIN", "ENOSPC")
-# These cannot fail as we call them, or belong to the loader or the program; and what futex cannot
-# return, the C library takes for corruption.
+# These cannot fail with our arguments, or belong to the loader or the program; the C library takes errors that futex
+# cannot return for corruption.
 SAFE = {"futex", "wait4", "getpid", "gettid", "sched_yield", "brk", "write", "rt_sigprocmask", "rt_sigaction",
         "set_tid_address", "set_robust_list", "rseq", "mprotect", "getppid"}
 
 
 def of_the_library(points):
-    """Without the loader's calls: it ends with the munmap of its cache."""
+    """Drops the loader's calls, which end with the munmap of its cache."""
     begin = next(i for i, point in enumerate(points) if point.call == "munmap")
     return [point for point in points[begin + 1:] if point.call not in SAFE]
 

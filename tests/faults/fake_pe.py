@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Description: a PE that speaks to the launcher in malformed messages, drawn by lot: fake_pe.py SEED.
-For tests/faults/fuzz.t. Half of them are near to what a PE of ours sends."""
+"""Description: a PE that sends the launcher malformed, random messages: fake_pe.py SEED. For tests/faults/fuzz.t. Half
+of them differ little from the messages of a real PE."""
 import contextlib
 import os
 import random
@@ -15,7 +15,7 @@ WORDS = [0, 1, 2, 3, 5, 7, 8, 9, 253, 254, 4095, 4096, 4097, 1 << 15, 1 << 16, (
 
 
 def near_miss(lots):
-    """A header that would do but for one field, and the payload that belongs to it."""
+    """Returns a header that is valid except for one field, and the payload that belongs to it."""
     payload, nfds = lots.randbytes(lots.choice([0, 1, 4, 4, 4, 4096])), lots.choice([0, 0, 0, 1, 8])
     fields = [lots.choice([1, 2, 2, 2]), len(payload), nfds, 0, 0, 0]
     if lots.random() < 0.7:
@@ -33,7 +33,7 @@ def main():
     hub.settimeout(0.2)
     for _ in range(lots.randrange(1, MESSAGES)):
         message, nfds = lots.choice([near_miss, anything])(lots)
-        with contextlib.suppress(OSError):  # the launcher has had enough
+        with contextlib.suppress(OSError):  # the launcher has closed the connection
             socket.send_fds(hub, [message], [0] * nfds)
         if lots.random() < 0.1:
             with contextlib.suppress(OSError):

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nonsense drawn by lot, in the launcher's arguments, in the environment, in what a PE sends to the
-launcher and in what it gets from it: never a crash, never a hang, a clear line for what is refused.
-WEFT_TEST_SEED repeats a run.
-"""
+"""Random nonsense in the launcher's arguments, in the environment, in a PE's messages to the launcher and in the
+launcher's messages to it: never a crash, never a hang, and a clear line for refused input. WEFT_TEST_SEED repeats a
+run."""
 import contextlib
 import os
 import pathlib
@@ -29,7 +28,7 @@ def lots_for(what):
 
 
 def junk(lots):
-    """Bytes for an argument or a variable: near numbers, formats, anything."""
+    """Returns bytes for an argument or a variable: near numbers, formats, anything."""
     number = str(lots.choice([0, 1, 2, 4096, 4097, 2**31 - 1, 2**31, 2**63, 2**64, 10**30, -1]))
     return lots.choice([
         lambda: b"",
@@ -57,13 +56,13 @@ def arguments():
     for _ in range(TIMES):
         given = [lots.choice(words) if lots.random() < 0.8 else junk(lots) for _ in range(lots.randrange(8))] + [b"true"]
         if any(number in given for number in (b"4096", b"-n=4096")):
-            continue  # a right number, but no quick one
+            continue  # valid, but so many PEs take long
         result = subprocess.run([os.fsencode(OSHRUN), *given], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
         check_refusal(result.returncode, result.stderr, (0, 1, 2, 126, 127), given)
 
 
 def variables():
-    """Every name that the library or the launcher reads."""
+    """Returns every name that the library or the launcher reads."""
     names = set()
     for source in (ROOT / "src").rglob("*.[ch]"):
         names |= set(re.findall(r'"((?:WEFT|SHMEM|SMA|PMI|PMIX)_[A-Z_]+)"', source.read_text()))
@@ -102,19 +101,19 @@ def constant(name, header):
 
 
 def control_page(npes, lots):
-    """A page as the launcher makes it (src/boot/control.h), some bytes of which may be wrong."""
+    """Returns a page as the launcher makes it (src/boot/control.h), in which some bytes may be wrong."""
     page = bytearray(128 * (npes + 1))
     struct.pack_into("<QIii", page, 0, constant("WEFT_CONTROL_MAGIC", "src/boot/control.h"),
                      constant("WEFT_CONTROL_LAYOUT", "src/boot/control.h"), npes, 2)
     for _ in range(lots.choice([0, 0, 1, 3])):
-        page[lots.randrange(64)] = lots.randrange(256)  # the PEs' mutexes are another matter
+        page[lots.randrange(64)] = lots.randrange(256)  # only the head: the PEs' mutexes are not tested here
     memory = os.memfd_create("page", 0)
     os.write(memory, page)
     return memory
 
 
 def share(lots, kind=3):
-    """Contributions of two PEs of four bytes each, right or nearly so."""
+    """Returns contributions of two PEs, four bytes each, correct or nearly so."""
     fields, payload, nfds = [kind, 4, 0, 0, 2, 0], lots.randbytes(8), 0
     if lots.random() < 0.8:
         fields[lots.randrange(5)] = lots.choice([0, 1, 3, 8, 4096, 1 << 31, (1 << 32) - 1])
@@ -124,7 +123,7 @@ def share(lots, kind=3):
 
 
 def play_launcher(lots):
-    """Starts one PE of two as oshrun does, and answers it with nonsense. Its status and stderr."""
+    """Starts one PE of two as oshrun does, and answers it with nonsense. Returns its status and stderr."""
     hub, hub_pe = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     life, life_pe = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     page = control_page(2, lots)

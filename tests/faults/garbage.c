@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but a program whose last PE writes garbage over the control
- * page, which all share, and then goes on as if nothing had happened: "garbage SEED WRITES
- * early|late". For tests/faults/garbage.t. It is found as a wild pointer would hit it: it is
- * mapped. PEs: none */
+/* Description: not a test by itself: a program whose last PE writes garbage over the control page,
+ * which all PEs share, and then continues as if nothing had happened: "garbage SEED WRITES
+ * early|late". For tests/faults/garbage.t. It finds the page among its mappings, as a wild pointer
+ * might. PEs: none */
 #include <shmem.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,11 +27,11 @@ static int find_page(uintptr_t *begin, uintptr_t *end) {
     return found;
 }
 
-/* Bytes, words, small numbers and runs, anywhere. */
+/* Writes bytes, words, small numbers and runs at random places. */
 static void scribble(int writes) {
     uintptr_t begin, end;
     if (!find_page(&begin, &end))
-        return; /* a PE alone has it in private memory */
+        return; /* a single PE has the page in private memory */
     for (int i = 0; i < writes; i++) {
         uintptr_t at = begin + draw() % (end - begin - 64);
         uint64_t value = draw() % 4 ? draw() * draw() : draw() % 8;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE writes garbage, drawn by lot, over the page by which the whole job is watched, and goes on: no
-process crashes, neither a PE on its way out nor the launcher, and nothing hangs. What the job says of
-its end may be garbage, too. WEFT_TEST_SEED repeats a run."""
+"""A PE writes random garbage over the control page, which the whole job shares, and continues: no process crashes or
+hangs, neither a PE that ends nor the launcher. The job's report of its end may be garbage, too. WEFT_TEST_SEED repeats
+a run."""
 import os
 import time
 
@@ -17,7 +17,7 @@ DEADLY = (4, 6, 7, 8, 11)  # signals of a crash
 
 
 def draws():
-    """Seeds, with few wild stores and many, before more calls and just before the end."""
+    """Returns seeds, with few wild stores and with many, before more calls and just before the end."""
     print(f"# WEFT_TEST_SEED={SEED}")
     for turn in range(TIMES):
         yield [SEED + turn, (400, 5, 1)[turn % 3], ("early", "late")[turn // 3 % 2]]
@@ -37,7 +37,7 @@ def launched():
 def guarded():
     for drawn in draws():
         job = starters.torchrun(3, [GARBAGE, *drawn]).wait(20)
-        # A signal would be negative; the status of an end that garbage tells of is garbage.
+        # A signal would be negative. The exit status itself may be garbage.
         assert all(status >= 0 for status in job.status), (drawn, job.status, job.err)
 
 

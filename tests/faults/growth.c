@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a long life of allocating, splitting and making contexts costs no memory of its own,
- * no descriptor and no mapping: 20 thousand operations, a million in the long form. What is live at
- * once stays bounded.
+/* Description: many calls that allocate, split and make contexts do not leak memory, descriptors or
+ * mappings: 20 thousand operations, a million in the long form. The number of live objects is
+ * bounded.
  *
  * PEs: 1 2 3 */
 #include <shmem.h>
@@ -22,7 +22,7 @@ static uint64_t draw(uint64_t below) {
     return (seed >> 33) % below;
 }
 
-/* One allocation, or its end, in a place drawn by lot. */
+/* Makes or frees one allocation, in a random place. */
 static void allocate(void) {
     void **place = &live[draw(LIVE)];
     size_t bytes = 1 + draw(BYTES_MAX);
@@ -44,7 +44,7 @@ static void split(void) {
     EXPECT(result == 0, "%d", result);
     if (part == SHMEM_TEAM_INVALID)
         return;
-    shmem_ctx_t ctx; /* goes with its team */
+    shmem_ctx_t ctx; /* destroyed with its team */
     if (draw(2))
         EXPECT(shmem_team_create_ctx(part, 0, &ctx) == 0, "on a team of %d", size);
     shmem_team_destroy(part);
@@ -73,7 +73,7 @@ static void operate(long times) {
         default:
             allocate();
         }
-        seed = before + (uint64_t)i; /* whatever members alone have drawn */
+        seed = before + (uint64_t)i; /* discards what only members have drawn */
     }
 }
 

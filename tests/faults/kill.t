@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE is killed at every one of its system calls, from the loader to the end (at some of them, unless
-WEFT_TEST_LONG is set): the survivors name it, the job ends soon with its status, nothing is left.
-The same for the launcher, with which all PEs end.
-"""
+"""A PE is killed at each of its system calls, from the loader to the end (some of them, unless WEFT_TEST_LONG is set):
+the survivors name it, the job ends soon with its status, and nothing is left. The same for the launcher, whose death
+ends all PEs."""
 import re
 
 from strike import LAUNCHER, SPEECHLESS_AFTER, WAITS, census, check_remains, kill_sample, main_where_traced, sample, strike
 from harness import case, settled_traces, traces
 
 
-# How often a PE makes these depends on how soon it finds what it looks for.
+# The number of these calls depends on how soon a PE finds what it waits for.
 VARYING = (*WAITS, "recvmsg", "accept4")
 
 
@@ -26,7 +25,7 @@ def check_death_of_pe(result, npes, victim, phase, where):
 
 
 def kill_at(npes, victim, point):
-    """Whether that call was made, so that the victim has died."""
+    """Returns whether the call was made, and so the victim has died."""
     result, phase = strike(npes, victim, point, "signal=KILL")
     where = f"{victim} of {npes} PEs killed at {point}, in phase {phase}"
     if result.status == 0:

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where something of the machine comes to its end, descriptors, address space, file size, processes,
-memory of a cgroup, /dev/shm, /proc, the job runs all the same or ends at once with a line that says what
-is wanting; and PEs that are many more than processors work.
-"""
+"""Where a resource of the machine is exhausted (descriptors, address space, file size, processes, memory of a cgroup,
+/dev/shm, /proc), the job works all the same, or ends at once with a line that names the resource. Many more PEs than
+processors work, too."""
 import contextlib
 import os
 import pathlib
@@ -28,7 +27,7 @@ def limited(kind, value, npes, program=PHASES):
 
 
 def check_limits(kind, values, npes):
-    """Runs under each limit; the smallest is refused, the largest is enough."""
+    """Runs under each limit; the smallest is refused, the largest suffices."""
     outcomes = [runs_or_says(limited(kind, value, npes), f"limit {value} for {npes} PEs") for value in values]
     print(f"# {npes} PEs: {' '.join(f'{v}:{o}' for v, o in zip(values, outcomes))}")
     assert outcomes[-1] == "ran", outcomes
@@ -58,7 +57,7 @@ def small_limits():
 
 @contextlib.contextmanager
 def cgroup(controller, limits):
-    """A cgroup of version 1 or 2 with these limits."""
+    """Makes a cgroup of version 1 or 2 with these limits."""
     for top, files in ((pathlib.Path("/sys/fs/cgroup") / controller, limits[0]), (pathlib.Path("/sys/fs/cgroup"), limits[1])):
         group = top / f"faults-{uuid.uuid4().hex[:12]}"
         try:
@@ -80,7 +79,7 @@ def cgroup(controller, limits):
 
 @contextlib.contextmanager
 def nested(limits, names):
-    """The innermost of groups with these names below each other; it has the limits."""
+    """Returns the innermost of nested groups with these names, which has the limits."""
     with cgroup("memory", ({}, {})) as outer:
         groups = [outer]
         try:
@@ -105,7 +104,7 @@ def join(group):
 
 @contextlib.contextmanager
 def available(kibibytes):
-    """The words before a command for which the machine has so much memory available."""
+    """Returns the words before a command for which the machine has this much memory available."""
     here = re.sub(r"(?m)^MemAvailable:.*$", f"MemAvailable: {kibibytes} kB", pathlib.Path("/proc/meminfo").read_text())
     with tempfile.NamedTemporaryFile("w", prefix="weft-meminfo-") as file:
         file.write(here)
@@ -148,7 +147,7 @@ def nested_cgroup_memory():
 
 
 def take_pieces(how, limit_mib, npes):
-    """How many MiB each PE gets in a cgroup with this limit, where all of it is touched."""
+    """Returns how many MiB each PE gets in a cgroup with this limit, when it touches all of them."""
     limit = limit_mib * MIB
     with cgroup("memory", ({"memory.limit_in_bytes": limit}, {"memory.max": limit})) as group:
         result = Result(start("-n", npes, PIECES, how, preexec_fn=join(group)), seconds_max=60)
@@ -196,7 +195,7 @@ def no_memfd():
 
 
 def without(setup):
-    """A job in a mount namespace of its own, where `setup` has been run; None where that is forbidden."""
+    """Runs a job in a mount namespace of its own, after `setup`; returns None if that is forbidden."""
     below = ["unshare", "--mount", "sh", "-c", f'{setup} && exec "$@"', "sh"]
     if not shutil.which("unshare") or subprocess.run([*below, "true"], capture_output=True).returncode:
         return None

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the program of PE 1 closes all descriptors from 3 on, and then all PEs make a team,
- * for which they exchange through the hub. The job ends; no PE returns from the call with a team or
- * waits for ever. PEs: none */
+/* Description: PE 1 closes all descriptors from 3 on, and then all PEs make a team, for which they
+ * exchange through the hub. The job ends; no PE gets a team, and no PE waits forever. PEs: none */
 #include <shmemx.h>
 #include <unistd.h>
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE that oshrun has not started is killed at its system calls (at some of them, unless WEFT_TEST_LONG
-is set): the others name it and end soon, or their launcher ends them, and nothing is left.
+"""A PE that oshrun has not started is killed at its system calls (some of them, unless WEFT_TEST_LONG is set): the
+others name it and end soon, or their launcher ends them, and nothing is left.
 
-Before the PEs have met nobody but a launcher can know of a death: stand-ins for launchers, which do
-not look after their processes, are struck later. A PE may call more often before it has met the others
-than it was seen to, and then dies earlier than it was meant to.
-"""
+Before the PEs have met, only a launcher can notice a death: stand-ins for launchers, which do not watch their
+processes, are struck later. A PE may make more calls before it has met the others than in the traced run, and then dies
+earlier than intended."""
 import re
 import signal
 import subprocess
@@ -16,19 +15,19 @@ import starters
 from harness import case, leftovers, settled_leftovers
 
 NPES, VICTIM = 3, 1
-LAUNCHER_S = 20  # until one is taken for hanging
+LAUNCHER_S = 20  # then it counts as hanging
 UNMET, PARTING = ("load", "init"), ("finalize", "after")
 
 
 def following(phase, line):
-    """The first message that a PE receives in shmem_init says that all have come."""
+    """The first message that a PE receives in shmem_init means that all PEs have arrived."""
     heard = phase == "init" and re.search(r"recvmsg\(.* = [1-9]|<... recvmsg resumed>.* = [1-9]", line)
     return "met" if heard else next_phase(phase, line)
 
 
 def at_most_a_minute(way):
-    """A launcher that waits though no process of its job is left does so by itself: Open MPI 4.1's at times
-    where a PE dies while it says to mpirun who it is."""
+    """Allows for a launcher that waits although no process of its job is left: Open MPI 4.1 sometimes does, if a PE
+    dies while it registers with mpirun."""
     def run(npes, command):
         job = way(npes, command)
         launcher = job.processes[0]
@@ -43,7 +42,7 @@ def at_most_a_minute(way):
 
 
 def looked_after(way):
-    """Ends the others where the victim died before they had met, as a launcher would."""
+    """Ends the others, as a launcher would, if the victim died before they had met."""
     def run(npes, command):
         job = way(npes, command)
         died = job.processes[VICTIM].wait(60) == -signal.SIGKILL
@@ -55,7 +54,7 @@ def looked_after(way):
 
 
 def check_survivors(job, phase, where):
-    """Each survivor is a process of the test's own here."""
+    """Checks the survivors, which are processes of the test itself here."""
     name = rf"weft: PE \d \(pid \d+\): .*PE {VICTIM} \(pid {job.processes[VICTIM].pid}\) (?:died|ended)"
     for pe in set(range(NPES)) - {VICTIM}:
         ended = job.status[pe] == 70 and re.match(name, job.err[pe])
@@ -63,7 +62,7 @@ def check_survivors(job, phase, where):
 
 
 def kill_at(point, way, pretended):
-    """Whether that call was made, so that the victim has died."""
+    """Returns whether the call was made, and so the victim has died."""
     job, phase = strike(NPES, VICTIM, point, "signal=KILL", way=way, following=following)
     where = f"killed at {point}, in phase {phase}"
     dead = any(job.status) and not (pretended and phase in UNMET)
@@ -71,7 +70,7 @@ def kill_at(point, way, pretended):
         assert job.status[VICTIM] == -signal.SIGKILL, f"{where}: {job.status} {job.err}"
         check_survivors(job, phase, where)
         check_remains(job, where)
-    left = settled_leftovers(10)  # how long another launcher takes is not up to us
+    left = settled_leftovers(10)  # other launchers' own time limit
     assert not left, f"{where}: still running: {left}"
     return dead
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: goes through the phases of a job's life one after the other, for the tests of this
- * room to count the system calls of each and to strike at them. A phase begins with a write to
- * descriptor -1, which does nothing but can be seen by a tracer. What a call that may fail returned
- * is printed by every PE, so that PEs can be compared. An argument is the size of the blocks that
- * are shared. No test of its own. PEs: none */
+/* Description: passes through the phases of a job's life one after the other; the tests of this
+ * room count the system calls of each phase and strike at them. A phase begins with a write to
+ * descriptor -1, which fails without effect but is visible to a tracer. Every PE prints the results
+ * of calls that may fail, so that the test can compare the PEs. The argument is the size of the
+ * blocks that are shared. Not a test by itself. PEs: none */
 #include <errno.h>
 #include <shmem.h>
 #include <shmemx.h>
@@ -33,7 +33,7 @@ static void print_result(const char *call, int result) {
         _exit(99);
 }
 
-/* One allocation that fits and two that make the heap grow, and their end. */
+/* Makes one allocation that fits and two that make the heap grow, and frees them. */
 static void allocate(void) {
     void *small = shmem_malloc(SMALL), *large = shmem_calloc(1, LARGE);
     print_result("malloc", small != NULL);
@@ -89,7 +89,7 @@ static void reduce(void) {
     print_result("all_reduce", result);
 }
 
-/* Whether all PEs are well. What a call that returns an errno lacks is for the caller to say. */
+/* Returns whether all PEs succeeded. The caller checks the errno that a call returned. */
 static int all_well(const char *call, int error) {
     static int failed, any;
     failed = error != 0;
@@ -100,7 +100,7 @@ static int all_well(const char *call, int error) {
     return !any;
 }
 
-/* Everybody's block with everybody. */
+/* Shares a block of each PE with all PEs. */
 static void share(size_t bytes) {
     int npes = shmem_n_pes(), pes[npes];
     shmemx_block_t block = NULL;

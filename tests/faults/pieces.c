@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: takes the symmetric memory that there is, piece by piece until there is none left,
- * and touches all of it: each piece at once, or all of them at the end ("later" as an argument).
- * With "return" it frees all then, and takes and touches it once more. Prints how many MiB each PE
- * got. For limits.t; no test of its own. PEs: none */
+/* Description: allocates all available symmetric memory, piece by piece, and touches all of it:
+ * each piece at once, or all of them at the end ("later" as an argument). With "return" it then
+ * frees all, and allocates and touches it once more. Prints how many MiB each PE got. For limits.t;
+ * not a test by itself. PEs: none */
 #include <shmem.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int take_all(bool at_once) {
     return npieces;
 }
 
-/* What the peer has is what it wrote. */
+/* Checks that the peer's memory has the bytes that the peer wrote. */
 static bool is_whole(int npieces) {
     int next = (shmem_my_pe() + 1) % shmem_n_pes();
     bool whole = true;

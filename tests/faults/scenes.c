@@ -4,8 +4,8 @@
  *   scenes CALL VICTIM HOW
  *
  * CALL is a name of the table below, HOW the number of a signal, or "exit". Prints the pid of the
- * PE that will die, and dies when the others have had time to get into the call. No test of its
- * own. PEs: none */
+ * PE that will die; it dies when the others have had time to enter the call. Not a test by itself.
+ * PEs: none */
 #include <shmem.h>
 #include <shmemx.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ static void test(void) {
         ;
 }
 
-/* A loop of the user's own, in which Weft has no say. */
+/* A loop of the program's own, which Weft does not control. */
 static void poll_by_fetch(void) {
     while (shmem_long_atomic_fetch(&word, me) != 1)
         ;
@@ -90,7 +90,7 @@ static void split(void) {
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &all);
 }
 
-/* All PEs, the last one first: that one is their host. */
+/* All PEs, the last one first: it is their host. */
 static const int *backwards(void) {
     static int pes[64];
     for (int i = 0; i < npes; i++)
@@ -115,7 +115,7 @@ static void pad_wait(void) {
     shmemx_pad_wait_on_stream(pads, 0, 2, 1, 0, 0, SHMEMX_STREAM_HOST);
 }
 
-/* The others wait for the PE of the pair, which waits for the victim. */
+/* The others wait for the pair's other PE, which waits for the victim. */
 static void team_sync(void) {
     if (pair != SHMEM_TEAM_INVALID)
         shmem_team_sync(pair);
@@ -126,7 +126,7 @@ static void all_reduce(void) {
     weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST);
 }
 
-/* At the moment of the death. */
+/* Calls shmem_global_exit at the moment of the death. */
 static void global_exit(void) {
     usleep(LET_THEM_IN_US);
     shmem_global_exit(7);

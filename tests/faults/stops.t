@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""PEs and the launcher are stopped (SIGSTOP) at random moments and go on later: nobody is taken for dead,
-every result is right, and the job still ends as it should.
-"""
+"""PEs and the launcher are stopped (SIGSTOP) at random moments and continued later: no process is taken for dead, all
+results are right, and the job still ends as it should."""
 import os
 import random
 import signal
@@ -31,7 +30,7 @@ def pause(pids, seconds):
 
 
 def disturb(choose):
-    """Stops what `choose` picks among a job's processes, again and again until it has ended."""
+    """Stops processes of a job that `choose` selects, again and again until the job has ended."""
     print(f"# WEFT_TEST_SEED={SEED}")
     lots, stops = random.Random(SEED), 0
     job, pids = begin()
@@ -40,7 +39,7 @@ def disturb(choose):
         try:
             pause(chosen, lots.random() * 0.1)
         except ProcessLookupError:
-            pass  # it has ended in between, as it may
+            pass  # the process may have ended in between
         stops += 1
         time.sleep(lots.random() * 0.02)
     result = Result(job, seconds_max=120)
@@ -61,7 +60,7 @@ def several():
 
 @case("a PE dies while the launcher is stopped: the job ends when it goes on, and only that is said")
 def death_unseen():
-    """A survivor holds the dead PE's mutex by then."""
+    """A PE dies while the launcher is stopped; by then a survivor holds its mutex."""
     job, pids = begin()
     os.kill(job.pid, signal.SIGSTOP)
     os.kill(pids[1], signal.SIGKILL)

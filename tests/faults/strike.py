@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What this room's tests share: striking a process of a job at one of its system calls.
+"""Shared by the tests of this room: strikes a process of a job at one of its system calls.
 
-strace(1) counts the calls of the victim, a PE or the launcher, and makes the Nth call of a kind
-deadly or fail. It detaches itself first (-D), so that a PE stays the launcher's own child.
+strace(1) counts the calls of the victim, a PE or the launcher, and makes the Nth call of a kind deadly or fail. It
+detaches itself first (-D), so that a PE stays a child of the launcher.
 
-WEFT_TEST_POINTS, a regular expression on "phase call ordinal", leaves only some of the calls.
-"""
+WEFT_TEST_POINTS, a regular expression for "phase call ordinal", selects some of the calls."""
 import collections
 import functools
 import os
@@ -23,22 +22,22 @@ from harness import BUILD, STRICT, Result, end_leftovers, main, settled_leftover
 PHASES = str(BUILD / "tests/faults/phases")
 LAUNCHER = "launcher"
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
-MEMORY_MIB = 1536  # the most that jobs leave to others, and what they take
+MEMORY_MIB = 1536  # memory that is left for other programs, and memory of a job
 SECONDS_MAX = 2 if STRICT else 10
-SPEECHLESS_AFTER = 0.4  # seconds: later, a survivor may be ended before it could say anything
+SPEECHLESS_AFTER = 0.4  # seconds; later, a survivor may be ended before it can write its line
 
 POINTS = os.environ.get("WEFT_TEST_POINTS", "")
 
-# How often these are called differs from run to run: a few strikes at each are enough.
+# The number of these calls differs from run to run: a few strikes at each suffice.
 WAITS = ("sched_yield", "futex", "clock_nanosleep", "poll", "read")
 WAIT_STRIKES = 10
 
-# The `ordinal`th use of a call by the victim, in the phase where it was once seen.
+# The `ordinal`th use of a call by the victim, in the phase in which it was traced.
 Point = collections.namedtuple("Point", "phase call ordinal")
 
 
 def why_not():
-    """The reason why nothing can be traced here, or None."""
+    """Returns the reason why tracing is impossible here, or None."""
     if not shutil.which("strace"):
         return "there is no strace"
     tried = subprocess.run(["strace", "-D", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True)
@@ -58,7 +57,7 @@ def by_oshrun(npes, command):
 
 
 def traced_job(npes, victim, strace, program, way):
-    """The result of a job whose PE `victim`, or launcher, runs below strace with these arguments."""
+    """Returns the result of a job whose victim, a PE or the launcher, runs below strace with these arguments."""
     if victim == LAUNCHER:
         return Result(start("-n", npes, program, below=["strace", "-D", *strace]), seconds_max=60)
     script = """if [ "${WEFT_PE-${PMI_RANK-${PMI_ID-${PMIX_RANK-$RANK}}}}" = "$0" ]; then exec strace -D -f "$@"; fi
@@ -67,19 +66,19 @@ def traced_job(npes, victim, strace, program, way):
 
 
 def first_thread(text):
-    """The lines of strace's log about the first thread of a process, as far as they are whole."""
+    """Returns the complete lines of strace's log about the first thread of a process."""
     lines = text.rpartition("\n")[0].splitlines()
     return [rest.strip() for thread, _, rest in (line.partition(" ") for line in lines)
             if thread == lines[0].split()[0]]
 
 
 def traced_so_far(command):
-    """The same of a job that runs, from the command that a way was given."""
+    """Returns the same lines of a job that is running, from the command that a way was given."""
     return first_thread(pathlib.Path(command[command.index("-o") + 1]).read_text())
 
 
 def run_traced(npes, victim, strace, program, way=by_oshrun):
-    """The result of a job, and the lines that strace wrote about the victim's first thread."""
+    """Returns the result of a job, and strace's lines about the victim's first thread."""
     with tempfile.NamedTemporaryFile("r", prefix="strace-") as log:
         result = traced_job(npes, victim, ["-o", log.name, *strace], program, way)
         text = log.read()
@@ -87,7 +86,7 @@ def run_traced(npes, victim, strace, program, way=by_oshrun):
 
 
 def next_phase(phase, line):
-    """The phase after this line of strace's."""
+    """Returns the phase after this line of strace."""
     mark = re.match(r'write\(-1, "phase (\w+)"', line)
     return mark[1] if mark else phase
 
@@ -97,7 +96,7 @@ def last_phase(lines, following=next_phase):
 
 
 def thin(points):
-    """Without most of the waits."""
+    """Drops most of the waits."""
     dropped = set()
     for call in WAITS:
         uses = [point for point in points if point.call == call]
@@ -107,7 +106,7 @@ def thin(points):
 
 
 def census(npes, victim, program=PHASES, way=by_oshrun, following=next_phase):
-    """The system calls of the victim's first thread in the order of use: a list of points."""
+    """Returns a list of points: the system calls of the victim's first thread in the order of use."""
     result, lines = run_traced(npes, victim, [], program, way)
     result.expect(0, seconds_max=60)
     phase, uses, points = "load", collections.Counter(), []
@@ -122,8 +121,8 @@ def census(npes, victim, program=PHASES, way=by_oshrun, following=next_phase):
 
 
 def strike(npes, victim, point, effect, program=PHASES, way=by_oshrun, following=next_phase):
-    """A job in which the victim's call at that point has `effect`: "signal=KILL", "error=ENOMEM"; and
-    the last phase that the victim had begun."""
+    """Runs a job in which the victim's call at that point has `effect` ("signal=KILL", "error=ENOMEM"). Returns its
+    result, and the last phase that the victim had begun."""
     inject = f"inject={point.call}:{effect}:when={point.ordinal}"
     strace = ["-e", f"trace=write,recvmsg,{point.call}", "-e", inject]
     try:
@@ -134,8 +133,8 @@ def strike(npes, victim, point, effect, program=PHASES, way=by_oshrun, following
 
 
 def sample(points, count):
-    """All points in the long form, or all that were asked for; otherwise about `count`, evenly over the
-    phases and within them."""
+    """Returns all points in the long form, or all that WEFT_TEST_POINTS selects; otherwise about `count`, evenly over
+    the phases and within them."""
     points = [point for point in points if re.search(POINTS, " ".join(map(str, point)))]
     assert points, f"no call is like WEFT_TEST_POINTS={POINTS}"
     if LONG or POINTS:
@@ -149,8 +148,7 @@ def sample(points, count):
 
 
 def kill_sample(points, kill_at):
-    """Strikes at all these points, also after one that goes wrong; most strikes have to kill. kill_at tells
-    which did."""
+    """Strikes at all these points, also after a failure; most strikes have to kill, as kill_at returns."""
     hits, problems = 0, []
     for point in points:
         try:
@@ -170,7 +168,7 @@ def check_remains(result, where):
 
 
 def results(out):
-    """What each call of tests/faults/phases returned: call -> set of the PEs' results."""
+    """Returns the results of each call of tests/faults/phases: call -> set of the PEs' results."""
     found = collections.defaultdict(set)
     for call, value in re.findall(r"^PE \d+ (\w+) (-?\d+)$", out, re.M):
         found[call].add(value)
@@ -178,8 +176,8 @@ def results(out):
 
 
 def runs_or_says(result, where):
-    """A job that lacks something: "ran" or "said". No crash, no hang, the same results on all PEs, and a
-    line for whatever was not granted."""
+    """Returns "ran" or "said" for a job that lacks a resource. It must not crash or hang; all PEs have the same
+    results, and a line reports each refused call."""
     assert 0 <= result.status < 128, f"{where}: status {result.status}: {result.err}"
     check_remains(result, where)
     found = results(result.out)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The survivors of a PE's death end within a second of it: in a barrier, in a wait, and while they
-compute, whoever has started them. Each one's end is timed by itself, by its pidfd.
+"""The survivors of a PE's death end within a second of it: in a barrier, in a wait, and while they compute, under every
+launcher. Each end is timed separately, by pidfd.
 
-The best of some deaths counts, since other programs may have the processors; WEFT_TEST_STRICT holds
-every one to the second, for which the machine should be idle.
-"""
+The best of several deaths counts, since other programs may use the processors; WEFT_TEST_STRICT holds every death to
+the second, for which the machine should be idle."""
 import os
 import select
 import signal
@@ -20,7 +19,7 @@ NPES, VICTIM, DEATHS, SECONDS_MAX = 4, 1, 3, 1.0
 
 
 def read_pids(processes):
-    """From the lines "pid PE PID" of all PEs."""
+    """Returns the pids, from the lines "pid PE PID" of all PEs."""
     lines = [process.stdout.readline() for process in processes]
     while len(lines) < NPES:
         lines.append(processes[0].stdout.readline())
@@ -28,7 +27,7 @@ def read_pids(processes):
 
 
 def end_times(pids):
-    """Kills the victim; the seconds until each of the others has ended."""
+    """Kills the victim; returns the seconds until each of the others has ended."""
     ends = {os.pidfd_open(pid): pe for pe, pid in pids.items() if pe != VICTIM}
     waiting, times = select.poll(), {}
     for end in ends:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memcheck of Valgrind has nothing to say about a whole life of a job, and, in the long form, about a
-test of each family: no access out of bounds, no decision on what was never written, no leak. Helgrind and Massif run.
-"""
+"""Valgrind's Memcheck reports nothing for a whole life of a job and, in the long form, for a test of each family: no
+access out of bounds, no decision on undefined values, no leak. Helgrind and Massif run."""
 import shutil
 import sys
 
@@ -33,7 +32,8 @@ def memcheck():
 
 @case("helgrind does not count address space in reserve as memory")
 def helgrind():
-    """Its notes on memory are as large as what can be written. RLIMIT_DATA bounds them, and not what PEs share."""
+    """Helgrind's shadow memory is as large as the writable memory. RLIMIT_DATA bounds it, but not memory that PEs
+    share."""
     limited = ["prlimit", f"--data={4 << 30}"]
     result = Result(start("-n", 2, "valgrind", "-q", "--tool=helgrind", BUILD / "tests/faults/crowd", 1, below=limited),
                     seconds_max=120)
@@ -42,7 +42,7 @@ def helgrind():
 
 @case("massif counts pages, where less may be reserved as weft(7) says")
 def massif():
-    """It takes some bytes and a moment for each page of address space, also of what nobody may touch."""
+    """Massif takes some bytes and a moment for each page of address space, also for inaccessible ones."""
     limited = ["prlimit", f"--as={2 << 30}", f"--data={1 << 30}"]
     massif = ["valgrind", "-q", "--tool=massif", "--pages-as-heap=yes", "--massif-out-file=/dev/null"]
     result = Result(start("-n", 2, *limited, *massif, BUILD / "tests/faults/crowd", 0), seconds_max=60)

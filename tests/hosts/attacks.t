@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strangers at the control plane of a job on several hosts: they come while it starts, from a host that is not
-of it, with wrong keys, stolen ones, recordings, rubbish and thousands of connections, or stand in the way
-between two hosts. They are refused with a line, and cost the job nothing.
-"""
+"""Strangers attack the control plane of a job on several hosts: during its start, from a host outside the job, with
+wrong keys, stolen keys, recordings, garbage and thousands of connections, or as a man in the middle. They are refused
+with a line, and do not harm the job."""
 import contextlib
 import os
 import pathlib
@@ -32,7 +31,7 @@ HELLO = [PE, "join", "exchange", "leave"]
 
 
 class Job:
-    """A job on h0 and h1 whose start is known, and whose second host may be held back."""
+    """A job on h0 and h1 whose start text is known, and whose second host may be held back."""
 
     def __init__(self, folder, *command, held="", port=None):
         self.folder = pathlib.Path(folder)
@@ -77,7 +76,7 @@ def knock(port, identity, key):
 
 
 def say(port, data, seconds=3):
-    """What comes back from the door until it closes; None: it has not."""
+    """Returns the listener's answer until it closes; None if it does not close."""
     with socket.create_connection((FRONT, port), seconds) as stranger:
         stranger.settimeout(seconds)
         answer = b""
@@ -190,7 +189,7 @@ time.sleep(60)
 
 @contextlib.contextmanager
 def crowd(port, data=b""):
-    """Strangers who stay, all with these bytes."""
+    """Opens connections that stay open, and sends these bytes on each."""
     process = subprocess.Popen(["on", "h2", sys.executable, "-c", CROWD, str(STRANGERS), str(port), data.hex()],
                                stdout=subprocess.PIPE)
     try:
@@ -202,12 +201,12 @@ def crowd(port, data=b""):
 
 
 class Middle:
-    """Who stands between the hosts and the front: it closes some connections, passes all on of the others, keeps
-    it, and may change one byte of the first."""
+    """A man in the middle of the hosts and the front: it closes some connections, forwards the others, records them,
+    and may change one byte of the first."""
 
     def __init__(self, flip=None, closes=0):
         self.listening, self.flip, self.closes, self.port = socket.create_server(("", 0)), flip, closes, None
-        self.up, self.threads = [], []  # what each connection has said to the front
+        self.up, self.threads = [], []  # the bytes of each connection to the front
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -260,7 +259,7 @@ def middle_listens():
     assert len(middle.up) == 2, len(middle.up)
     heard = b"".join(middle.up)
     assert b"secret" not in heard and len(heard) > 800, len(heard)
-    # A recording of another job, and the beginning of one of this job.
+    # Replays another job, and the beginning of this one.
     middle = Middle()
     with job(*HELLO, held="h1", port=listening_port(middle)) as it:
         middle.at(it)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PEs on hosts of the rig that no launcher has started: tests/hosts/starts with a unique id, or with variables. To be
-imported on the rig (rig.enter).
-"""
+"""PEs on hosts of the rig without a launcher: tests/hosts/starts with a unique id, or with variables. Import it on the
+rig (rig.enter)."""
 import re
 import signal
 import subprocess
@@ -32,7 +31,7 @@ def expect_empty(limit=SILENCE + SOON):
 
 
 class Processes:
-    """PEs by hand: PE i on hosts[i]. Those from `late` on come when they are told to."""
+    """PEs started by hand: PE i on hosts[i]. Those from `late` on start on request."""
     def __init__(self, hosts, kind, variables=None, late=None):
         self.hosts, self.npes, self.kind = hosts, len(hosts), kind
         self.pe, self.pids = {}, {}
@@ -68,7 +67,7 @@ class Processes:
         subprocess.run(["on", self.hosts[pe], "kill", f"-{number}", str(self.pids[pe])], check=True)
 
     def end(self, seconds_max=10):
-        """What each has said, on both streams."""
+        """Returns the output of each, on both streams."""
         self.said = {}
         for pe, process in self.pe.items():
             try:
@@ -87,7 +86,7 @@ class Processes:
         return self
 
     def expect_named(self, culprits, limit, *dead):
-        """All but the dead name the culprit, in one line, within the time."""
+        """All PEs except the dead name the culprit, in one line, within the time."""
         self.end()
         seconds = time.monotonic() - self.begin
         assert seconds < patience(limit), f"took {seconds} s: {self.said}"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PEs by a unique id: PE 0 makes it and writes it as a line of hexadecimal digits, and others read
- * it from stdin. */
+/* PEs that find each other by a unique id: PE 0 makes it and writes it as a line of hexadecimal
+ * digits, and the others read it from stdin. */
 #ifndef WEFT_TESTS_HOSTS_BY_ID_H
 #define WEFT_TESTS_HOSTS_BY_ID_H
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A PE, a daemon, the front, a cable, a path between two hosts or a whole host fails while PEs are in some call: every
-survivor names the culprit, is gone soon behind the limit, and nothing is left anywhere. Who only stops is waited for.
+survivor names the culprit and ends soon after the limit, and nothing is left anywhere. A process that is only stopped
+is waited for.
 
     deaths.t                every failure, each in one kind of call
     deaths.t EVENT KIND     one of them, which are listed below
 
 Each has hosts of its own, and some run side by side where there are processors. WEFT_TEST_LONG tries every failure in
-every call, twice, or as often as WEFT_TEST_ROUNDS says. In every other round, or by lot, the first PE of each host sends
-and receives for all of it, which the name of the case says; or as WEFT_PROXIES has it.
-"""
+every call, twice, or as often as WEFT_TEST_ROUNDS says. In every second round, or at random, host proxies are used, as
+the name of the case says; WEFT_PROXIES overrides this."""
 import contextlib
 import os
 import random
@@ -26,7 +26,7 @@ import verbs
 sys.path[0:0] = [str(rig.HERE.parent / "launch"), str(rig.HERE.parent)]
 import tap  # noqa: E402
 
-PAUSING = ["init", "wait", "compute", "finalize"]  # in which the last PE keeps the others waiting
+PAUSING = ["init", "wait", "compute", "finalize"]  # in these the last PE keeps the others waiting
 KINDS = ["put", "barrier", "lock", "malloc", "collective", "operator", *PAUSING]
 
 
@@ -50,12 +50,12 @@ class Job:
         return next(pid for pid, line in verbs.processes(host) if "--daemon" in line and "sh -c" not in line)
 
     def go_on(self):
-        """The last PE, which may have paused."""
+        """Continues the last PE, which may have paused."""
         if self.kind in PAUSING:
             os.kill(self.pids[2], signal.SIGUSR1)
 
     def end(self, status, begin, limit):
-        """oshrun ends with it, and nothing of the job is left anywhere."""
+        """Checks that oshrun ends with the status in time, and that nothing of the job is left anywhere."""
         try:
             self.err = self.process.communicate(timeout=patience(20))[1]
         except subprocess.TimeoutExpired:
@@ -66,7 +66,7 @@ class Job:
         assert seconds < patience(limit), f"took {seconds} s: {self.err}"
 
     def named(self, culprit, survivors):
-        """oshrun and every survivor name the culprit, and say nothing else."""
+        """Checks that oshrun and every survivor name the culprit, and print nothing else."""
         named = re.findall(rf"^oshrun: {culprit}.*; ending the job$", self.err, re.M)
         assert len(named) == 1, f"oshrun does not name '{culprit}' once: {self.err}"
         for pe in survivors:
@@ -78,7 +78,7 @@ class Job:
 
 
 class JobByHand:
-    """PEs 0 and 1 on h0, 2 and 3 on h1, by a unique id: the first PE of a host speaks for it."""
+    """PEs 0 and 1 on h0, 2 and 3 on h1, by a unique id: the first PE of a host has its agent."""
     def __init__(self, kind):
         self.kind, self.pe, self.pids = kind, [], {}
         uniqueid = ""
@@ -97,7 +97,7 @@ class JobByHand:
         time.sleep(random.random() * 0.2)
 
     def end(self, dead, culprit, begin, limit):
-        """All but the dead end in time, and name the culprit in their only line."""
+        """Checks that all except the dead end in time, and name the culprit in their only line."""
         for pe in set(range(4)) - set(dead):
             try:
                 err = self.pe[pe].communicate(timeout=patience(20))[1]
@@ -105,20 +105,20 @@ class JobByHand:
                 raise AssertionError(f"PE {pe} is not over") from None
             assert self.pe[pe].returncode == 70, f"PE {pe}: status {self.pe[pe].returncode}: {err}"
             line = rf"weft: PE {pe} \(pid \d+ on h\d\): (.*: )?{culprit}.*; leaving\n"
-            said = re.sub(r"^.*: waiting for PE .* to call shmem_init\n", "", err)  # where all start slowly
+            said = re.sub(r"^.*: waiting for PE .* to call shmem_init\n", "", err)  # if all start slowly
             assert re.fullmatch(line, said), f"PE {pe} does not name '{culprit}': {err}"
         seconds = time.monotonic() - begin
         assert seconds < patience(limit), f"took {seconds} s"
 
 
 def inner_of(pid):
-    """The number of a process on its own host."""
+    """Returns the pid of a process in its own host's namespace."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[-1]) for line in status if line.startswith("NSpid:"))
 
 
 def expect_gone(job, pes, begin, limit):
-    """In that time."""
+    """Checks that the PEs have ended in time."""
     wait_until(lambda: all(gone(job.pids[pe]) for pe in pes), limit, f"PEs {pes} are gone")
     if STRICT:
         seconds = time.monotonic() - begin
@@ -126,7 +126,7 @@ def expect_gone(job, pes, begin, limit):
 
 
 def sockets(host):
-    """Those that some process of a host has, but for the rig's."""
+    """Returns the sockets of a host's processes, except the rig's."""
     found = []
     for name in "tcp", "tcp6", "udp", "udp6":
         with open(f"/proc/{verbs.pid_of(host)}/net/{name}") as table:
@@ -144,14 +144,14 @@ def nothing_left(limit, hosts):
             assert not left, f"/{folder} of {host}: {left}"
 
 
-# --- What happens to it ----------------------------------------------------------------------------------------------
+# --- Failures ----------------------------------------------------------------------------------------------------
 
 AWAY = r"host h1 \(PE 2\) does not answer"
 CUT = r"PE \d \(pid \d+ on h\d\) cannot reach host h\d \(PEs? [\d, ]+\), though it lives"
 
 
 def happen(kind, event, culprit, status, after, survivors=(0, 1), hosts=("h0", "h1")):
-    """The job ends `after` this, and all of its survivors in a call at most SOON later, or NOW where a PE is over."""
+    """The job ends `after` this, and all survivors in a call at most SOON later, or NOW if a PE has ended."""
     job = Job(kind)
     event(job)
     begin = time.monotonic()
@@ -216,7 +216,7 @@ def deaf_front(kind):
 
 
 def frozen(kind):
-    """It ends its PEs when it goes on."""
+    """The frozen host ends its PEs when it continues."""
     job = Job(kind)
     verbs.freeze("h1")
     begin = time.monotonic()
@@ -228,7 +228,7 @@ def frozen(kind):
 
 
 def cut_by(kind, *cuts):
-    """The path between the two hosts fails, and both reach the front."""
+    """The path between the two hosts fails, and both can reach the front."""
     survivors = (0, 1) if kind in ("init", "wait", "compute") else (0, 1, 2)
 
     def event(job):
@@ -247,12 +247,14 @@ def half_cut(kind):
 
 
 def refused(kind):
-    """What is between them refuses all, also what has been open: the engine gives up its links."""
+    """A firewall between the hosts refuses all packets, also of open connections: the engine gives up its
+    connections."""
     cut_by(kind, lambda: verbs.refuse("h0", "h1"))
 
 
 def stopped(kind):
-    """All PEs of a host for some limits, and the other host with its daemon for half of one: they are waited for."""
+    """All PEs of a host are stopped for several limits, and the other host with its daemon for half a limit: they are
+    waited for."""
     job = Job(kind)
     os.kill(job.pids[2], signal.SIGSTOP)
     verbs.freeze("h0")
@@ -272,10 +274,10 @@ def stopped(kind):
     nothing_left(2 * SOON, HOSTS)
 
 
-# --- Where no launcher is on the hosts -------------------------------------------------------------------------------
+# --- Without a launcher on the hosts -----------------------------------------------------------------------------
 
 def happen_by_hand(kind, event, culprit, after, dead=(), hosts=("h0", "h1")):
-    """The last PE may be in no call."""
+    """As `happen`, without a launcher; the last PE may be in no call."""
     job = JobByHand(kind)
     event(job)
     begin = time.monotonic()
@@ -298,7 +300,7 @@ def first_by_hand(kind):
 
 
 def large_by_hand(kind):
-    """What it has open outlives it, as it does until the kernel has taken back all memory of a large process."""
+    """The dead PE's connections outlive it, as they do until the kernel has freed the memory of a large process."""
     with contextlib.ExitStack() as held:
         def event(job):
             for descriptor in kernel.descriptors(job.pids[pe]):
@@ -322,7 +324,7 @@ def crash_by_hand(kind):
     happen_by_hand(kind, lambda job: verbs.crash("h1"), r"host h1 \(PEs 2, 3\) does not answer", SILENCE, (2, 3), ("h0",))
 
 
-BY_HAND = [kind for kind in KINDS if kind != "init"]  # who dies earlier ends no job, for there is none
+BY_HAND = [kind for kind in KINDS if kind != "init"]  # a PE that dies earlier ends no job, because there is no job yet
 
 EVENTS = {
     "a PE is killed": (pe, KINDS),
@@ -349,10 +351,10 @@ EVENTS = {
 }
 
 
-# --- All of them -----------------------------------------------------------------------------------------------------
+# --- All cases ---------------------------------------------------------------------------------------------------
 
 def apart(event, kind, proxies, found):
-    """Runs one in hosts of its own."""
+    """Runs one case on hosts of its own."""
     result = subprocess.run([sys.executable, __file__, event, kind], text=True, capture_output=True, timeout=300,
                             env=dict(os.environ, WEFT_PROXIES=proxies))
     if "# SKIP" in result.stdout:
@@ -362,7 +364,7 @@ def apart(event, kind, proxies, found):
 
 
 def cases():
-    """(name, function) of all that are asked for: the next round begins when all have had their turn."""
+    """Yields (name, function) of all requested cases, round by round."""
     rounds = int(os.environ.get("WEFT_TEST_ROUNDS", 2))
     draw = random.Random(os.environ.get("WEFT_TEST_SEED"))
     for number in range(rounds if LONG else 1):
@@ -383,9 +385,9 @@ from harness import BUILD, ENVIRONMENT, OSHRUN, STRICT, end_leftovers, gone, lef
 
 HOSTS = ("h0", "h1")
 PHASES = str(BUILD / "tests/hosts/phases")
-SILENCE = min(patience(1.0), 3.0)  # WEFT_HOST_TIMEOUT: where all wait for a processor, beats do, too
-SOON, NOW = 1.0, 0.2  # behind a silence; behind the death of a process
-# A /tmp of each host's own, in which this tree is still there if that is where it lies.
+SILENCE = min(patience(1.0), 3.0)  # WEFT_HOST_TIMEOUT: on a loaded machine heartbeats are late, too
+SOON, NOW = 1.0, 0.2  # after a silence; after the death of a process
+# Gives each host a /tmp of its own, in which this tree is still visible if it is below /tmp.
 OWN_TMP, AT_HOME = "mount -t tmpfs tmpfs /tmp", set()
 TREE = rig.HERE.parents[1]
 if TREE.is_relative_to("/tmp"):

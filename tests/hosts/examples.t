@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that know nothing of hosts run over 2 and 3 of them, and check their results themselves. The rig says by itself
-how hosts are reached."""
+"""Programs that are not written for several hosts run over 2 and 3 of them, and check their results themselves. The rig
+itself tells them how to reach hosts."""
 import subprocess
 import sys
 
@@ -16,7 +16,7 @@ PLACES = [("--hosts", "h0,h1"), ("--hosts", "h0:2,h1:1"), ("--hosts", "h0:2,h1:2
 
 
 def over(place, *command, below=()):
-    """What a job over these hosts prints, which must succeed."""
+    """Returns the output of a job over these hosts, which must succeed."""
     words = [*below, OSHRUN, *place, *command]
     result = subprocess.run(words, text=True, capture_output=True, timeout=patience(30))
     assert result.returncode == 0, (words, result.returncode, result.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who waits for a PE on another host for long says what that PE does meanwhile, as on one host."""
+"""A PE that waits long for a PE on another host reports what that PE does meanwhile, as on one host."""
 import re
 import subprocess
 import sys
@@ -16,14 +16,15 @@ SECONDS = 0.5
 
 
 def start(kind, hosts, seconds):
-    """A job whose PEs wait for PE 2, or for ever, until its time is up."""
+    """Starts a job whose PEs wait for PE 2, or forever, until its time is up."""
     settings = dict(ENVIRONMENT, WEFT_SSH="fakessh", WEFT_HANG_SECONDS=str(SECONDS))
     return subprocess.Popen([OSHRUN, "--timeout", str(int(patience(seconds))), "--hosts", hosts, PHASES, kind], text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings)
 
 
 def expect_line(kind, wanted):
-    """Some line matches; PID in it stands for the process of PE 2, which the others wait for. The job ends with it."""
+    """Some line matches; PID in it stands for the process of PE 2, for which the others wait. The job ends with this
+    line."""
     job, lines, found = start(kind, "h0:2,h1", 20), [], None
     for line in job.stderr:
         lines.append(line)

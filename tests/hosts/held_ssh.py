@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""fakessh for tests/hosts/attacks.t, who looks at what a daemon is told, and holds it back.
+"""A fakessh for tests/hosts/attacks.t, which reads the start text for a daemon, and holds the daemon back.
 
-The start text for HOST is written to $HELD_FOLDER/HOST. Where $HELD_PORT is set, the daemon is sent to that
-port of the same addresses instead. A host whose name is $HELD_HOST is started when $HELD_FOLDER/go is there.
-"""
+The start text for HOST is written to $HELD_FOLDER/HOST. If $HELD_PORT is set, the daemon is told that port of the same
+addresses instead. The host named $HELD_HOST is started when $HELD_FOLDER/go exists."""
 import os
 import pathlib
 import re

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The calls of Linux that Python lacks: namespaces, mounts, the death of a parent, and descriptors of others."""
+"""System calls of Linux that Python lacks: namespaces, mounts, the death of a parent, and descriptors of other
+processes."""
 import ctypes
 import os
 import signal
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
-HOST = NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET  # what a host has of its own
+HOST = NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET  # the namespaces of a host
 _BIND, _REC, _PRIVATE, _PDEATHSIG, _PIDFD_GETFD = 4096, 16384, 1 << 18, 1, 438
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -22,7 +23,7 @@ def unshare(flags):
 
 
 def enter(pid, flags=HOST):
-    """Joins the namespaces of a process. What is forked from here on is in its namespace of processes."""
+    """Joins the namespaces of a process. Children that are forked from here on are in its pid namespace."""
     descriptor = os.pidfd_open(pid)
     _call("setns", descriptor, flags)
     os.close(descriptor)
@@ -37,7 +38,7 @@ def bind(source, where):
 
 
 def keep_mounts():
-    """No mount of this namespace shows outside it."""
+    """Makes mounts of this namespace invisible outside of it."""
     _call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
 
 
@@ -46,7 +47,7 @@ def die_with_parent():
 
 
 def descriptors(pid):
-    """Duplicates of all that a process has open."""
+    """Returns duplicates of all descriptors of a process."""
     process = os.pidfd_open(pid)
     found = [_libc.syscall(_PIDFD_GETFD, process, int(name), 0) for name in os.listdir(f"/proc/{pid}/fd")]
     os.close(process)
@@ -54,13 +55,13 @@ def descriptors(pid):
 
 
 def map_root(uid, gid):
-    """In a new namespace of users: who made it is root there, and nobody else is anybody."""
+    """Maps users of a new user namespace: its creator is root there; there are no other users."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
 
 def status_of(wait_status):
-    """The exit status as a shell has it."""
+    """Returns the exit status as a shell reports it."""
     code = os.waitstatus_to_exitcode(wait_status)
     return code if code >= 0 else 128 - code

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job over hosts of the rig ends as one on one host does, whatever dies, and leaves nothing on any of them."""
+"""A job over hosts of the rig ends as a job on one host does, whatever dies, and leaves nothing on any host."""
 import contextlib
 import os
 import pathlib
@@ -24,7 +24,7 @@ MEET = [PE, "join", "exchange:2"]
 
 
 def over(*words, text=None, seconds_max=10, **options):
-    """The result of a job on hosts, behind which none of them runs anything."""
+    """Returns the result of a job on hosts; after it no process runs on any of them."""
     if text is not None:
         options["stdin"] = subprocess.PIPE
     result = Result(start(*words, **options), text, seconds_max)
@@ -43,7 +43,7 @@ def expect_empty(*hosts):
 
 @contextlib.contextmanager
 def running(*words, hosts=TWO):
-    """A job whose PEs wait for each other."""
+    """Starts a job whose PEs wait for each other."""
     job = start(*hosts, PE, "join", "exchange", "pid", *words)
     pids = sorted(read_numbers(job, "pid", 2))
     yield job, pids
@@ -52,7 +52,7 @@ def running(*words, hosts=TWO):
 
 @contextlib.contextmanager
 def ssh(script):
-    """Another command for WEFT_SSH, of which $h is the host and $* the command."""
+    """Returns a command for WEFT_SSH, in which $h is the host and $* the command."""
     with tempfile.TemporaryDirectory(prefix="weft-ssh-") as folder:
         path = pathlib.Path(folder) / "ssh"
         path.write_text(f'#!/bin/sh\nh=$1; shift\n{script}\n')
@@ -110,7 +110,7 @@ def signals():
 
 
 def states():
-    """Of all PEs, as /proc has them."""
+    """Returns the states of all PEs, as /proc shows them."""
     pes = [pid for host in ("h0", "h1") for pid, line in verbs.processes(host) if PE in line and "oshrun" not in line]
     return [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pes]
 
@@ -129,7 +129,7 @@ def stopped():
 @case("an oshrun that is stopped itself is waited for, also while PEs write more than it takes")
 def front_stopped():
     job = start(*TWO, "sh", "-c", "echo; sleep 0.5; yes | head -c 6000000")
-    os.read(job.stdout.fileno(), 1)  # no more, which would be missing below
+    os.read(job.stdout.fileno(), 1)  # only this byte: more would be missing below
     job.send_signal(signal.SIGSTOP)
     time.sleep(4)
     job.send_signal(signal.SIGCONT)
@@ -138,12 +138,12 @@ def front_stopped():
 
 @case("an oshrun that is stopped, and whose host no longer hears another one, is not waited for")
 def front_deaf():
-    silence, heard = 1.8, 0.5  # what login's kernel sends again, after ever longer times, is no sign of life
+    silence, heard = 1.8, 0.5  # login's kernel retransmits after ever longer times, which is no sign of life
     below = ["env", f"WEFT_HOST_TIMEOUT={silence}"]
     job = start(*TWO, PE, "join", "exchange", "pid", "0@sleep_ms:60000", "exchange", below=below)
     read_numbers(job, "pid", 2)
     verbs.deaf("login", "h1")
-    time.sleep(heard)  # until beats of oshrun's are on their way whose acknowledgments will be dropped
+    time.sleep(heard)  # until oshrun's heartbeats are under way, whose acknowledgments will be dropped
     job.send_signal(signal.SIGSTOP)
     wait_until(lambda: not processes("h1"), silence + 0.5, f"h1 is empty: {processes('h1')}")
     job.send_signal(signal.SIGCONT)
@@ -225,7 +225,7 @@ def limits():
 
 
 def lose(what, *back):
-    """h1 goes by this; the job names it in the time that is promised, and h0 is empty."""
+    """h1 is lost by this; the job names it in the promised time, and h0 has no process left."""
     with running("exchange", "0@sleep_ms:60000", "exchange") as (job, pids):
         what()
         begin = time.monotonic()
@@ -240,7 +240,7 @@ def lose(what, *back):
 
 
 def daemon_of(host):
-    """The daemon, as all processes see it."""
+    """Returns the daemon's pid on the machine."""
     for line in subprocess.run(["ps", "-eo", "pid,comm"], text=True, capture_output=True).stdout.splitlines():
         pid, command = line.split(None, 1)
         with contextlib.suppress(OSError):

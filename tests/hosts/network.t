@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over which network PEs of several hosts speak: that of the hosts' addresses, at the very addresses by which the hosts
-have reached each other, or one that is named, and none with public addresses unless it is vouched for."""
+"""The network that PEs of several hosts use: that of the hosts' addresses, at the addresses by which the hosts have
+reached each other, or a network that is named; none with public addresses unless it is permitted."""
 import os
 import re
 import subprocess
@@ -23,20 +23,20 @@ SIX = {"h0": "fd77::1", "h1": "fd77::2"}  # on eth0
 
 
 def job(hosts, **variables):
-    """A program that puts, gets and reduces over these hosts."""
+    """Runs a program that puts, gets and reduces over these hosts."""
     command = [OSHRUN, "--hosts", ",".join(hosts), BUILD / "examples/counts"]
     return subprocess.run(command, env={**os.environ, "WEFT_SSH": f"{rig.HERE}/bin/fakessh", "WEFT_HOST_TIMEOUT": "2", **variables},
                           text=True, capture_output=True, timeout=patience(30))
 
 
 def received(device):
-    """Bytes that h0 has received there."""
+    """Returns the bytes that h0 has received on this device."""
     text = subprocess.run(["on", "h0", "cat", f"/sys/class/net/{device}/statistics/rx_bytes"], text=True, capture_output=True)
     return int(text.stdout)
 
 
 def readdress(host, *addresses):
-    """Gives eth0 these addresses of IPv4 alone, in this order. Addresses of IPv6 stay."""
+    """Gives eth0 only these IPv4 addresses, in this order. IPv6 addresses stay."""
     verbs.within(host, "ip", "-4", "addr", "flush", "dev", "eth0")
     for address in addresses:
         verbs.within(host, "ip", "addr", "add", address, "dev", "eth0")
@@ -99,7 +99,7 @@ def first_seconds():
     for host, address in SIX.items():
         verbs.within(host, "ip", "addr", "add", f"{address}/64", "dev", "eth0")
     subprocess.run(["ip", "addr", "add", "fd77::254/64", "dev", "bridge", "nodad"], check=True)
-    with tempfile.NamedTemporaryFile("w", prefix="weft-ssh-") as script:  # goes by IPv4, which is there at once
+    with tempfile.NamedTemporaryFile("w", prefix="weft-ssh-") as script:  # connects by IPv4, which is available at once
         script.write('host=h$((${1##*[.:]} - 1)); shift; exec fakessh $host "$@"\n')
         script.flush()
         result = job(SIX.values(), WEFT_SSH=f"sh {script.name}")
@@ -117,7 +117,7 @@ def public():
     assert result.returncode != 0, result
     assert "eth0 has the public address 9.9.9.1" in result.stderr and "WEFT_FAR_NETWORK=trusted" in result.stderr, result
     assert ",," not in result.stderr, result
-    for host in PUBLIC:  # a private network would be used as well, by a call that finds the first address busy
+    for host in PUBLIC:  # a private network would be used as well, by a connection that finds the first address busy
         verbs.within(host, "ip", "link", "set", "eth1", "down")
     by_id = Processes(["h0", "h1"], "work").end()
     for host in PUBLIC:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators give the bits of one host on several, however PEs are placed, and over a network that is slow: what
-comes from other hosts comes late then, in the middle of products.
-"""
+"""Operators on several hosts give the bits of one host, however PEs are placed, and also over a slow network: then data
+of other hosts arrives late, in the middle of products."""
 import os
 import pathlib
 import sys
@@ -27,7 +26,7 @@ one_host = {}
 
 
 def results(pes, *options):
-    """What each operator gave, by its line."""
+    """Returns the results of each operator, by its line."""
     run = Result(start("-n", pes, *options, BUILD / "tests/ops/bits", below=["env", "WEFT_SSH=fakessh"]), seconds_max=60)
     assert run.status == 0, run.err
     return [line for line in run.out.splitlines() if ": " in line]

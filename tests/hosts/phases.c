@@ -4,9 +4,9 @@
  *   phases KIND           below oshrun
  *   phases KIND PE NPES   by a unique id
  *
- * Each PE prints "pid PE PID" when it is in it, or, for init, before. Where the last PE keeps the
- * others waiting, SIGUSR1 has it go on, also one that comes before it waits. For deaths.t and
- * hangs.t; no test of its own. PEs: none */
+ * Each PE prints "pid PE PID" when it is in the call, or, for init, before it. If the last PE keeps
+ * the others waiting, SIGUSR1 lets it continue, also if the signal arrives before it waits. For
+ * deaths.t and hangs.t; not a test by itself. PEs: none */
 #include "hosts/by_id.h"
 #include <shmem.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static float shard[ROWS * ROWS], factor[ROWS * ROWS], product[PES_MAX * ROWS * R
 static int me, npes;
 static sigset_t go_on;
 
-/* A signal that is blocked, and so waits for who will wait for it. */
+/* Blocks the signal, so that it stays pending until the PE waits for it. */
 static void go_on_block(void) {
     sigemptyset(&go_on);
     sigaddset(&go_on, SIGUSR1);
@@ -37,7 +37,7 @@ static void go_on_await(void) {
     sigwait(&go_on, &number);
 }
 
-/* The others wait meanwhile. */
+/* Pauses the last PE; the others wait meanwhile. */
 static void last_pauses(void) {
     if (me == npes - 1)
         go_on_await();
@@ -59,7 +59,7 @@ static void wait_barrier(void) {
     shmem_barrier_all();
 }
 
-/* The last PE makes no call any more behind its put. */
+/* The last PE makes no call after its put. */
 static void compute(void) {
     last_pauses();
     if (me != npes - 1)
@@ -102,7 +102,7 @@ static void leave(void) {
     shmem_barrier_all();
 }
 
-/* The last PE waits for a signal that does not come, and the others for it. */
+/* The last PE waits for a signal that never arrives, and the others wait for it. */
 static void wait_signal(void) {
     static uint64_t word;
     if (me == npes - 1)
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
     else
         shmem_init();
     if (strcmp(kind, "operator") == 0)
-        multiply(); /* the first one opens oneDNN, and who does that hears of nothing else */
+        multiply(); /* the first product loads oneDNN, and meanwhile the PE notices nothing else */
     if (!early)
         tell();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python over hosts of the rig: the package's tests and examples on 2 hosts x 2 PEs, and where PyTorch is installed its
-process groups, their store and the perceptron, whose losses are those of one process; by oshrun, by MPICH's hydra, and by
-torchrun, which starts programs of C, too."""
+"""Python over hosts of the rig: the package's tests and examples on 2 hosts x 2 PEs and, if PyTorch is installed, its
+process groups, their store and the perceptron, whose losses are those of one process; by oshrun, by MPICH's hydra, and
+by torchrun, which also starts C programs."""
 import os
 import shutil
 import subprocess
@@ -71,7 +71,7 @@ dist.destroy_process_group()
 
 
 def over(problems, hosts, *command, **more):
-    """What a program prints over hosts, which have no GPU; its end is a problem where it fails."""
+    """Returns the output of a program over hosts, which have no GPU; adds a problem if it fails."""
     environment = interpreter.environment(WEFT_SSH="fakessh", OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", **more)
     kept = [word for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "CUDA_VISIBLE_DEVICES") for word in ("-x", name)]
     done = subprocess.run([BUILD / "bin/oshrun", "--hosts", hosts, *kept, *command], capture_output=True, text=True,
@@ -82,7 +82,7 @@ def over(problems, hosts, *command, **more):
 
 
 def by_torchrun(problems, hosts, each, *command, **more):
-    """What a program prints on all hosts: on each of them an agent of PyTorch's own starts its ranks."""
+    """Returns the output of a program on all hosts: on each of them PyTorch's own agent starts its ranks."""
     words = [python("torch"), "-m", "torch.distributed.run", "--nnodes", hosts, "--nproc-per-node", each, "--master-addr", "h0",
              "--master-port", "29500", "--monitor-interval", "0.1"]
     environment = interpreter.environment(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", **more)
@@ -95,7 +95,7 @@ def by_torchrun(problems, hosts, each, *command, **more):
 
 
 def python(*modules):
-    """Its whole path: nobody's PATH goes along to other hosts."""
+    """Returns its whole path: PATH is not forwarded to other hosts."""
     found = interpreter.find(*modules)
     if found is None:
         raise tap.Skip(f"no Python from 3.10 on has {' and '.join(modules)} here")
@@ -122,7 +122,7 @@ def examples(problems):
 
 
 def by_hydra(problems, program):
-    """On two hosts, with nothing said of their network."""
+    """Runs on two hosts, without options for their network."""
     if not shutil.which("mpiexec.hydra"):
         raise tap.Skip("there is no mpiexec.hydra here (package mpich)")
     words = ["mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", rig.HERE / "bin/fakessh", "-iface", "bridge", "-hosts",
@@ -131,7 +131,7 @@ def by_hydra(problems, program):
 
 
 def meet(start):
-    """Four ranks that something has started on two hosts."""
+    """Starts four ranks on two hosts."""
     def groups(problems):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(MEETING)

@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts on this machine: namespaces that programs take for machines of their own.
+"""Hosts on this machine: namespaces that programs take for separate machines.
 
     tests/hosts/rig.py [-n HOSTS] COMMAND...
 
-COMMAND runs on a host "login" beside HOSTS (2, at most 64) others: h0, h1, ... In it the commands of
-tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakessh, which is WEFT_SSH unless that is set.
+COMMAND runs on a host "login" beside HOSTS (2, at most 64) others: h0, h1, ... It can use the commands of
+tests/hosts/bin: on, link, deaf, slow, freeze, thaw, crash, and fakessh, which is WEFT_SSH unless that is set.
 
      login 10.77.0.254    h0 10.77.0.1    h1 10.77.0.2    ...
            |                  eth0             eth0
            +------- bridge ----+----------------+         its ports are called h0, h1, ...
 
-A host has namespaces of its own for network, names, System V and POSIX objects, mounts and processes,
-its own /dev/shm, and a boot id: nothing that two machines would not share is shared, but files. They divide
-the processors of this machine, as waits spin on a host with processors to spare. All is
-made as root, or as anybody where namespaces of users are allowed; where nothing is, the one line of a
-skipped test is printed. Nothing outside these namespaces is changed, and they go with their processes,
-also when this one is killed.
-"""
+A host has namespaces of its own for network, names, System V and POSIX objects, mounts and processes, its own /dev/shm,
+and a boot id: hosts share only files, as two machines might. They divide the processors of this machine, because waits
+spin on a host with idle processors. The rig is made as root, or as any user if user namespaces are allowed; otherwise
+it prints the one line of a skipped test. Nothing outside these namespaces is changed, and they end with their
+processes, also when this process is killed."""
 import os
 import pathlib
 import shutil
@@ -33,7 +31,8 @@ import sshd
 HERE = pathlib.Path(__file__).resolve().parent
 LOGIN = "login"
 HOSTS_MAX = 64
-STRANGERS_MAX = 24  # hosts that ask for each other's hardware: all answers go into one table of the kernel's, of 1,024
+# Hosts that ask for each other's MAC addresses: all answers are in one table of the kernel, of 1,024 entries.
+STRANGERS_MAX = 24
 
 
 def address_of(host):
@@ -50,12 +49,12 @@ def names_of(count):
 
 
 class Refused(Exception):
-    """Why there can be no hosts here."""
+    """The reason why there can be no hosts here."""
 
 
 def begin():
-    """Namespaces around everything, and a first process in them; returns there. The outer process ends with
-    its status."""
+    """Makes namespaces around everything, and a first process in them; returns in that process. The outer process ends
+    with its status."""
     for tool in ("ip", "nft", "tc"):
         if not shutil.which(tool, path=os.environ["PATH"]):
             raise Refused(f"there is no {tool} here (packages iproute2, nftables)")
@@ -70,13 +69,13 @@ def begin():
     if first != 0:
         os._exit(kernel.status_of(os.waitpid(first, 0)[1]))
     kernel.die_with_parent()
-    # The first process of a namespace has no default actions, and ends everything when it ends.
+    # The first process of a namespace has no default actions, and ends the namespace when it ends.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: os._exit(128 + number))
 
 
 def furnish(name, table):
-    """Mounts and names of the host in whose namespaces this is."""
+    """Mounts file systems and sets the names of the host in whose namespaces this process is."""
     kernel.keep_mounts()
     kernel.mount("proc", "/proc")
     kernel.mount("tmpfs", "/dev/shm")
@@ -93,13 +92,13 @@ def furnish(name, table):
 
 
 def processors_of(number, count):
-    """Every count-th one; with more hosts than processors, one that several have."""
+    """Returns every count-th processor or, with more hosts than processors, one that hosts share."""
     all_of_them = sorted(os.sched_getaffinity(0))
     return all_of_them[number % len(all_of_them)::count]
 
 
 def acquaint(name, count):
-    """What tells a host of many the hardware of all others."""
+    """Enters the MAC addresses of all other hosts."""
     if count <= STRANGERS_MAX:
         return []
     others = [host for host in names_of(count) if host != name]
@@ -107,9 +106,8 @@ def acquaint(name, count):
 
 
 def start_host(name, count, table, processors):
-    """Forks the host's first process, which takes a step at each byte that it reads, and says so by one.
-    Returns (pid, where it says so, where it is told).
-    """
+    """Forks the host's first process, which takes a step for each byte that it reads, and answers each with a byte.
+    Returns (pid, descriptor for answers, descriptor for steps)."""
     (ready, say_ready), (wait, go_on) = os.pipe(), os.pipe()
     outer = os.fork()
     if outer == 0:
@@ -122,7 +120,7 @@ def start_host(name, count, table, processors):
         os.read(wait, 1)
         furnish(name, table)
         os.write(say_ready, b"+")
-        os.read(wait, 1)  # until the cable is there
+        os.read(wait, 1)  # until the cable is connected
         configure([f"addr add {address_of(name)}/24 dev eth0", "link set eth0 up", *acquaint(name, count)])
         sshd.serve(say_ready)
     os.close(say_ready)
@@ -136,7 +134,7 @@ def configure(lines):
 
 
 def step(started):
-    """All hosts take a step, side by side."""
+    """Lets all hosts take a step, concurrently."""
     for _, _, go_on in started.values():
         os.write(go_on, b"+")
     for name, (_, ready, _) in started.items():
@@ -145,7 +143,7 @@ def step(started):
 
 
 def build(count):
-    """Makes all hosts, and returns their first processes by their names."""
+    """Makes all hosts, and returns their first processes by name."""
     hosts = names_of(count)
     table = "".join(f"{address_of(host)} {host}\n" for host in ("localhost", *hosts, LOGIN))
     furnish(LOGIN, table)
@@ -182,13 +180,13 @@ def run(count, command):
 
 
 def enter(count):
-    """For a script of tests: it goes on with hosts beside it, or is skipped."""
+    """Continues a test script with hosts beside it, or skips it."""
     if "RIG_h0" not in os.environ:
         sys.exit(main(["-n", str(count), sys.executable, *sys.argv]))
 
 
 def hosts():
-    """Those of the rig that this runs beside."""
+    """Returns the hosts of the rig beside this process."""
     return [name for name in names_of(HOSTS_MAX) if f"RIG_{name}" in os.environ]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rig of hosts: they share nothing but files, are reached as by ssh, lose cables and power."""
+"""The rig of hosts: they share only files, are reached as by ssh, and lose cables and power."""
 import os
 import pathlib
 import signal
@@ -28,14 +28,14 @@ def out(*command):
 
 
 def listener(host):
-    """What answers on port 7 there."""
+    """Starts a listener on port 7 of a host."""
     process = subprocess.Popen(["on", host, sys.executable, "-c", ECHO], stdout=subprocess.PIPE)
     process.stdout.readline()
     return process
 
 
 def answers(host, other, seconds=0.5):
-    """What runs on a host hears from the listener on the other within that time."""
+    """Returns whether a process on a host gets an answer from the listener on the other within that time."""
     script = f"import socket; s = socket.create_connection(('{other}', 7), {seconds}); s.send(b'x'); assert s.recv(9)"
     return run("on", host, sys.executable, "-c", script).returncode == 0
 
@@ -137,7 +137,7 @@ def frozen():
     process = subprocess.Popen(["on", "h0", "sh", "-c", "while sleep 0.01; do echo; done"], stdout=subprocess.PIPE)
     process.stdout.readline()
     verbs.freeze("h0")
-    # A child that ended before it could be stopped stays a zombie: its parent is stopped.
+    # A child that ended before it could be stopped remains a zombie, because its parent is stopped.
     wait_until(lambda: {state_of(pid) for pid, _ in verbs.processes("h0")} - {"Z"} == {"T"}, 2, "all are stopped")
     verbs.thaw("h0")
     os.set_blocking(process.stdout.fileno(), False)
@@ -157,7 +157,7 @@ def crashed():
     verbs.crash("h1")
     assert process.wait(5) == 128 + signal.SIGKILL
     assert not answers("h0", "h1")
-    assert session.poll() is None  # as ssh, which hears of no end
+    assert session.poll() is None  # as with ssh, which does not notice the end
     session.kill()
     session.wait()
 

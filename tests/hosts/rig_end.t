@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rig of hosts goes with its first process, and anybody may have one where namespaces of users are allowed."""
+"""A rig of hosts ends with its first process, and any user may make one where user namespaces are allowed."""
 import os
 import pathlib
 import signal
@@ -15,7 +15,7 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/b
 
 
 def expect_nothing_left(number, *below):
-    """Of a rig, below another command if there is one, whose outermost process gets this signal."""
+    """Nothing is left of a rig whose outermost process gets this signal; the rig may run below another command."""
     process = subprocess.Popen([*below, RIG, "-n", "1", "sh", "-c", "on h0 sh -c 'echo up; sleep 100'"],
                                env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What answers fakessh on a host of the rig. It is the host's first process, so orphans are its own.
+"""Answers fakessh on a host of the rig. It is the host's first process, so orphans become its children.
 
-A client sends the length and the text of a command line, then the command's standard input, whose end
-is that of its half of the connection. What comes back are frames: a byte that says what (1 output, 2
-errors, 0 the exit status), and the length of what follows.
-"""
+A client sends the length and the text of a command line, then the command's standard input, and shuts down its half of
+the connection at the end of the input. Frames are sent back: a byte for the kind (1 output, 2 errors, 0 the exit
+status), and the length of the data that follows."""
 import os
 import pwd
 import signal
@@ -28,7 +27,7 @@ def receive(connection, bytes):
 
 
 def pass_input(connection, to):
-    """Until the client has no more, or the command hears no more."""
+    """Forwards the input until the client has no more, or the command has closed it."""
     try:
         while data := connection.recv(65536):
             to.write(data)
@@ -47,7 +46,7 @@ def pass_output(connection, sending, kind, source):
             with sending:
                 connection.sendall(FRAME.pack(kind, len(data)) + data)
     except OSError:
-        source.close()  # the client has gone: the command finds out when it writes
+        source.close()  # the client has gone: the command notices when it writes
 
 
 def home_of(uid):
@@ -59,8 +58,9 @@ def home_of(uid):
 
 
 def session(connection, peer):
-    """Runs one command as sshd does: from home, with next to no environment. But it gets no session, for the scheduler
-    would make a group of that, and where two hosts share a processor no yield would let the other one run."""
+    """Runs one command as sshd does: in the home directory, with a nearly empty environment. But it gets no session,
+    because the scheduler would make a group of it, and if two hosts share a processor no yield would let the other one
+    run."""
     command = receive(connection, struct.unpack("<I", receive(connection, 4))[0]).decode()
     user, home = home_of(os.getuid())
     environment = {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh", "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -80,10 +80,10 @@ def session(connection, peer):
 
 
 def serve(ready):
-    """Says through this descriptor that it listens; never returns."""
+    """Reports on this descriptor that it listens; never returns."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody stays a zombie
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children do not remain zombies
     listening = socket.create_server(("::", PORT), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     os.write(ready, b"+")
     os.close(ready)

@@ -3,11 +3,12 @@
  *
  *   starts KIND           as the launcher says
  *   starts KIND PE NPES   by a unique id, which PE 0 makes and writes as a line of hexadecimal
- * digits, and others read from stdin
+ *                         digits, and the others read from stdin
  *
- * Each prints "pid PE PID", and by which network. KIND is work, all kinds of calls with all PEs;
- * wait, in which all wait for the last PE; exit, in which the last one calls shmem_global_exit(7);
- * again, which initialises a second time. For launchers.t; no test of its own. PEs: none */
+ * Each prints "pid PE PID", and the network that it uses. KIND is work, all kinds of calls with all
+ * PEs; wait, in which all wait for the last PE; exit, in which the last PE calls
+ * shmem_global_exit(7); again, which initialises a second time. For launchers.t; not a test by
+ * itself. PEs: none */
 #include "hosts/by_id.h"
 #include <shmem.h>
 #include <stdio.h>

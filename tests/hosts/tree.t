@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""More hosts than oshrun starts itself: relays on some of them start the others, and pass on what all say. It is as
-without them, and a relay that is lost takes what is below it along.
-"""
+"""More hosts than oshrun starts itself: relays on some hosts start the others, and forward their messages. Results are
+the same as without relays, and a lost relay takes the hosts below it with it."""
 import contextlib
 import os
 import re
@@ -36,7 +35,7 @@ def nothing_left():
 
 
 def launchers(host):
-    """Of a host: relays first, then the daemon."""
+    """Returns the launchers of a host: relays first, then the daemon."""
     return sorted(pid for pid, line in verbs.processes(host) if re.fullmatch(r"\S*/oshrun --daemon", line))
 
 
@@ -76,7 +75,7 @@ def death():
 
 
 def lose(what, host, *back):
-    """The job names the host in the time that is promised, and nothing is left."""
+    """The job names the host in the promised time, and nothing is left."""
     with running("exchange", "0@sleep_ms:60000", "exchange") as (job, _):
         what()
         begin = time.monotonic()

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be done to the hosts of tests/hosts/rig.py, from its host "login" alone.
+"""Commands for the hosts of tests/hosts/rig.py, from its host "login" only.
 
-    on HOST COMMAND...      runs COMMAND there; a signal that comes here goes there
-    link HOST up|down       pulls the host's cable, or puts it back
-    deaf HOST [OTHER]       HOST silently drops all that OTHER sends; without OTHER it hears all again
-    refuse HOST OTHER       HOST refuses what OTHER sends by TCP, so that connections end
-    slow HOST [RATE]        what it sends goes at 100mbit, say; without RATE at full speed
+    on HOST COMMAND...      runs COMMAND there, and forwards signals to it
+    link HOST up|down       pulls the host's cable, or connects it again
+    deaf HOST [OTHER]       HOST silently drops all packets from OTHER; without OTHER it receives all again
+    refuse HOST OTHER       HOST refuses TCP packets from OTHER, so that connections end
+    slow HOST [RATE]        limits the rate at which HOST sends, such as 100mbit; without RATE full speed
     freeze HOST, thaw HOST  stops and continues all of its processes
     crash HOST              its power fails: first the cable, then every process
     pin HOST CPUS           all of its processes run on these processors: 0, or 0,1
-    procs HOST              the command lines of what runs there, but for the rig's own
+    procs HOST              the command lines of its processes, except the rig's own
 
-The commands are links to this file; scripts import it.
-"""
+The commands are links to this file; scripts import it."""
 import os
 import pathlib
 import signal
@@ -25,7 +24,7 @@ import rig
 
 
 def pid_of(host):
-    """The host's first process."""
+    """Returns the pid of the host's first process."""
     try:
         return int(os.environ[f"RIG_{host}"])
     except KeyError:
@@ -33,13 +32,13 @@ def pid_of(host):
 
 
 def on(host, *command):
-    """The exit status of a command over there, whose folder is this one's."""
+    """Returns the exit status of a command on a host, in the same working directory."""
     folder, pid = os.getcwd(), pid_of(host)
     child = os.fork()
     if child == 0:
         os.sched_setaffinity(0, os.sched_getaffinity(pid))
         kernel.enter(pid)
-        inner = os.fork()  # the first that is in the host's namespace of processes
+        inner = os.fork()  # the first process in the host's pid namespace
         if inner == 0:
             kernel.die_with_parent()
             os.chdir(folder)
@@ -60,7 +59,7 @@ def on(host, *command):
 
 
 def within(host, *command):
-    """A command of this machine's in the host's network."""
+    """Runs a command of this machine in the host's network."""
     subprocess.run(["nsenter", "--target", str(pid_of(host)), "--net", *command], check=True)
 
 
@@ -87,7 +86,7 @@ def slow(host, rate=None):
 
 
 def processes(host):
-    """The pids of this machine's that are the host's, but for its first and the sessions of its sshd."""
+    """Returns the pids, on this machine, of the host's processes, except its first and the sessions of its sshd."""
     space, found = os.readlink(f"/proc/{pid_of(host)}/ns/pid"), []
     mine = pathlib.Path(f"/proc/{pid_of(host)}/cmdline").read_bytes()
     for folder in pathlib.Path("/proc").iterdir():
@@ -112,7 +111,7 @@ def procs(host):
 
 
 def signal_all(host, number):
-    """kill(-1) reaches all of a namespace at once, but for its first process."""
+    """kill(-1) reaches all processes of a namespace at once, except its first."""
     child = os.fork()
     if child == 0:
         kernel.enter(pid_of(host), kernel.NEWPID)
