@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""libweft.a: it exports what the shared library does and nothing else, programs work with it, and a program
-may define any function that has the name of an internal one.
-"""
+"""libweft.a: it exports the same names as the shared library and nothing else, programs work with it, and a program may
+define functions with the names of internal ones."""
 import atexit
 import os
 import pathlib
@@ -82,7 +81,7 @@ def names(path, *options):
 
 
 def internal_functions():
-    """The hidden functions of the objects, from which the archive is made."""
+    """Returns the hidden functions of the objects of which the archive is made."""
     found = set()
     for path in (BUILD / "obj/src").rglob("*.o"):
         text = subprocess.run(["readelf", "-sW", str(path)], capture_output=True, text=True, check=True).stdout
@@ -122,7 +121,7 @@ def works(problems):
 
 
 def names_of_ours(problems):
-    """A call of any of them, from the library, would end the program."""
+    """If the library called any of them, the program would end."""
     internal = internal_functions()
     if len(internal) < 100 or "weft_init" not in internal:
         problems.append(f"found {len(internal)} internal functions only")

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checked mode (SHMEM_DEBUG) sees misuse that is not looked for otherwise, and says so in one line.
+"""Checked mode (SHMEM_DEBUG) finds misuse that is not looked for otherwise, and reports it in one line.
 
-PE 1 of 3 misuses the library in the way that its argument names, or all PEs do, each differently. A
-correct program runs in checked mode as it does without. Far: also.
-"""
+PE 1 of 3 misuses the library in the way that its argument names, or all PEs do, each differently. A correct program
+behaves in checked mode as it does without. Far: also."""
 import os
 import pathlib
 import re
@@ -14,7 +13,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lines
 
-# name, statement of PE 1, what the line has to contain.
+# name, statement of PE 1, a pattern that the line must contain.
 ACCESSES = [
     ("put to freed memory", "shmem_long_p(freed, 1, 0)", "shmem_long_p: argument dest is 0x[0-9a-f]+, in memory of the symmetric heap that is not allocated"),
     ("get from freed memory", "long here[2]; shmem_long_get(here, freed, 2, 0)", "shmem_long_get: argument source is"),
@@ -53,7 +52,7 @@ ACCESSES = [
     ("a bad PE is still one", "shmem_int_p(&word, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs"),
 ]
 
-# name, statement of all PEs, what the line of one of them has to contain.
+# name, statement of all PEs, a pattern that the line of one of them must contain.
 COLLECTIVES = [
     ("barrier against sync", "me == 1 ? shmem_sync_all() : shmem_barrier_all()", ["shmem_barrier_all: PE 1 is in shmem_sync_all instead: all members", "shmem_sync_all: PE [02] is in shmem_barrier_all instead"]),
     ("malloc of different sizes", "shmem_malloc(me == 1 ? 64 : 128)", ["shmem_malloc: argument size is 64 here, but 128 on PE [02]", "shmem_malloc: argument size is 128 here, but 64 on PE 1"]),
@@ -80,7 +79,7 @@ COLLECTIVES = [
     ("a barrier of an active set that one leaves out", "if (me != 1) shmem_barrier(0, 0, 3, psync); else exit(0)", "shmem_barrier waits for PE 1, which has finalized"),
 ]
 
-# The same on active sets, where the first member alone speaks.
+# The same on active sets, where only the first member reports.
 ACTIVE_SETS = [
     ("active sets: barrier against sync", "me == 1 ? shmem_sync(0, 0, 3, psync) : shmem_barrier(0, 0, 3, psync)", "shmem_barrier: PE 1 is in shmem_sync instead: all members"),
     ("active sets: another order", "if (me == 2) shmem_barrier(0, 0, 3, psync), shmem_sync(0, 0, 3, other); else shmem_sync(0, 0, 3, other), shmem_barrier(0, 0, 3, psync)", "shmem_sync: PE 2 is in shmem_barrier instead"),
@@ -95,7 +94,7 @@ ACTIVE_SETS = [
     ("active sets: a part of the PEs", "if (me > 0) { if (me == 2) shmem_sync(1, 0, 2, psync); else shmem_barrier(1, 0, 2, psync); } else pause()", "shmem_barrier: PE 2 is in shmem_sync instead"),
 ]
 
-# What is late, and where.
+# The call that is late, and its place.
 LATE = [
     ("a PE that comes late is named once, and waited for", "shmem_barrier_all"),
     ("a PE that comes late to an active set, too", "shmem_sync"),
@@ -207,7 +206,8 @@ int main(int argc, char **argv) {
 }
 """
 
-# Frees some of what it makes; of the rest each place of the program is a line, of what all make on PE 0 alone.
+# Frees some of its objects. The rest is reported with one line for each place of the program, for objects that all PEs
+# have made only on PE 0.
 LEFT = """
 #include <shmem.h>
 static long lock, cleared;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Environment variables: what each does, by either name; what a wrong value does; that the list which
+"""Environment variables: the effect of each, under either name; the effect of a wrong value; that the list that
 SHMEM_INFO and `weft info` print is complete and true; and that the source reads no others."""
 import os
 import pathlib
@@ -73,7 +73,7 @@ def version(problems):
 
 
 def rows(text):
-    """name -> value and remarks of the printed table."""
+    """Returns name -> value and remarks of the printed table."""
     return dict(re.findall(r"^  (SHMEM_\w+) +(.*)$", text, re.M))
 
 
@@ -113,7 +113,7 @@ NUMBERS = {"SHMEM_SYMMETRIC_SIZE": "0 bytes", "WEFT_HANG_SECONDS": "10 s", "WEFT
 
 
 def units(problems):
-    """Every default that is a number has the unit that it is meant in: only sizes have bytes, only times seconds."""
+    """Every default that is a number has its unit: only sizes have bytes, only times seconds."""
     result = subprocess.run([str(BUILD / "bin/weft"), "info"], capture_output=True, text=True, timeout=60,
                             env={name: value for name, value in PLAIN.items() if name not in NUMBERS})
     found = dict(re.findall(r"^  ((?:SHMEMX?|WEFT)_\w+) +(\d.*) \(default\)$", result.stdout, re.M))
@@ -167,7 +167,7 @@ def proxies(problems):
 
 
 def too_large(problems):
-    """More than the machine has: all PEs fail together, with a line; the heap is really committed."""
+    """More memory than the machine has: all PEs fail together, with a line; the heap is really committed."""
     total = int(re.search(r"MemTotal: +(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1))
     for size in (f"{total + 1}k", "1000t"):
         for npes in (1, 3):
@@ -178,7 +178,7 @@ def too_large(problems):
 
 
 def locale(problems):
-    """A program whose numbers have a comma: the variable's still have a point."""
+    """A program whose locale has a decimal comma: values of variables still have a point."""
     made = shutil.which("localedef") and subprocess.run(
         ["localedef", "-i", "de_DE", "-f", "UTF-8", str(WORK / "de_DE.UTF-8")], capture_output=True).returncode == 0
     if not made:
@@ -188,9 +188,9 @@ def locale(problems):
 
 
 def one_table(problems):
-    """Settings are read in base/env.c alone. What a launcher passes is no setting, and boot reads it; nor is what
-    oshrun is told by a batch system, by the shell, or to pass on. What UCX is told is UCX's, but the engine looks
-    whether the user has said it, and so does who chooses it."""
+    """Only base/env.c reads settings. Variables that a launcher passes are not settings, and boot reads them; nor are
+    the variables that oshrun gets from a batch system or the shell, or forwards. UCX's variables belong to UCX, but the
+    engine, and the code that selects it, look whether the user has set them."""
     told = {'"PATH"', '"SLURM_JOB_ID"', '"SLURM_STEP_ID"', '"SLURM_TASKS_PER_NODE"', "name", "use->value"}
     for path in sorted((ROOT / "src").rglob("*.c")):
         found = set(re.findall(r"\bgetenv\((.*?)\)", path.read_text()))

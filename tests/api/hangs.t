@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job that hangs says who waits for whom, and what those are doing; one that is only slow says nothing.
+"""A job that hangs reports which PE waits for which, and what those are doing; a job that is only slow reports nothing.
 
-Each case is a statement of all PEs, and the lines that have to come while the job hangs. Far: also.
-"""
+Each case is a statement of all PEs, and the lines that must appear while the job hangs. Far: also."""
 import os
 import pathlib
 import re
@@ -19,13 +18,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lines  # noqa: E402
 import tap  # noqa: E402
 
-# WEFT_HANG_SECONDS, and how long a wait has lasted by its line (TIME); the second where a PE was without a processor
-# for so long that the lines tell of that.
+# WEFT_HANG_SECONDS, and the duration of a wait in its line (TIME); the second is for PEs that were without a processor
+# for so long that the lines say so.
 TIMES = {"0.4": r"0\.\d+", "3": r"[3-9](\.\d+)?"}
 NO_CALL = r"which is in no call of Weft that lasts \(its own code, or a loop of tests or fetches\)"
 SLEEPS = rf"{NO_CALL}: it sleeps"
 
-# name, PEs, statement, lines. "PE 1" in a line stands for it with its pid.
+# name, PEs, statement, lines. "PE 1" in a line stands for that PE with its pid.
 HANGS = [
     ("a barrier against a reduction", 2, "if (me == 1) shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1); else shmem_barrier_all()",
      [r"PE 0: shmem_barrier_all has waited TIME s for PE 1, which is in shmem_int_sum_reduce\. These are different collective calls",
@@ -73,7 +72,7 @@ HANGS = [
       r"PE 2: shmem_long_wait_until has waited \S+ s: word \(\S+ \S+ is 0, waits for == 5; any PE may send it\. PE 0, PE 1 are in shmem_int_broadcast "]),
 ]
 
-# The same before shmem_init, where the launcher's number is all that a PE knows itself by.
+# The same before shmem_init, where a PE only knows itself by the launcher's number.
 BEFORE = [
     ("a PE that does not call shmem_init", 3, "if (me == 1) sleep(100)", [r"PE [02]: shmem_init has waited TIME s for PE 1, which has not called shmem_init: it sleeps \(WEFT_HANG"]),
     ("PE 0 and others that do not call shmem_init", 4, "if (me != 3) sleep(100)", [r"PE 3: shmem_init has waited \S+ s for PE 0, PE 1, PE 2, which have not called shmem_init: it sleeps"]),
@@ -93,7 +92,7 @@ REFUSED = [
      r"PE 0 .*shmem_barrier_all: called within shmem_barrier_all on the same team"),
 ]
 
-# name, statement, environment: nothing is said.
+# name, statement, environment: nothing is printed.
 SILENT = [
     ("a PE that is late for less than the time", "if (me == 1) usleep(1200000); shmem_barrier_all()", {}),
     ("a time of 0", "if (me == 1) sleep(1); shmem_barrier_all(); if (me == 0) sleep(1); shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1)", {"WEFT_HANG_SECONDS": "0"}),
@@ -155,12 +154,12 @@ def start(number, pes, **environment):
 
 
 def whole(line, time):
-    """A pattern with the pids of its PEs, and the time."""
+    """Returns a pattern with the pids of its PEs, and the time."""
     return re.sub(r"PE (\d|\[\d+\])", r"PE \1 \\(pid \\d+\\)", line).replace("TIME", time)
 
 
 def without_places(line, wrong):
-    """The line without the places of its calls, of which the one that waits has to have one."""
+    """Returns the line without the places of its calls; the waiting call must have a place."""
     if " has waited " in line and not re.search(r" at (hangs\+0x[0-9a-f]+ \(main\)|line 7 of \d) has waited", line):
         wrong.append("no place in the program")
     return re.sub(r" at hangs\+0x[0-9a-f]+ \(main\)", "", line)
@@ -171,7 +170,7 @@ def waits(said):
 
 
 def told_wrong(number, pes, wanted, seconds):
-    """What is wrong with the lines of the job; nothing: they are as wanted."""
+    """Returns what is wrong with the lines of the job, or nothing."""
     job = start(number, pes, WEFT_HANG_SECONDS=seconds)
     limit = threading.Timer(20, job.terminate)
     limit.start()

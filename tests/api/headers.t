@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The public headers: clean in C and C++, and generic names that choose the right routine or none.
+"""The public headers: clean in C and C++, and generic names that select the right routine or none.
 
-What the headers declare is the business of symbols.t.
-"""
+symbols.t checks the declarations."""
 import os
 import pathlib
 import re
@@ -46,7 +45,7 @@ def compile_text(compiler, text, *flags, language="c", output=None):
 
 
 def standards(header, *all_of_them):
-    """The others include these two, and add a line or a few of their own: the oldest and the newest will do."""
+    """Returns the oldest and the newest standard: the others include these two, and add only a few lines."""
     return all_of_them if header in ("shmem.h", "pshmem.h") else (all_of_them[0], all_of_them[-1])
 
 
@@ -68,7 +67,7 @@ def clean_in_cxx(problems):
                                         *STRICT, language="c++")
                 if not ok:
                     problems.append(f"{compiler} -std={standard} {header}: {text[:300]}")
-            # As old programs do, since not every library's header was made for C++.
+            # As old programs do, since not every library's header supported C++.
             ok, text = compile_text(compiler, f'extern "C" {{\n#include <{header}>\n}}\nint x;\n', *STRICT,
                                     language="c++")
             if not ok:
@@ -120,7 +119,7 @@ int compare(int cmp) {
 
 
 def constants(problems):
-    """Each is an integer constant expression, of a value that differs where it has to."""
+    """Each is an integer constant expression; values that must differ do."""
     text = "#include <shmem.h>\n#include <shmem.h>\nint compare(int cmp);\n" + CONSTANT_PROGRAM
     text += "".join(f"enum {{ constant{i} = (int){name} }};\n" for i, name in enumerate(CONSTANTS))
     compilers = [(c, "c", "-std=c11") for c in C_COMPILERS] + [(c, "c++", "-std=c++11") for c in CXX_COMPILERS]
@@ -144,7 +143,7 @@ def only_own_macros(problems):
 
 # --- Generic names ---------------------------------------------------------------------------------
 
-# Statement -> the routine it has to call.
+# Statement -> the routine that it must call.
 CHOICES = {
     "shmem_put(&i1, &i2, 1, 0)": "shmem_int_put",
     "shmem_put(ctx, &i1, &i2, 1, 0)": "shmem_ctx_int_put",
@@ -246,7 +245,7 @@ CHOICES = {
     "shmem_add(&u32, 1, 0)": "shmem_uint_atomic_add",
 }
 
-# None of these may compile. They differ from statements above in what is wrong alone.
+# None of these may compile. Each differs from a statement above only in its error.
 REFUSED = [
     "shmem_put(&o, &o, 1, 0)", "shmem_put(v, v, 1, 0)", "shmem_put(ctx, &o, &o, 1, 0)",
     "shmem_put(&ci, &i2, 1, 0)", "shmem_put(&i1, &i2, 1)", "shmem_put(ctx, &i1, &i2, 1, 0, 0)",
@@ -275,14 +274,14 @@ NOT_CXX = {"shmem_put(&uc, (&(unsigned char){1}), 1, 0)"}
 
 
 def functions(statements):
-    """A program with each statement in a function of its own, on a line of its own."""
+    """Returns a program with each statement in a function of its own, on a line of its own."""
     body = "".join(f"void test{i}(void); void test{i}(void) {{ {statement}; }}\n"
                    for i, statement in enumerate(statements))
     return f"{PROLOGUE}\nvoid used(void); void used(void) {{ use(); }}\n{body}"
 
 
 def called_routines(obj):
-    """Number of the function -> names beginning with shmem that its section refers to."""
+    """Returns number of the function -> names beginning with shmem that its section refers to."""
     run = subprocess.run(["objdump", "-r", str(obj)], capture_output=True, text=True, check=True)
     called, test = {}, None
     for line in run.stdout.splitlines():
@@ -322,7 +321,7 @@ def right_overload(problems):
 
 
 def check_refused(problems, compiler, unlimited, *flags, language="c"):
-    """All at once, in one preprocessed text, so that the line of an error is that of the statement."""
+    """Compiles all at once, in one preprocessed text, so that the line of an error is that of the statement."""
     text = subprocess.run([compiler, f"-I{ROOT}/include", *flags, "-E", "-P", "-x", language, "-"],
                           input=functions(REFUSED), capture_output=True, text=True, check=True).stdout
     _, errors = compile_text(compiler, text, "-w", unlimited, *flags, language=language)
@@ -343,7 +342,7 @@ def wrong_types(problems):
 
 
 def users_macros(problems):
-    """A program may have macros with the short names that occur in ours, before and after."""
+    """A program may define macros with short names that our headers use, before and after including them."""
     def define(*names):
         return "".join(f"#define {name} !\n" for name in names)
     before = define("put", "get", "g", "add", "uint32", "int64", "uint", "ushort", "sum")
@@ -384,7 +383,8 @@ int main() {
 
 
 def binding(problems):
-    """What shmem4py defines itself unless it is told that the library has it: a type's name stands for all of it."""
+    """shmem4py defines functions itself unless it is told that the library has them; a type's name stands for all of
+    it."""
     routines = {"shmem_team_t": "shmem_team_sync", "SHMEM_CTX_INVALID": "shmem_ctx_create", "shmem_amo_nbi": "shmem_int_atomic_fetch_nbi",
                 "shmem_put_signal": "shmem_int_put_signal", "shmem_broadcast": "shmem_int_broadcast", "shmem_collect": "shmem_int_collect",
                 "shmem_fcollect": "shmem_int_fcollect", "shmem_alltoall": "shmem_int_alltoall", "shmem_alltoalls": "shmem_int_alltoalls",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""An interpreter that opens the library late: processes that a script starts find each other by a
-unique id that the script hands them, or by a gathering that is written in Python."""
+"""An interpreter that loads the library late: processes that a script starts find each other by a unique id that the
+script passes to them, or by an all-gather that is written in Python."""
 import ctypes
 import pathlib
 import subprocess
@@ -29,7 +29,7 @@ def load():
 
 
 def pe_main(how, pe, npes):
-    """A process of the job: the script's other side. What is gathered goes through stdin and stdout."""
+    """A process of the job, which communicates with the script by stdin and stdout."""
     weft = load()
     attr = Attr(pe=pe, npes=npes)
 
@@ -78,7 +78,7 @@ def unique_id():
 
 @case("by a gathering of the script's, at 2 to 4 PEs")
 def gathering():
-    size = 136  # of one contribution; a script that does not know it would frame its messages
+    size = 136  # of one contribution; a script that does not know it would have to frame its messages
     for npes in (2, 3, 4):
         processes = start("gather", npes)
         everything = b"".join(process.stdout.read(size) for process in processes)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The hottest routines have at most the instructions that instructions.txt says, for the compiler and flags that
-it names. Calls of other functions count as one, cold parts that the compiler moves away do not count.
-"""
+"""The hottest routines have at most the instructions that instructions.txt lists, for the compiler and flags that it
+names. A call of another function counts as one; cold parts that the compiler moves away do not count."""
 import os
 import pathlib
 import platform
@@ -22,7 +21,7 @@ LINE = re.compile(r"(\w+) +(\d+)(?: +(\S.*))?")
 
 
 def entries(problems):
-    """routine -> the count of its last line; a raised count gives its reason."""
+    """Returns routine -> the count of its last line; a raised count gives its reason."""
     limits = {}
     for line in TABLE.read_text().splitlines():
         if not line or line.startswith("#"):
@@ -45,7 +44,7 @@ def output(*command):
 
 
 def built_by():
-    """What the compiler has noted in the object of puts: its name, version and flags."""
+    """Returns the compiler's note in the object file of puts: its name, version and flags."""
     return output("objdump", "--dwarf=info", "--dwarf-depth=1", BUILD / "obj/src/api/rma.o").partition("DW_AT_producer")[2].split("\n")[0]
 
 

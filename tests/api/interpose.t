@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The profiling interface: a tool that defines shmem_X and calls pshmem_X sees every call of the
-program and none of the library, wherever it stands: in the program, in a library before Weft's, in
-one that is preloaded, and with the static library."""
+"""The profiling interface: a tool that defines shmem_X and calls pshmem_X sees every call of the program and none of
+the library, wherever it is: in the program, in a library before Weft's, in a preloaded one, and with the static
+library."""
 import os
 import pathlib
 import shutil
@@ -20,8 +20,8 @@ STRICT = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 ARCHIVE = [str(BUILD / "lib/libweft.a"), "-ldl", "-lpthread", "-lm"]
 
-# Two puts, one of them by its generic name, an allocation, and three barriers. What the tool counts
-# is what it was called for; a put arrives only if the twin behind it does the work.
+# Two puts, one of them by its generic name, an allocation, and three barriers. The tool counts its calls; a put arrives
+# only if the pshmem_ function does the work.
 PROGRAM = r"""
 #include <shmem.h>
 #include <stdio.h>
@@ -120,7 +120,7 @@ def in_program(problems, static=False):
 
 
 def in_cxx_program(problems):
-    """Also where the second put of the program is an overload."""
+    """Also if the second put of the program is an overload."""
     program, member = str(WORK / "in_cxx_program"), str(WORK / "tool.o")
     for compiler, cxx in (("gcc", "g++"), ("clang", "clang++")):
         if compiler in COMPILERS and shutil.which(cxx):
@@ -136,7 +136,7 @@ def in_program_static(problems):
 
 
 def in_library(problems, static=False):
-    """The tool as an archive, which stands before the library on the command line."""
+    """The tool is an archive, before the library on the command line."""
     program, archive, member = (str(WORK / name) for name in ("in_library", "libtool.a", "tool.o"))
     for compiler in COMPILERS:
         errors = compile_with(compiler, "-c", "-o", member, write("tool.c", TOOL))
@@ -160,7 +160,7 @@ def preloaded(problems):
 
 
 def no_tool(problems):
-    """The same program alone: nothing is seen, and the puts arrive."""
+    """The same program alone: nothing is counted, and the puts arrive."""
     for static in (False, True):
         program = str(WORK / "alone")
         for compiler in COMPILERS:

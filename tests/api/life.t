@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Beginnings and ends of a job: tests/api/life.c, linked with the shared library and with the
-archive, and interpreters that open the library late. Far: also, where tests are long.
-"""
+"""Beginnings and ends of a job: tests/api/life.c, linked with the shared library and with the archive, and interpreters
+that load the library late. Far: also, where tests are long."""
 import os
 import pathlib
 import re
@@ -38,7 +37,7 @@ def global_exit_while(how, npes=3):
         result = run("-n", npes, program, how).expect(42)
         assert "from 1 " in result.out and "farewell" in result.out, result.out
         assert result.err == "", result.err
-        if how != "compute":  # in a call, every PE ends as exit() does: nothing printed is lost
+        if how != "compute":  # in a call, every PE ends as exit() does: no output is lost
             assert result.out.count("farewell") == npes, result.out
 
 

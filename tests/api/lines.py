@@ -14,14 +14,14 @@ STATUS_ERROR = 71
 
 
 def switch(cases, first):
-    """C cases that execute the statement of (name, statement, pattern)."""
+    """Returns C cases that execute the statement of (name, statement, pattern)."""
     return "\n".join(f"    case {number}: {{ {statement}; }} break;"
                      for number, (_, statement, _) in enumerate(cases, first))
 
 
 def spoken(run):
-    """What the library complains about: no greeting, no place in the program, no list of what was not freed, no farewell
-    of PEs that find the job over."""
+    """Returns the library's complaints, without the greeting, places in the program, the list of objects that were not
+    freed, and the last lines of PEs that find the job over."""
     return [line for line in run.stderr.splitlines()
             if line.startswith("weft:") and not line.endswith("; leaving") and " heap slots of " not in line
             and " at the end of the job: " not in line
@@ -29,7 +29,7 @@ def spoken(run):
 
 
 def names(line, patterns):
-    """Whether the line has one of the patterns, in which parentheses are only characters."""
+    """Returns whether the line has one of the patterns, in which parentheses are plain characters."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     return any(re.search(re.sub(r"[()]", r"\\\g<0>", pattern), line) for pattern in patterns)
 

@@ -2,17 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Misuse ends the job with status 71 and one line that names routine, argument, value and remedy.
 
-One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the
-others are in a barrier. The line is all that the job says, except that the others say why they leave.
-Far: also.
-"""
+One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the others are in a
+barrier. The job prints only this line, except that the others say why they end. Far: also."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lines
 
-# name, statement of PE 1, what the line has to contain.
+# name, statement of PE 1, a pattern that the line must contain.
 CASES = [
     ("a PE above the last", "shmem_int_p(&word, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs: pass 0 to 2"),
     ("a negative PE", "shmem_long_put(longs, longs, 2, -1)", "shmem_long_put: argument pe is -1"),
@@ -66,7 +64,7 @@ CASES = [
     ("pSync on the stack", "long here[SHMEM_SYNC_SIZE] = {0}; shmem_sync(0, 0, 3, here)", "shmem_sync: argument pSync is 0x[0-9a-f]+, which is not symmetric over 512 bytes"),
 ]
 
-# Statements for a program of their own: before, after and beside the job. Status of one PE alone.
+# Statements for a program of their own: before, after and beside the job. The status is that of one PE alone.
 ALONE = [
     ("before shmem_init", "shmem_int_p(&word, 1, 0)", "shmem_int_p: called before shmem_init: call shmem_init first"),
     ("a barrier before shmem_init", "shmem_barrier_all()", "shmem_barrier_all: called before shmem_init"),

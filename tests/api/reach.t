@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs whose PEs pretend to be on several hosts: tests/api/reach.c in several placements, over an
-engine that reorders messages and delays some; and what ends a job that cannot come up, is misused,
-or has lost a far PE.
-"""
+"""Jobs whose PEs pretend to be on several hosts: tests/api/reach.c in several placements, over an engine that reorders
+messages and delays some; and the ends of jobs that cannot start, are misused, or have lost a far PE."""
 import pathlib
 import sys
 

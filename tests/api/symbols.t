@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names: the headers declare, and the library exports, every routine of the specification and its
-twin of the profiling interface, with the specification's prototypes, and nothing else.
+"""Names: the headers declare, and the library exports, every routine of the specification and its profiling twin, with
+the specification's prototypes, and nothing else.
 
-The routines are those of openshmem-1.6-symbols.txt, and the few below; nothing is read from the headers'
-own tables.
-"""
+The routines are those of openshmem-1.6-symbols.txt, and the few below; nothing is read from the headers' own tables."""
 import os
 import pathlib
 import re
@@ -35,7 +33,7 @@ TWINS = {"p" + name for name in ROUTINES}
 
 
 def some(names):
-    """A report that a person reads."""
+    """Returns a readable report."""
     names = sorted(names)
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
@@ -64,8 +62,8 @@ def header_names(problems):
 
 
 def same_prototypes(problems):
-    """A second declaration must be compatible with the first: a compile error otherwise. Names in
-    parentheses are not taken for generic macros."""
+    """A second declaration must be compatible with the first, otherwise the compiler reports an error. Names in
+    parentheses are not expanded as generic macros."""
     text = "#include <pshmem.h>\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
     for name, prototype in ROUTINES.items():
         for twin in ("", "p"):
@@ -83,7 +81,7 @@ def same_prototypes(problems):
 # --- Library -----------------------------------------------------------------------------------------
 
 def symbols(path, *options):
-    """name -> (address, kind) of what is defined."""
+    """Returns name -> (address, kind) of the defined symbols."""
     run = subprocess.run(["nm", "--defined-only", "--extern-only", *options, str(path)],
                          capture_output=True, text=True, check=True)
     return {line.split()[2]: tuple(line.split()[:2]) for line in run.stdout.splitlines()
@@ -113,7 +111,7 @@ def internal_names(problems):
 
 
 def twins(problems):
-    """One piece of code: shmem_X weak, so that a tool's definition takes its place, pshmem_X strong."""
+    """One function: shmem_X is weak, so that a tool's definition replaces it; pshmem_X is strong."""
     for where, table in (("libweft.so", SHARED), ("libweft.a", ARCHIVE)):
         for name in ROUTINES:
             address, kind = table.get(name, (None, "missing"))

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels touch memory that peers write, or read, by the functions of weft/device/ptx.cuh and base/gpu.cuh alone: these
-say in which order, and on a host they are the weak memory by which the tests find an order that is missing. So no
-kernel file has a dereference or a subscript of its own, but for arrays within a thread or a block, and for what stands
-in the table below with its reason.
-"""
+"""Kernels access memory that peers write or read only by the functions of weft/device/ptx.cuh and base/gpu.cuh: these
+specify the order and, on a host, implement the weak memory by which tests find a missing order. So kernel files have no
+dereference or subscript of their own, except of arrays within a thread or a block, and those that the table below lists
+with reasons."""
 import pathlib
 import re
 import sys
@@ -13,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
-# A file, an expression for the place, and why it may be there.
+# A file, an expression for the place, and the reason why it is allowed.
 ALLOWED = [
     ("include/weft/device/packet.cuh", r"\*data = ", "the caller's own variable"),
     ("include/weft/device/team.cuh", r"t->places\[m\]", "written by the host before the kernel"),
@@ -41,7 +40,7 @@ def kernel_files():
 
 
 def bare(text):
-    """Without comments and strings, line by line as it was."""
+    """Returns the text without comments and strings, with the same lines."""
     text = re.sub(r"/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.S)
     return re.sub(r'"(\\.|[^"\n])*"', '""', text)
 
@@ -52,7 +51,7 @@ def own_arrays(text):
 
 
 def accesses(text):
-    """(line, text) of what is no function's access."""
+    """Yields (line, text) of accesses outside of functions."""
     text, found = bare(text), set()
     arrays = own_arrays(text)
     for match in re.finditer(r"(?<![\w.>])(&?)\s*(?:\w+(?:\.|->))*(\w+)\[", text):
@@ -70,7 +69,7 @@ def accesses(text):
 
 
 def is_declaration(line):
-    """`*` that makes a type, or is behind one."""
+    """Returns whether `*` makes a type, or follows one."""
     return re.search(r"\*\w+[,)]? *(?:[,;)]|$)", line) is not None and "=" not in line
 
 
@@ -87,7 +86,7 @@ def check_files(problems):
 
 
 def check_finds(problems):
-    """What the test is for."""
+    """The test finds accesses that it must find."""
     for line in ("    peer[me] = epoch;", "    *word = 1;", "    if (mine->arrived[i] < epoch)", "    x = *flag;",
                  "    return head->epoch;", "    f(*place);"):
         if not list(accesses(f"void f(void) {{\n{line}\n}}\n")):

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""libweft_device_sm80 and _sm90, as bitcode and as PTX: what they export is bitcode.list, no name more or less and
-none with other arguments; nothing is left for a reader to find elsewhere; and CUDA's assembler, where it is
-installed, takes the PTX as it is.
-"""
+"""libweft_device_sm80 and _sm90, as bitcode and as PTX: they export exactly the names of bitcode.list, with those
+arguments; no symbol is left undefined; and CUDA's assembler, if installed, accepts the PTX."""
 import pathlib
 import re
 import shutil
@@ -39,7 +37,7 @@ def ptx(sm):
 
 
 def exported(sm):
-    """A line for each: its name, the bits of its arguments, and those of its result."""
+    """Returns a line for each function: its name, the bits of its arguments, and those of its result."""
     return {" ".join([name, *re.findall(r"\.b(\d+)", arguments), "->", result or "nothing"])
             for result, name, arguments in FUNCTION.findall(ptx(sm))}
 
@@ -63,7 +61,7 @@ def check_whole(problems):
 
 
 def check_bitcode(problems):
-    """The bitcode has the same names, where there is a tool that reads it."""
+    """The bitcode has the same names, if a tool that reads it is installed."""
     nm = shutil.which("llvm-nm")
     if not nm:
         raise tap.Skip("there is no llvm-nm here")
@@ -74,7 +72,8 @@ def check_bitcode(problems):
 
 
 def check_nvshmem(problems):
-    """What PyTorch's helpers for NVSHMEM, Helion and Triton-distributed call, and the job that it is about."""
+    """The functions that PyTorch's helpers for NVSHMEM, Helion and Triton-distributed call, and the job to which they
+    belong."""
     nm = shutil.which("llvm-nm")
     if not nm:
         raise tap.Skip("there is no llvm-nm here")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of teams that must not be end the job, with one line that says why: in graphs, of a team that was
-destroyed, always; beside another call of the team, in checked mode; and of members whose engines differ, by who
-comes to it behind the others. On the pretended driver.
-"""
+"""Forbidden calls of teams end the job, with one line that says why: in graphs, of a team that was destroyed, always;
+concurrently with another call of the team, in checked mode; and of members with different engines, which the last
+member reports. On the pretended driver."""
 import os
 import pathlib
 import subprocess
@@ -19,7 +18,7 @@ BUSY = "two calls of one team were under way at once"
 ENGINES = ("uses engines between two meetings here, where the engine is 'copy', but packets on PE 1, where the engine is "
            "'auto'")
 
-# scene, in checked mode, what is said
+# scene, whether in checked mode, expected text
 SCENES = [
     ("stale_barrier", False, STALE),
     ("stale_meeting", False, STALE),

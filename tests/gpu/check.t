@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels compiled with WEFT_CHECK: misuse is one line that names PE, block, thread, function, argument, value and
-remedy, by one of the threads, and ends the job; a wait that lasts says what it waits for, and does as well.
+"""Kernels compiled with WEFT_CHECK: misuse gives one line that names PE, block, thread, function, argument, value and
+remedy, by one of the threads, and ends the job. A long wait reports what it waits for, and ends the job as well.
 
-On the pretended driver, or on this machine's GPUs with GPU_REAL=1; GPU_PES is the number of PEs.
-"""
+On the pretended driver, or on this machine's GPUs with GPU_REAL=1; GPU_PES is the number of PEs."""
 import os
 import pathlib
 import re
@@ -25,7 +24,7 @@ if not REAL:
 LAST, SECONDS = NPES - 1, 10
 AT = "(0x)?[0-9a-f]+"
 
-# In the order of tests/gpu/check/misuse.h: the line behind PE, block and thread.
+# In the order of tests/gpu/check/misuse.h: the line after PE, block and thread.
 MISUSE = [
     "weft_signal: argument t is of version 0, and this kernel knows version 1: fill it by shmemx_device_team",
     f"weft_put_b: argument m is {NPES}, but the team has {NPES} members: pass 0 to {LAST}$",
@@ -75,7 +74,7 @@ def play(number):
 
 
 def ends(number, pattern, lines_most):
-    """Functions without a handle, or with a bad one, can tell nobody: the kernel traps."""
+    """Functions without a handle, or with a bad one, cannot report: the kernel traps."""
     traps = re.search("of version 0|weft_bulk", pattern)
 
     def check(problems):

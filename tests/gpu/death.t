@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE dies while the others wait for it by their GPUs: in kernels, in stream memory operations, in
-calls of the host, in graphs that are replayed. The survivors' streams are released, each names the
-PE and is gone within a second, the job within two, and nothing is left, no memory of a GPU either.
+"""A PE dies while the GPUs of the others wait for it: in kernels, in stream memory operations, in host calls, in
+replayed graphs. The survivors' streams are released; each survivor names the PE and ends within a second, the job
+within two, and nothing is left, also no GPU memory.
 
-On the pretended driver, or on this machine's with GPU_REAL=1; GPU_PES is the number of PEs.
-"""
+On the pretended driver, or on this machine's with GPU_REAL=1; GPU_PES is the number of PEs."""
 import os
 import pathlib
 import re
@@ -41,7 +40,7 @@ GRAPHS = ("replay_kernels", "replay_packets", "replay_engine")
 
 
 def used_memory():
-    """Bytes in use on each of the machine's GPUs."""
+    """Returns the bytes in use on each of the machine's GPUs."""
     if not REAL or not shutil.which("nvidia-smi"):
         return []
     said = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
@@ -104,7 +103,7 @@ def under_another(scene, victim):
 
 
 def victims(scenes):
-    """Each scene with another victim."""
+    """Yields each scene with another victim."""
     return [(scene, i % NPES) for i, scene in enumerate(scenes)]
 
 
@@ -167,7 +166,7 @@ def global_exit():
 
 
 def tells(result, victim, text):
-    """The victim alone says something."""
+    """Checks that only the victim prints a line."""
     lines = re.findall(r"^weft: PE (\d+) \(pid \d+\): (.*)$", result.err, re.M)
     assert len(lines) == 1 and lines[0][0] == str(victim) and re.fullmatch(text, lines[0][1]), f"{result.err}"
 

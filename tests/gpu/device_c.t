@@ -93,7 +93,7 @@ def check_instructions(problems):
 
 
 def check_bulk(problems):
-    """Bulk copies are instructions of sm_90; before that they are nothing that ptxas knows."""
+    """Bulk copies are instructions of sm_90; for older targets ptxas does not know them."""
     made = compile_c(BULK_CALLER, "-DWEFT_DEVICE_ARCH=900"), compile_c(BULK_CALLER)
     for of in made:
         problems.extend(of.stderr.splitlines())

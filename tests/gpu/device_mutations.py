@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What holds the functions of weft/device.cuh together, one thing at a time: for each kernel file of a test of
-theirs what is missing, a file, what stands there (an expression that is there once) and what stands there then, as
-in mutations.t. The first of each is in its short form."""
+"""Mutations of the functions of weft/device.cuh. For each kernel file of a test: what is missing, a file, the original
+(an expression that occurs once) and its replacement, as in mutations.t. The short form tries the first of each."""
 
 SIGNAL = "include/weft/device/signal.cuh"
 BARRIER = "include/weft/device/barrier.cuh"
@@ -9,7 +8,7 @@ PACKET = "include/weft/device/packet.cuh"
 
 
 def body(function, old):
-    """`old` in a function of this name, of which all before it is kept."""
+    """Matches `old` in a function of this name, and keeps everything before it."""
     return rf"(\b{function}\([^;{{]*\)\s*(?:\\\s*)?{{(?:(?!\n}}).)*?){old}"
 
 

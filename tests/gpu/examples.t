@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of examples/cuda find their results right, at 1, 2 and 4 PEs: compiled for the host, on the
-pretended driver, also where its memory is weak. Where nvcc is they compile without a warning, as make has them
-compiled already, by the flags that pkg-config gives, and with checks. docs/device.md shows what stands in them.
+"""The programs of examples/cuda have right results, at 1, 2 and 4 PEs: compiled for the host, on the pretended driver,
+also with weak memory. If nvcc is installed they compile without a warning, as make compiles them, with the flags of
+pkg-config, and with checks. docs/device.md quotes them.
 
-With GPU_REAL=1 those that make has built run on this machine's GPUs; GPU_PES is the number of PEs.
-"""
+With GPU_REAL=1 the programs that make has built run on this machine's GPUs; GPU_PES is the number of PEs."""
 import os
 import pathlib
 import re
@@ -72,12 +71,12 @@ def compiles(*flags):
 
 
 def find_library():
-    """As docs/device.md says it for builds by pkg-config."""
+    """As docs/device.md describes it for builds with pkg-config."""
     return [f"-I{BUILD}/include", f"-L{BUILD}/lib", "-lweft", "-Xlinker", f"-rpath={BUILD}/lib"]
 
 
 def shown(problems):
-    """Listings are whole lines of the programs, one after the other."""
+    """Listings are whole lines of the programs, in their order."""
     page = (ROOT / "docs/device.md").read_text()
     programs = "".join(source.read_text() for source in SOURCES)
     listings = re.findall(r"^```cuda\n(.*?)^```", page, re.M | re.S)

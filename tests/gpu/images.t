@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine code of kernels, where nvcc has made any: no kernel spills registers or is large, packets have
-no fence on their way, no load is one of those that need not see what peers write, and copies store 16 bytes
-at once. Images are compressed by Zstandard. Instructions have 16 bytes on all of these GPUs, and the low 12 bits
-name them. Files whose kernels print have local memory for that.
+"""The machine code of kernels, if nvcc has made any: no kernel spills registers or is large, packets need no fence, no
+load may return old data that peers have overwritten, and copies store 16 bytes at once. Images are compressed by
+Zstandard. Instructions have 16 bytes on all of these GPUs, and their low 12 bits are the opcode. Files whose kernels
+print have local memory for that.
 
-`tests/gpu/images.t --table` prints every kernel's size, registers and local memory.
-"""
+`tests/gpu/images.t --table` prints every kernel's size, registers and local memory."""
 import ctypes
 import ctypes.util
 import pathlib
@@ -21,7 +20,7 @@ import tap  # noqa: E402
 LIBRARY = ROOT / "build/lib/libweft_cuda.so"
 BYTES_MAX = 60 << 10
 FATBIN = struct.pack("<IHH", 0xba55ed50, 1, 16)  # magic, version, bytes of its header
-CODE, ELF, FRAME = 2, b"\x7fELF", b"\x28\xb5\x2f\xfd"  # kind of an entry that is no PTX; what it begins with
+CODE, ELF, FRAME = 2, b"\x7fELF", b"\x28\xb5\x2f\xfd"  # kind of an entry that is not PTX; its first bytes
 LDG, STG, ST, MEMBAR = 0x981, 0x986, 0x985, 0x992
 LDL, STL = 0x983, 0x387
 FRAME_BYTES, REGISTERS = 0x11, 0x2f  # attributes of a kernel
@@ -57,7 +56,7 @@ def sections_of(elf):
 
 
 def attributes(notes):
-    """(attribute, symbol, value) of those that tell a number of a kernel."""
+    """Yields (attribute, symbol, value) of the attributes with a number of a kernel."""
     at = 0
     while at + 4 <= len(notes):
         form, attribute, length = struct.unpack_from("<BBH", notes, at)
@@ -87,7 +86,7 @@ def kernels_of(elf):
 
 
 def zstandard():
-    """None where the system has no library of that."""
+    """Returns the Zstandard library, or None if the system has none."""
     name = ctypes.util.find_library("zstd")
     library = ctypes.CDLL(name) if name else None
     if library:
@@ -100,7 +99,7 @@ ZSTANDARD = zstandard()
 
 
 def unpacked(image):
-    """An image as it was before compression, which may have made it longer by some zeros."""
+    """Returns an image as it was before compression, which may have appended some zeros."""
     if not image.startswith(FRAME):
         return image
     room = ZSTANDARD.ZSTD_getFrameContentSize(image, ctypes.c_size_t(len(image)))
@@ -112,7 +111,7 @@ def unpacked(image):
 
 
 def images_of(library):
-    """Machine code of each entry of each fatbin: it has a header, and entries with headers of their own."""
+    """Returns the machine code of each entry of each fatbin: a header, and entries with headers of their own."""
     for match in re.finditer(re.escape(FATBIN), library):
         size, = struct.unpack_from("<Q", library, match.end())
         at, end = match.end() + 8, match.end() + 8 + size

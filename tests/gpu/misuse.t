@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Misuse of GPU memory ends the job with one line that names routine, argument, value and remedy; what
-shmemx_ calls refuse they refuse with text, on every PE.
+"""Misuse of GPU memory ends the job with one line that names routine, argument, value and remedy; shmemx_ calls refuse
+invalid arguments with text, on every PE.
 
-One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the
-others are in a barrier, or all PEs do. Checked mode looks for more. On the pretended driver.
-"""
+One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the others are in a
+barrier, or all PEs do. Checked mode finds more. On the pretended driver."""
 import os
 import pathlib
 import sys
@@ -16,7 +15,7 @@ import lines
 ENVIRONMENT = {"LD_LIBRARY_PATH": str(lines.BUILD / "tests/gpu/driver")}
 CHECKED = dict(ENVIRONMENT, SHMEM_DEBUG="1")
 
-# name, statement of PE 1, what the line has to contain.
+# name, statement of PE 1, a pattern that the line must contain.
 CASES = [
     ("a PE above the last", "shmem_int_p((int *)gpu, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs: pass 0 to 2"),
     ("beyond the device heap", "shmem_putmem(gpu, longs, (size_t)1 << 45, 0)", "shmem_putmem: argument dest is 0x[0-9a-f]+, which is not symmetric over"),

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What holds the kernels of collectives together is needed: with one flag, order, epoch or barrier taken out of
-their sources, their tests fail on the pretended driver, which runs all threads in an order drawn at random and lets
-stores arrive late. So the tests would notice.
+"""The order in the kernels of collectives is necessary: with one flag, fence, epoch or barrier removed from the source,
+their tests fail on the pretended driver, which runs all threads in random order and lets stores arrive late. So the
+tests would find a mistake.
 
-Each mutation is compiled into a driver of its own. With WEFT_TEST_LONG=1 all are tried, and the originals, which
-in the short form run by themselves (tests/matrix.py, with delays).
-"""
+Each mutation is compiled into a driver of its own. With WEFT_TEST_LONG=1 all are tried, and the originals, which in the
+short form run by themselves (tests/matrix.txt, with delays)."""
 import functools
 import os
 import pathlib
@@ -28,8 +27,8 @@ import mutation  # noqa: E402
 import tap  # noqa: E402
 import device_mutations  # noqa: E402
 
-# For each kernel and its test what is missing, a file, what stands there (an expression that is there once) and what
-# stands there then. The short form tries the first of each, but for LONG_ALONE.
+# For each kernel and its test: what is missing, a file, the original (an expression that occurs once) and its
+# replacement. The short form tries the first of each, except those in LONG_ALONE.
 UNCOUNTED = ("src/transport/gpu_channel.cuh", r"weft_st_relaxed_sys\(word, epoch\);", ";")
 LL = [
     ("half of a packet's flags is not looked at", "include/weft/device/packet.cuh",
@@ -93,7 +92,7 @@ def check_tables(problems):
 
 
 def compile_variant(folder, kernel, file, old, new):
-    """A driver with this kernel's source changed, in the folder."""
+    """Builds a driver with this kernel's source changed, in the folder."""
     text = mutation.changed(file, [(old, new)])
     changed = folder / file
     changed.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +101,7 @@ def compile_variant(folder, kernel, file, old, new):
     if file == kernel:
         source = source.replace(f'"{kernel}"', f'"{changed}"')
     if changed.parent == folder / "tests/gpu/driver":
-        shutil.copy(ROOT / "tests/gpu/driver/device.h", changed.parent)  # which finds it beside itself
+        shutil.copy(ROOT / "tests/gpu/driver/device.h", changed.parent)  # which it finds beside itself
     object_ = folder / "kernel.o"
     cxx = os.environ.get("CXX", "g++")
     subprocess.run([cxx, "-std=c++17", "-O1" if LONG else "-O0", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-w",
@@ -118,10 +117,10 @@ def compile_variant(folder, kernel, file, old, new):
 
 
 def run(driver, test, seed, hang_ms=HANG_MS):
-    """None if the test passes, or what was seen first: a wrong result, or a kernel that waits in vain."""
+    """Returns None if the test passes, otherwise the first failure: a wrong result, or a kernel that waits in vain."""
     env = dict(os.environ, LD_LIBRARY_PATH=str(driver), GPU_REQUIRED="1", GPU_SEED=str(seed), WEFT_FAKE_GPUS=str(NPES),
                WEFT_FAKE_WEAK="1", WEFT_FAKE_SEED=str(seed), WEFT_FAKE_HANG_MS=str(hang_ms))
-    env.pop("WEFT_TEST_LONG", None)  # the short form of the test says it
+    env.pop("WEFT_TEST_LONG", None)  # the test's short form is enough
     job = subprocess.Popen([BUILD / "bin/oshrun", "-n", str(NPES), BUILD / "tests" / test], env=env, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     lines = []

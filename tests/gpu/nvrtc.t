@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""nvrtc compiles kernels that include <weft/device.cuh>, with no other folder of headers: those of the examples for
-nvrtc and CuPy, for each kind of GPU that it knows of these. And NVSHMEM's names.
-"""
+"""nvrtc compiles kernels that include <weft/device.cuh>, without another folder of headers: those of the examples for
+nvrtc and CuPy, for each of these kinds of GPU that it supports. And NVSHMEM's names."""
 import ctypes
 import glob
 import pathlib
@@ -17,7 +16,7 @@ ARCHITECTURES = (80, 90, 100)
 
 
 def load():
-    """libnvrtc of the toolkit, or None."""
+    """Returns the toolkit's libnvrtc, or None."""
     for name in ("libnvrtc.so", *sorted(glob.glob("/usr/local/cuda*/lib64/libnvrtc.so"), reverse=True)):
         try:
             return ctypes.CDLL(name)
@@ -41,7 +40,7 @@ def known():
 
 
 def log_of(source, arch, *more):
-    """What nvrtc says of it, or None where it has compiled it without a word."""
+    """Returns nvrtc's messages, or None if it has compiled the source without any."""
     program, bytes_of_log = ctypes.c_void_p(), ctypes.c_size_t()
     NVRTC.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
     words = [f"--gpu-architecture=sm_{arch}".encode(), f"-I{ROOT / 'include'}".encode(), *more]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs for NVSHMEM compile and link as they are where weft/nvshmem is on the path of the compiler: nvcc, those
-of the host, and clang without CUDA."""
+"""Programs for NVSHMEM compile and link unchanged if weft/nvshmem is on the compiler's path: nvcc, host compilers, and
+clang without CUDA."""
 import os
 import pathlib
 import shutil
@@ -36,7 +36,7 @@ int main(void) {
     return found != 3;
 }
 """
-# What NVSHMEM's own programs call besides, and the headers that they do not include themselves.
+# Other functions that NVSHMEM's own programs call, and the headers that they do not include themselves.
 OTHER = """#include <nvshmem.h>
 #include <nvshmemx.h>
 __global__ void other(int *p) {
@@ -109,7 +109,7 @@ def by_mpi(problems):
 
 
 def by_nvcc(problems):
-    """With a second unit, which has a state of its own. PTX will do: assembling it takes longest."""
+    """With a second unit, which has a state of its own. PTX suffices, because assembling it takes longest."""
     (WORK / "other.cu").write_text(OTHER)
     target = ["-Werror", "all-warnings", "-gencode", "arch=compute_80,code=compute_80", "-Wno-deprecated-gpu-targets"]
     whole, pieces = PROGRAMS
@@ -119,7 +119,7 @@ def by_nvcc(problems):
 
 
 def benchmark(problems):
-    """A program of this tree that is for NVSHMEM, of the host alone."""
+    """A program of this tree for NVSHMEM, without kernels."""
     include = pathlib.Path(NVCC).resolve().parents[1] / "include"
     compile_by(problems, "g++", "-std=c++17", *WEFT, "-isystem", include, ROOT / "bench/gpu/nvshmem.cc", "-c", "-o",
                WORK / "nvshmem.o")

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels without launch bounds that put and signal in loops take 64 registers a thread at most, so that
-blocks of 1,024 threads can be launched: a multiprocessor has 65,536. nvcc says how many.
-"""
+"""Kernels without launch bounds that put and signal in loops use at most 64 registers per thread, so that blocks of
+1,024 threads can be launched: a multiprocessor has 65,536. nvcc reports the number."""
 import pathlib
 import re
 import shutil

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of Triton, nvrtc and CuPy that call weft/device.cuh, on this machine's GPUs (GPU_REAL=1, with GPU_PES PEs):
-the programs of examples/python, and the end of a job of which a PE dies while the others wait in a Triton kernel.
-What compiles without a GPU is tests/python/triton.t and tests/gpu/nvrtc.t.
-"""
+the programs of examples/python, and the end of a job in which a PE dies while the others wait in a Triton kernel.
+Compiling without a GPU is tested by tests/python/triton.t and tests/gpu/nvrtc.t."""
 import os
 import pathlib
 import re
@@ -40,7 +39,7 @@ def python_with(*modules):
 
 
 def program(path, *modules):
-    """It ends well and says so. What Helion needs of an older PyTorch, helion_run.py supplies."""
+    """The program succeeds and prints so. helion_run.py supplies what Helion needs with an older PyTorch."""
     def check(problems):
         before = [ROOT / "tests/python/helion_run.py"] if "helion" in path else []
         job = start(python_with(*modules), *before, ROOT / path)
@@ -63,7 +62,8 @@ def check_helion(problems):
 
 
 def check_death(problems):
-    """All but the last PE wait in a kernel for what never comes; it says when it dies, they end within a second."""
+    """All PEs except the last wait in a kernel for a signal that never arrives; the last reports its death, and they
+    end within a second."""
     job = start(python_with("torch", "triton"), ROOT / "tests/gpu/triton_wait.py")
     out, err = job.communicate(timeout=SECONDS)
     took = time.time() - float(re.search(r"dies at (\S+)", out)[1])

@@ -15,7 +15,7 @@ EQ, GE, SET, ADD = tl.constexpr(0), tl.constexpr(5), tl.constexpr(9), tl.constex
 
 
 def exchange(inbox, outbox, back, flag, counter, round, nelems, nbytes):
-    """outbox goes to the right, comes back from there, and each counts once at its right."""
+    """Puts outbox to the right neighbour, gets it back, and each counts once at its right neighbour."""
     right = (nvshmem.my_pe() + 1) % nvshmem.n_pes()
     nvshmem.putmem_signal_block(inbox, outbox, nbytes, flag, round, SET, right)
     nvshmem.signal_wait_until(flag, EQ, round)
@@ -29,14 +29,14 @@ def exchange(inbox, outbox, back, flag, counter, round, nelems, nbytes):
 
 
 def collectives(same, exchanged, total, outbox, nelems, root):
-    """All have root's, one part of each other's, and the sum of all."""
+    """All members get root's block, one part of each other member's, and the sum of all."""
     nvshmem.broadcast(0, same, outbox, nelems, root)
     nvshmem.alltoall(0, exchanged, outbox, nelems // nvshmem.n_pes())
     nvshmem.reduce(0, total, outbox, nelems, "sum")
 
 
 def called(name, arguments, types, _semantic):
-    """A function of the library that PyTorch's helpers do not call, with a 64-bit result."""
+    """Calls a function of the library that PyTorch's helpers do not call, with a 64-bit result."""
     return core.extern_elementwise("", "", arguments, {tuple(map(core.dtype, types)): (name, core.dtype("int64"))},
                                    is_pure=False, _semantic=_semantic)
 
@@ -47,7 +47,8 @@ def place_of(p, pe, _semantic=None):
 
 
 def stores(inbox, places, nobody: tl.constexpr):
-    """Into the right neighbour's memory by its address; teams of the world; NULL for what is not symmetric."""
+    """Stores into the right neighbour's memory by its address; teams of the world; NULL for memory that is not
+    symmetric."""
     right = (nvshmem.my_pe() + 1) % nvshmem.n_pes()
     there = place_of(inbox.to(tl.int64), right)
     tl.store(there.to(tl.pointer_type(tl.float32)), 7.5 + right)
