@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the benchmarks share: the clock and medians (clock.h), and one JSON object per line on
- * stdout. Standard OpenSHMEM only, from version 1.4 on, so that the same source measures any
+/* Shared by the benchmarks: the clock and medians (clock.h), and one JSON object per line on
+ * stdout. Only standard OpenSHMEM from version 1.4 on, so that the same source measures any
  * library. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -21,8 +21,8 @@ static inline void bench_progress_end(int pe) {
         fprintf(stderr, "\r\033[K");
 }
 
-/* One row, printed by PE 0. `limit` is what the machine itself takes, 0 where nothing is like it.
- */
+/* PE 0 prints one row. `limit` is the time that the machine itself takes, 0 if there is no
+ * comparable operation. */
 static inline void bench_report(const char *row, double value, double limit, const char *unit) {
     char library[SHMEM_MAX_NAME_LEN];
     bench_progress_end(shmem_my_pe());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clock and the medians of all benchmarks, also of those beside OpenSHMEM. */
+/* The clock and the medians of all benchmarks, also of those without OpenSHMEM. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 

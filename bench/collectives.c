@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on all PEs: broadcast, alltoall, fcollect and sum_reduce of 8 bytes, 64 KiB and 4 MiB
- * a PE (alltoall: a pair), one behind the other, beside what memcpy takes for the bytes that each
- * PE has to read. Plain OpenSHMEM, with teams where the library has them and active sets where it
- * does not. The value is that of the slowest PE. */
+ * per PE (alltoall: per pair), consecutively, beside the time of memcpy for the bytes that each PE
+ * has to read. Standard OpenSHMEM, with teams if the library has them, otherwise with active sets.
+ * The value is that of the slowest PE. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,14 +12,14 @@ enum { REPEATS = 15, LARGEST = 4 << 20, PES_MAX = 64 };
 
 #define WITH_TEAMS (SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5)
 #if !WITH_TEAMS
-#define SYNCS 2 /* take turns, as the specification wants */
+#define SYNCS 2 /* used alternately, as the specification requires */
 static long psync[SYNCS][SHMEM_REDUCE_SYNC_SIZE];
 static double *pwrk;
 #define ALL 0, 0, npes, psync[turn++ % SYNCS]
 static unsigned turn;
 #endif
 
-static double *dest, *source; /* LARGEST bytes a PE */
+static double *dest, *source; /* LARGEST bytes per PE */
 static double times[PES_MAX], mine;
 static size_t nelems; /* of 8 bytes */
 static int me, npes;
@@ -71,7 +71,7 @@ static const double *read_from(int pe) {
     return near ? near : source;
 }
 
-/* What the limits copy: a root's array, a block of everybody's, everybody's array. */
+/* The limits copy the root's array, a block of each PE's array, or all PEs' arrays. */
 static void copy_root(long n) {
     for (long i = 0; i < n; i++) {
         memcpy(dest, read_from(0), nelems * sizeof *dest);
@@ -96,7 +96,7 @@ static void copy_all(long n) {
         }
 }
 
-/* Seconds of one call: the median on the PE that needs longest. */
+/* Returns the seconds of one call: the median on the slowest PE. */
 static double measure(loop *body, long n) {
     double samples[REPEATS], slowest = 0;
     body(n / 10 + 1);

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two builds of Weft, measured in turns: what a change did to every row.
+"""Compares two builds of Weft, measured in turns, row by row.
 
     bench/compare.py BEFORE AFTER [--rounds 9] [--pes 2 4]
 
-BEFORE and AFTER are build folders (`make all benches` in two checkouts). Each round runs the
-benchmarks of both, the order changing from round to round, so that a slow minute of the machine
-meets both. `ratio` is the median over the rounds of after/before, as times (more than 1 is slower).
-`noise` is the same of BEFORE against itself: its rounds against their neighbours. A row is marked
-where it is slower by more than 2 % and by more than its noise; then the exit status is 1.
-"""
+BEFORE and AFTER are build folders (`make all benches` in two checkouts). Each round runs the benchmarks of both, in an
+order that changes from round to round, so that a slow minute of the machine affects both. `ratio` is the median over
+the rounds of after/before, as times (more than 1 is slower). `noise` compares BEFORE with itself in the same way: its
+rounds with the neighbouring rounds. A row is marked if it is slower by more than 2 % and by more than its noise; then
+the exit status is 1."""
 import argparse
 import pathlib
 import statistics
@@ -33,7 +32,7 @@ def arguments():
 
 
 def measure(build, program, pes):
-    """{row: seconds or their like}: smaller is better, whatever the row's unit."""
+    """Returns {row: seconds or similar}: smaller is better, whatever the row's unit."""
     with tempfile.NamedTemporaryFile("w+", suffix=".jsonl") as lines:
         run = subprocess.run([build / "bin/oshrun", "-n", str(pes), build / "bench" / program],
                              stdout=lines, stderr=subprocess.PIPE, text=True)
@@ -45,7 +44,7 @@ def measure(build, program, pes):
 
 
 def measure_rounds(options, program, pes):
-    """Per round, the rows of both builds."""
+    """Returns the rows of both builds for each round."""
     rounds = []
     for number in range(options.rounds):
         builds = [("before", options.before), ("after", options.after)]
@@ -61,7 +60,7 @@ def row_ratio(rounds, row):
 
 
 def row_noise(rounds, row):
-    """How far two runs of one build are from each other, as a ratio of at least 1."""
+    """Returns how far two runs of one build are from each other, as a ratio of at least 1."""
     values = [pair["before"][row] for pair in rounds]
     return statistics.median(max(a, b) / min(a, b) for a, b in zip(values, values[1:])) if values[1:] else 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the benchmarks of PyTorch on GPUs share: graphs of calls, and the time of the slowest rank."""
+"""Shared by the benchmarks of PyTorch on GPUs: graphs of calls, and the time of the slowest rank."""
 import statistics
 
 import torch
@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 
 def graph_of(call, calls):
-    """A CUDA graph of so many calls, which have been made before, as libraries want."""
+    """Returns a CUDA graph of this many calls; they are made once before, as libraries require."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()
@@ -20,7 +20,7 @@ def graph_of(call, calls):
 
 
 def slowest(samples):
-    """The median, of the slowest rank."""
+    """Returns the median, of the slowest rank."""
     median = torch.tensor(statistics.median(samples), device="cuda", dtype=torch.float64)
     dist.all_reduce(median, dist.ReduceOp.MAX)
     return median.item()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts and ends: what a job costs that does nothing. */
+/* Starts and ends: the cost of a job that does nothing. */
 #include <shmem.h>
 
 int main(void) {

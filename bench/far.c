@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library adds to an engine: accesses of PE 0 to PE 1, each beside the bare way there and
- * back, a word in shared memory that both PEs set and look at in turn. It is run with PE 1 near,
- * and far over the engine of the tests (bench/run.sh), which has no cost to speak of; and on two
- * hosts, where there is no such word, by this and other libraries (bench/hosts/run.py). 2 PEs. */
+/* The overhead of the library above an engine: accesses of PE 0 to PE 1, each beside the bare round
+ * trip, a word in shared memory that both PEs set and poll in turn. It is run with PE 1 near, and
+ * far over the engine of the tests, which costs next to nothing (bench/run.sh); and on two hosts,
+ * where there is no such word, with this and other libraries (bench/hosts/run.py). 2 PEs. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,15 +16,15 @@ static uint64_t word, signal_word;
 static unsigned char *remote, *local;
 static int me;
 static const char *distance;
-static double way; /* of a word from one PE to the other and no further, in us; 0: unknown */
+static double way; /* time of a word from one PE to the other, one way, in us; 0: unknown */
 
-/* Two words, each on lines of its own, that both processes have mapped. */
+/* Two words, each on cache lines of its own, that both processes map. */
 static struct bare {
     _Alignas(128) _Atomic uint64_t there;
     _Alignas(128) _Atomic uint64_t back;
 } * bare;
 
-/* Are both PEs on one host? */
+/* Returns whether both PEs are on one host. */
 static bool share_host(void) {
     static char mine[40], theirs[40];
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -36,7 +36,7 @@ static bool share_host(void) {
     return strcmp(mine, theirs) == 0;
 }
 
-/* By a way of its own, for PEs that are far have no memory in common. */
+/* Maps memory without the library, because far PEs have no common memory. */
 static void map_bare(void) {
     static uint64_t pid, file;
     char path[64];
@@ -59,7 +59,7 @@ static void map_bare(void) {
     shmem_barrier_all();
 }
 
-static uint64_t turn; /* of the ping-pongs, on both PEs alike */
+static uint64_t turn; /* of the ping-pongs, the same on both PEs */
 
 static void bare_ping_pong(long n) {
     for (long i = 0; i < n; i++) {

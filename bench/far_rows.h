@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows that are measured from one PE to another, far or near: by OpenSHMEM (bench/far.c), and
- * beside it by what lies below (bench/hosts). */
+/* The rows that are measured from one PE to another, far or near: with OpenSHMEM (bench/far.c), and
+ * with the layers below it (bench/hosts). */
 #ifndef BENCH_FAR_ROWS_H
 #define BENCH_FAR_ROWS_H
 
@@ -22,14 +22,14 @@ enum row {
     ROWS
 };
 
-/* A loop of n turns, in which both sides take part, or one. */
+/* A loop of n turns, in which one side or both take part. */
 typedef void loop(long n);
 
 static const struct far_row {
     const char *name;
     size_t bytes;
-    int ways;    /* of a word from one side to the other, that it cannot be faster than; 0: none */
-    double told; /* of a turn: half of there and back is one way */
+    int ways;    /* one-way trips of a word that are the lower limit; 0: no limit */
+    double told; /* share of a turn that is reported; half of a round trip is one way */
 } far_rows[ROWS] = {
     [PUT_QUIET] = {"put 8 B + quiet", 8, 2, 1},
     [GET] = {"get 8 B", 8, 2, 1},
@@ -44,7 +44,7 @@ static const struct far_row {
 
 static size_t bytes; /* of the row that is measured */
 
-/* Both sides do each row that has a loop. `meet` brings them together, and `report` tells a row. */
+/* Both sides run each row that has a loop. `meet` synchronises them, and `report` prints a row. */
 static void far_rows_measure(loop *const loops[ROWS], long turns, void (*meet)(void),
                              void (*report)(const struct far_row *row, double value,
                                             const char *unit)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one PE of many costs, by what it has to do with the others: memory, descriptors, and a
- * barrier. bench/hosts/scale.py runs it over hosts.
+/* The cost of one PE among many, depending on its accesses to the others: memory, descriptors, and
+ * a barrier. bench/hosts/scale.py runs it over hosts.
  *
  *     footprint [kill FILE]      the last PE writes the time to FILE, and is killed at once
  *
- * PE 0 prints one JSON object per stage: medians of all PEs, and the most that one has. Standard
- * OpenSHMEM only. */
+ * PE 0 prints one JSON object per stage: medians of all PEs, and the largest value. Only standard
+ * OpenSHMEM. */
 #include <dirent.h>
 #include <limits.h>
 #include <signal.h>
@@ -21,13 +21,13 @@ static const char *const names[COUNTS] = {"pss_kib", "own_kib", "descriptors", "
 static long counts[COUNTS], of_all[PES_MAX * COUNTS], words[PES_MAX];
 static int me, npes;
 
-/* The value of a line of smaps_rollup, in KiB. */
+/* Returns the value of a line of smaps_rollup, in KiB. */
 static long mapped(const char *text, const char *name) {
     const char *line = strstr(text, name);
     return line ? strtol(line + strlen(name), NULL, 10) : 0;
 }
 
-/* What no other process has mapped is the PE's own. */
+/* Memory that no other process maps belongs to this PE alone. */
 static void count_memory(void) {
     static char text[4096];
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
@@ -78,8 +78,8 @@ static void print_counts(void) {
     }
 }
 
-/* Before a barrier of its own is measured, which makes channels. PE 0 fetches what all have
- * counted, and so is the last to have more. */
+/* Counts before a barrier is measured, which makes channels. PE 0 fetches the counts of all PEs, so
+ * it is the last to have more channels. */
 static void report(const char *stage) {
     count_memory();
     count_descriptors();
@@ -95,14 +95,14 @@ static void report(const char *stage) {
     fflush(stdout);
 }
 
-/* Written to by so many behind this one, each of which writes as much. */
+/* Puts to this many PEs after this one, so this PE receives as many puts. */
 static void put_to(int others) {
     for (int distance = 1; distance <= others; distance++)
         shmem_long_p(&words[me], distance, (me + distance) % npes);
     shmem_barrier_all();
 }
 
-/* All hosts of one machine have the clock in common. */
+/* All hosts of one machine share its clock. */
 static void die(const char *path) {
     FILE *file = fopen(path, "w");
     if (!file)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of PE 0 to PE 1, which is near, in a job that has other hosts as well or has not: these
- * must cost the same (bench/hosts/run.py runs both). 3 PEs. */
+/* Calls of PE 0 to PE 1, which is near, in a job with other hosts and in one without: these must
+ * cost the same (bench/hosts/run.py runs both). 3 PEs. */
 #include "bench.h"
 
 enum { SAMPLES = 41 };

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The matmul operators beside what they are made of, in turn on random data: "fused" is the
- * operator, "unfused" the collective and one matmul before or behind it, "matmul" the same total
- * local product alone, on all PEs at once. Every time is a median, of the PE where it is largest.
- * JSON lines; M and N are global, and split over the PEs are N for all-gather-matmul and K for the
- * others. With 8-bit factors the operators are the scaled ones, with a scale for each row and
- * column and bf16 results.
+/* The matmul operators beside their parts, in turn on random data: "fused" is the operator,
+ * "unfused" the collective and one matmul before or after it, "matmul" only the same total local
+ * product, on all PEs at once. Every time is a median, of the slowest PE. JSON lines; M and N are
+ * global. N is split over the PEs for all-gather-matmul, K for the others. With 8-bit factors the
+ * operators are the scaled ones, with a scale for each row and column and bf16 results.
  *
  *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR [real|cpu [MxNxK]]]]
  *
  * With sizes there is one row, of f32. "cpu" measures the processor time of a PE instead of real
- * time, for a machine that has other things to do: it shows what is done, but not what is waited
- * for. */
+ * time, for a loaded machine: it shows the work, but not the waiting. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -25,7 +23,8 @@ static shmem_team_t alone; /* this PE only: its matmul is the local one */
 static double seconds_per_row = 2;
 static clockid_t clock_used = CLOCK_MONOTONIC;
 
-/* Matrices of a row. The factors of communication are symmetric, as a careful user has them. */
+/* Matrices of a row. The factors that are communicated are symmetric, as in a careful user's
+ * program. */
 static struct row {
     const char *name;
     weft_dtype dtype, result;
@@ -33,9 +32,9 @@ static struct row {
     bool scaled;
     weft_matrix a_scale, b_scale, shard_scale;
     weft_matrix a, b, c; /* this PE's whole local product: c = a x b */
-    weft_matrix shard;   /* own rows of a, or of the reduced c */
+    weft_matrix shard;   /* this PE's rows of a, or of the reduced c */
     weft_matrix fused;   /* the output of the fused operator */
-    weft_matrix alone;   /* of the matmul alone: lines of c are in the peers' caches too */
+    weft_matrix alone;   /* of the matmul alone: cache lines of c are also in the peers' caches */
 } row;
 
 typedef void way(void);
@@ -52,8 +51,7 @@ static void check(int error) {
     shmem_global_exit(1);
 }
 
-/* Numbers in (-1, 1): the upper byte of small floats varies little, which is right for all types.
- */
+/* Numbers in (-1, 1): the upper byte of small floats varies little, which suits all types. */
 static void fill(const weft_matrix *m, unsigned seed) {
     for (size_t i = 0; i < m->rows * m->cols; i++) {
         seed = seed * 1664525 + 1013904223;
@@ -207,7 +205,7 @@ static double timed(way *body) {
     return now() - begin;
 }
 
-/* How often to repeat all ways, the same on all PEs. */
+/* Returns how often to repeat all variants, the same on all PEs. */
 static int repeats(const struct subject *subject) {
     double once = 0;
     for (int w = 0; w < WAYS; w++) {

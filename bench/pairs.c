@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PEs of one host with PEs of another, in pairs: PE i and PE i + n/2 of n, the last pair alone and
- * all at once, while the targets wait in the library and while they compute. On two hosts it says
- * what a proxy for a host costs beside one for each PE (WEFT_PROXIES). */
+/* Pairs of PEs of two hosts: PE i and PE i + n/2 of n, first the last pair alone and then all at
+ * once, while the targets wait in the library and while they compute. On two hosts this compares a
+ * host proxy with one engine per PE (WEFT_PROXIES). */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static unsigned char *remote, *local;
 static uint64_t word, over;
 static int me, npes, half, partner;
 
-/* What the first of a pair does n times, on the second. */
+/* The first PE of a pair makes n operations on the second. */
 typedef void work(int n);
 
 static void fetch(int n) {
@@ -33,13 +33,13 @@ static void put_large(int n) {
     shmem_quiet();
 }
 
-/* Looks at a word of its own, outside the library, until the pair's first says that it is done. */
+/* Polls a word of its own, outside the library, until the pair's first PE reports the end. */
 static void compute(uint64_t until) {
     while (atomic_load_explicit((_Atomic uint64_t *)&over, memory_order_acquire) < until)
         continue;
 }
 
-/* The median of the seconds for one, of the slowest pair. */
+/* Returns the median seconds of one operation, of the slowest pair. */
 static double measure(work *body, int n, bool all, bool computes) {
     static double seconds, slowest;
     static uint64_t round;

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots out of the benchmarks' JSON lines, as SVG.
+"""Makes SVG plots of the benchmarks' JSON lines.
 
     bench/plot.py FOLDER build/results/*.jsonl
     bench/plot.py --published docs/performance.md docs/plots
 
 FOLDER/peers.svg: how many times faster Weft is than each other library that was measured beside it.
-FOLDER/scaling.svg: what a barrier, an all-to-all and a reduction cost by the number of PEs.
-overview.svg, of README.md, and peers.svg of the documents are drawn from the tables that are published, so that both
-show the same figures.
-"""
+FOLDER/scaling.svg: the cost of a barrier, an all-to-all and a reduction by the number of PEs.
+overview.svg, for README.md, and peers.svg of the documents are drawn from the published tables, so that both show the
+same figures."""
 import itertools
 import math
 import pathlib
@@ -48,7 +47,7 @@ class Drawing:
 
 
 def logarithmic(low, high, begin, end):
-    """A scale from low ... high, widened to whole decades, to begin ... end; and the decades."""
+    """Returns a scale from low ... high, widened to whole decades, to begin ... end; and the decades."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     last = max(last, first + 1)
     scale = lambda value: begin + (math.log10(value) - first) / (last - first) * (end - begin)
@@ -56,14 +55,15 @@ def logarithmic(low, high, begin, end):
 
 
 def graduated(low, high, begin, end):
-    """A logarithmic scale from low ... high to begin ... end; and the numbers 1, 2 and 5 times a power of ten in it."""
+    """Returns a logarithmic scale from low ... high to begin ... end; and the numbers 1, 2 and 5 times powers of ten in
+    it."""
     scale = lambda value: begin + math.log(value / low) / math.log(high / low) * (end - begin)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return scale, [mark for k in decades for mark in (10.0 ** k, 2 * 10.0 ** k, 5 * 10.0 ** k) if low <= mark <= high]
 
 
 def apart(heights, least):
-    """The same heights, moved as little as need be for any two to be at least so far apart."""
+    """Returns the heights, moved as little as possible so that any two are at least that far apart."""
     order = sorted(range(len(heights)), key=heights.__getitem__)
     moved = list(heights)
     for before, this in zip(order, order[1:]):
@@ -73,7 +73,7 @@ def apart(heights, least):
 
 
 def measured_factors(rows):
-    """(name, library, how many times faster Weft is) of each row that another library has, too."""
+    """Returns (name, library, how many times faster Weft is) of each row that another library has, too."""
     factors = []
     for (name, pes, library), lines in rows.items():
         ours = rows.get((name, pes, results.WEFT))
@@ -84,7 +84,7 @@ def measured_factors(rows):
 
 
 def plot_peers(factors, path):
-    """Bars from 1: to the right Weft is faster. The scale begins at 1, or at the smallest factor."""
+    """Draws bars from 1: to the right Weft is faster. The scale begins at 1, or at the smallest factor."""
     if not factors:
         return
     libraries = list(dict.fromkeys(library for _, library, _ in factors))
@@ -105,7 +105,7 @@ def plot_peers(factors, path):
 
 
 def plot_scaling(rows, path):
-    """Cost over the number of PEs, both logarithmic."""
+    """Draws the cost over the number of PEs, both logarithmic."""
     curves = {}
     for (name, pes, library), lines in sorted(rows.items(), key=lambda item: item[0][1]):
         if name.endswith(" by PEs") and library == results.WEFT:
@@ -138,7 +138,7 @@ OVERVIEW = (
 
 
 def table_below(text, heading):
-    """The cells of each line of the first table below a heading, without its own heading."""
+    """Returns the cells of each line of the first table below a heading, without the table's heading."""
     lines = text[text.index(heading):].splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("|"))
     table = list(itertools.takewhile(lambda line: line.startswith("|"), lines[first:]))
@@ -146,20 +146,20 @@ def table_below(text, heading):
 
 
 def factor_of(cells):
-    """A line's factor: `5.9x`, or `0.62 [...]` of the best peer's time."""
+    """Returns a line's factor: `5.9x`, or `0.62 [...]` of the best peer's time."""
     if cells[-1].endswith("x"):
         return float(cells[-1][:-1])
     return 1 / float(next(cell for cell in cells if "[" in cell).split()[0])
 
 
 def published_factors(text):
-    """The same as measured_factors, of the lines of the table of two PEs that have a factor."""
+    """As measured_factors, for the lines with a factor in the table of two PEs."""
     return [(f"{cells[0]}, {cells[1]} PEs", "Open MPI", factor_of(cells))
             for cells in table_below(text, OVERVIEW[0][1]) if cells[-1].endswith("x")]
 
 
 def plot_overview(text, path):
-    """Two panels of bars; a line at 1, where both are as fast."""
+    """Draws two panels of bars; the line at 1 means equal speed."""
     row = 20
     drawing = Drawing(860, 60 + row * max(len(rows) for _, _, rows in OVERVIEW))
     for number, (title, heading, rows) in enumerate(OVERVIEW):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Latencies and bandwidths between PE 0 and PE 1, each beside the machine's own limit: the same
- * access by a plain instruction through shmem_ptr, or memcpy. Run with 2 PEs; with more only the
- * barrier is measured. JSON lines: bench_report. */
+ * access by a plain instruction through shmem_ptr, or memcpy. Run with 2 PEs; with more PEs only
+ * the barrier is measured. JSON lines: bench_report. */
 #include <shmem.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { REPEATS = 15, LARGEST = 16 << 20 };
 
-/* In the heap, where every library is at its best. Each word has a line of its own. */
+/* In the heap, which is fastest in every library. Each word has a cache line of its own. */
 static unsigned long *word, *flag, *raw_flag;
 static uint64_t *signal_word;
 static char *remote, *local; /* LARGEST bytes each */
@@ -29,7 +29,7 @@ static double measure(loop *body, long n) {
     return bench_median(samples, REPEATS);
 }
 
-/* The machine's limit, where the library lets one reach a peer's memory directly. */
+/* The machine's limit, if the library permits direct access to a peer's memory. */
 static double limit(loop *body, long n) {
     return shmem_ptr(word, me == 0) && shmem_ptr(remote, me == 0) ? measure(body, n) : 0;
 }
@@ -156,7 +156,7 @@ static void bandwidths(void) {
 
 /* --- Both sides: every PE runs the loop ------------------------------------------------------ */
 
-/* The flags go up for ever, so that a loop needs no reset. */
+/* The flags only grow, so a loop needs no reset. */
 static uint64_t flag_sent, raw_sent;
 
 static void flag_ping_pong(long n) {

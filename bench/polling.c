@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A flag that goes round all PEs, each of which polls its own: by wait_until, and by each kind of
- * call that programs poll with. Where PEs share processors a loop that does not give its own away
- * holds the flag up. Microseconds a hop; the limit is wait_until's. */
+/* A flag that passes around all PEs, each of which polls its own: with wait_until, and with each
+ * kind of call that programs poll with. If PEs share processors, a loop that does not yield its
+ * processor delays the flag. Microseconds per hop; the limit is wait_until's. */
 #include "bench.h"
 
-static uint64_t flag; /* symmetric; the round that it has come to */
+static uint64_t flag; /* symmetric; the number of the present round */
 
 static void by_wait_until(uint64_t round) {
     shmem_uint64_wait_until(&flag, SHMEM_CMP_EQ, round);
@@ -68,9 +68,9 @@ static const struct way {
 };
 enum { WAYS = sizeof ways / sizeof *ways, SAMPLES = 9 };
 
-static uint64_t round_now; /* the last one, on all PEs alike */
+static uint64_t round_now; /* the last round, the same on all PEs */
 
-/* Microseconds a hop over some rounds. */
+/* Returns microseconds per hop over some rounds. */
 static double run_rounds(void (*await)(uint64_t round), int rounds) {
     int me = shmem_my_pe(), npes = shmem_n_pes();
     shmem_barrier_all();

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a call from Python costs, beside the same call through ctypes and what numpy and torch take for
-the like, in one run.
+"""Measures the cost of a call from Python, beside the same call through ctypes and comparable calls of numpy and torch,
+in one run.
 
     PYTHONPATH=build/python build/bin/oshrun -n 2 python3 bench/python.py
 
-Prints a Markdown table of microseconds a call: the median of rounds. Calls of PE 0 alone go to PE 0's
-own memory, so that the copy itself takes next to nothing; collectives are made by all PEs.
-"""
+Prints a Markdown table of microseconds per call: the median of rounds. Calls of PE 0 alone access PE 0's own memory, so
+that the copy itself takes next to nothing; collectives are made by all PEs."""
 import ctypes
 import statistics
 import time
@@ -29,7 +28,7 @@ WORLD = ctypes.c_void_p(1)  # SHMEM_TEAM_WORLD
 
 
 def measure(call, calls=CALLS):
-    """Median microseconds of a call; all PEs go along."""
+    """Returns the median microseconds of a call; all PEs take part."""
     rounds = []
     for _ in range(ROUNDS):
         weft.barrier()
@@ -68,7 +67,7 @@ def c_library():
 
 
 def alone(c, me):
-    """(row, way, call) of what a PE does by itself."""
+    """Yields (row, library, call) for calls that a PE makes by itself."""
     dest, mine, word = weft.zeros(2), weft.zeros(2), weft.zeros(1, "uint64")
     to, source, signal = dest.ptr, mine.ptr, word.ptr
     view = memoryview(bytearray(8)).cast("f")
@@ -138,7 +137,7 @@ def words(c, me):
 
 
 def together(c):
-    """What all PEs do."""
+    """Calls of all PEs."""
     mine = weft.zeros(2)
     at = mine.ptr
     yield "barrier", "Weft", weft.barrier
@@ -164,7 +163,7 @@ def together(c):
 
 
 def start_torch():
-    """torch's own process group, over a store that PE 0 has."""
+    """Makes torch's own process group, with a store on PE 0."""
     port = weft.zeros(1, "int64")
     if weft.my_pe() == 0:
         store = torch.distributed.TCPStore("127.0.0.1", 0, weft.n_pes(), True, wait_for_workers=False)

@@ -4,9 +4,8 @@
 
     torchrun --standalone --nproc-per-node 4 bench/python_gpu.py [--out file.json]
 
-Each row is a CUDA graph of calls, once over memory of either backend; graphs of both are replayed in
-turns. Microseconds a call: the median, of the slowest rank. Neither uses multicast.
-"""
+Each row is a CUDA graph of calls, one over the memory of each backend; graphs of both are replayed in turns.
+Microseconds per call: the median, of the slowest rank. Neither uses multicast."""
 import argparse
 import functools
 import json
@@ -35,7 +34,7 @@ class Here:
 
 
 class Backends:
-    """The registry's allocator, and the workspace that goes with it."""
+    """The registry's allocator, and its workspace."""
 
     def __init__(self):
         self.workspaces = {"CUDA": {}, "WEFT": {}}
@@ -61,7 +60,7 @@ class Backends:
 
 
 def row(name, calls=20):
-    """What it decorates makes its tensors and returns one call."""
+    """The decorated function makes its tensors and returns one call."""
     def add(make):
         ROWS.append((name, calls, make))
         return make
@@ -117,7 +116,7 @@ for size in (1 << 20, 64 << 20):
 # --- By Weft's kernels, beside PyTorch's operator for the same on PyTorch's memory ------------------------
 
 def ours(name, theirs):
-    """weft.torch's function where the memory is Weft's."""
+    """Returns weft.torch's function if the memory is Weft's."""
     if symm_mem.get_backend(Here.device) != "WEFT":
         return theirs
     import weft.torch
@@ -202,7 +201,7 @@ def measure(backends, calls, make):
 
 
 def host_us(function, calls=1000):
-    """What a call costs the thread that makes it."""
+    """Returns the time of a call in the calling thread."""
     function()
     torch.cuda.synchronize()
     dist.barrier()

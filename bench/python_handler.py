@@ -4,11 +4,10 @@
 
     torchrun --standalone --nproc-per-node 4 bench/python_handler.py
 
-bfloat16; M x N x K of one rank's product. Microseconds a call, the median, of the slowest rank: "graph"
-in a CUDA graph of ten calls, "plain" called one by one, which a host takes part in. "behind" is the
-collective and the product one behind the other, "hidden" the pipeline: the handler itself takes one of
-them by the size of what goes to a rank. Rows are measured in turns.
-"""
+bfloat16; M x N x K of one rank's product. Microseconds per call, the median, of the slowest rank: "graph" in a CUDA
+graph of ten calls, "plain" called one by one, with the host's work. "behind" is the collective and then the product,
+"hidden" the pipeline: the handler itself selects one of them by the size of a rank's data. Rows are measured in
+turns."""
 import os
 import pathlib
 import sys
@@ -54,7 +53,7 @@ def microseconds(work, calls):
 
 
 def measure(calls):
-    """name: (graph, plain)"""
+    """Returns {name: (graph, plain)}."""
     graphs = {name: graph_of(call, CALLS) for name, call in calls.items()}
     samples = {name: ([], []) for name in calls}
     for _ in range(ROUNDS):

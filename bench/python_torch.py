@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a call of weft.torch takes on CPU tensors, beside PyTorch's own by gloo, and beside weft's own
-Python call without a torch operator around it. Medians of RUNS runs of as many calls as fill 20 ms,
-of the slowest rank, in microseconds. hogs=N measures steps of DistributedDataParallel alone, beside N processes
-of one thread that compute.
+"""Measures calls of weft.torch on CPU tensors, beside PyTorch's own by gloo, and beside weft's own Python call without
+a torch operator around it. Medians of RUNS runs of as many calls as take 20 ms, of the slowest rank, in microseconds.
+hogs=N only measures steps of DistributedDataParallel, beside N single-threaded processes that compute.
 
-    build/bin/oshrun -n 2 python bench/python_torch.py [hogs=N]      # PYTHONPATH=build/python
-"""
+    build/bin/oshrun -n 2 python bench/python_torch.py [hogs=N]      # PYTHONPATH=build/python"""
 import os
 import statistics
 import subprocess
@@ -31,7 +29,7 @@ ME, N, NAME = WORLD.rank(), WORLD.size(), WORLD.group_name
 
 
 def agreed(value):
-    """The largest of all ranks'."""
+    """Returns the largest value of all ranks."""
     box = torch.tensor([value], dtype=torch.float64)
     dist.all_reduce(box, dist.ReduceOp.MAX)
     return box.item()
@@ -123,7 +121,7 @@ def sum_by_gloo(_, bucket):
 
 
 def steps(side):
-    """Forward and backward of one layer, with gloo's all-reduce of the gradients behind them, and with either by a
+    """Forward and backward of one layer, followed by gloo's all-reduce of the gradients, and with either library by a
     hook, in the thread that computes."""
     x = torch.randn(4, side)
 

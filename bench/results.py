@@ -4,17 +4,17 @@ import json
 import statistics
 
 WEFT = "Weft"
-NAMES = {"http://www.open-mpi.org/": "Open MPI"}  # what shmem_info_get_name says there
+NAMES = {"http://www.open-mpi.org/": "Open MPI"}  # as shmem_info_get_name returns it
 
 
 def library_of(line):
-    """A name without its version."""
+    """Returns a name without its version."""
     name = " ".join(word for word in line["library"].split() if not word.lstrip("v")[0].isdigit())
     return NAMES.get(name, name)
 
 
 def read(paths):
-    """{(row, PEs, library): lines}, {(operator, ...): lines}, both in the order of the files."""
+    """Returns {(row, PEs, library): lines}, {(operator, ...): lines}, both in the order of the files."""
     rows, operators = {}, {}
     for path in paths:
         with open(path) as file:
@@ -48,5 +48,5 @@ def ratio(lines, above, below):
 
 
 def times_better(unit, theirs, ours):
-    """How many times better ours is: of times the smaller is, of rates the larger."""
+    """Returns how many times better ours is: smaller times, larger rates."""
     return ours / theirs if unit.endswith("/s") else theirs / ours

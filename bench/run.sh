@@ -13,7 +13,7 @@ programs="point_to_point collectives"
 patience=300 # seconds; a peer that takes longer, or does not run here, has no rows
 mkdir -p "$results"
 
-# Milliseconds of a command, as a row.
+# Prints the milliseconds of a command as a row.
 time_empty() { # library, command...
     library=$1
     shift

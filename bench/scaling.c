@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a barrier, a small all-to-all and a small reduction cost by the number of PEs, also where
- * PEs share processors. JSON lines: bench_report. */
+/* The cost of a barrier, a small all-to-all and a small reduction by the number of PEs, also if PEs
+ * share processors. JSON lines: bench_report. */
 #include <shmem.h>
 #include "bench.h"
 
@@ -26,7 +26,7 @@ static double seconds(call *body, long n) {
     return (bench_now() - begin) / (double)n;
 }
 
-/* As often as fits into a tenth of a second, the same on all PEs. */
+/* Returns as many repetitions as take a tenth of a second, the same on all PEs. */
 static long repetitions(call *body) {
     static long mine, least;
     double once = seconds(body, 10);

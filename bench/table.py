@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Markdown tables out of the benchmarks' JSON lines: the median of all runs given.
+"""Makes Markdown tables of the benchmarks' JSON lines: the median of all given runs.
 
     bench/table.py build/results/*.jsonl
 
-`limit` is what the machine itself takes for the same access in the same run. Libraries other than
-Weft get a column each, with how many times faster Weft is.
-"""
+`limit` is the time of the machine itself for the same access in the same run. Each other library has a column, with how
+many times faster Weft is."""
 import sys
 
 import results

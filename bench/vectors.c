@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The vectors of weft.h on all PEs: blocks of 1 KiB, 64 KiB and 1 MiB, in symmetric memory and, in
- * rows that say "private", in memory that is not. The value is that of the slowest PE. Where
- * the first and the last PE are on hosts of their own with a network "eth0" (tests/hosts/rig.py),
- * rows that say "crosses" have the bytes that the two hosts send in a call.
+ * rows that say "private", in private memory. The value is that of the slowest PE. If the first and
+ * the last PE are on hosts with a network "eth0" of their own (tests/hosts/rig.py), rows that say
+ * "crosses" have the bytes that the two hosts send in a call.
  *
  *     tests/hosts/rig.py -n 2 build/bin/oshrun --hosts h0:4,h1:4 build/bench/vectors */
 #include <shmem.h>
@@ -45,7 +45,7 @@ static int reduce_scatter_bf16(void) {
                                WEFT_STREAM_HOST);
 }
 
-/* By this host's network; 0 where there is none. */
+/* Returns the bytes that this host's network has sent; 0 if there is no such network. */
 static double host_sent(void) {
     char line[512];
     double received, count = 0;
@@ -60,7 +60,7 @@ static double host_sent(void) {
     return count;
 }
 
-/* Seconds of one call: the median on the PE that needs longest. */
+/* Returns the seconds of one call: the median on the slowest PE. */
 static double measure(vector *call, long n, double *crossed) {
     double samples[REPEATS], slowest = 0;
     call();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A wavefront that goes through all PEs in a pipeline: for each row a PE waits for the word of the
- * PE before it, computes for about a microsecond, and sets the word of the PE behind it. The first
- * run begins right behind shmem_init, when everything is new, and is some milliseconds long, as the
- * next ones are; the last one is longer. Microseconds a row; the limit is the computing alone.
+/* A wavefront that passes through all PEs in a pipeline: for each row a PE waits for the word of
+ * the previous PE, computes for about a microsecond, and sets the word of the next PE. The first
+ * run begins right after shmem_init, when everything is new, and takes some milliseconds, like the
+ * next ones; the last one is longer. Microseconds per row; the limit is the computation alone.
  * bench/wavefront.py runs it beside other programs. */
 #include "bench.h"
 
 enum { ROWS = 4000, LONG_ROWS = 25 * ROWS, RUNS = 9, STEPS = 100 };
 
-static long word; /* symmetric; rows that the PE before this one has done */
+static long word; /* symmetric; the number of rows that the previous PE has finished */
 static volatile double value = 1;
 
 static void compute(void) {

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs of bench/wavefront.c by each library in turn, beside processes that compute for half of the time.
+"""Runs jobs of bench/wavefront.c with each library in turn, beside processes that compute half of the time.
 
     bench/wavefront.py BUILD... [--hogs 1] [--jobs 21] [--pes 2]
 
-Each BUILD is a build folder of Weft. PEER names a folder with another library's oshcc and oshrun; without it the
-first oshcc in PATH is taken. Medians over the jobs, and quartiles; microseconds a row.
-"""
+Each BUILD is a build folder of Weft. PEER names a folder with another library's oshcc and oshrun; without it the first
+oshcc in PATH is used. Medians over the jobs, and quartiles; microseconds per row."""
 import argparse
 import json
 import os
@@ -38,7 +37,7 @@ def arguments():
 
 
 def launchers(options, folder):
-    """The command of a job by each library."""
+    """Returns each library's command of a job."""
     commands = {}
     peer = os.environ.get("PEER", shutil.which("oshcc") and str(pathlib.Path(shutil.which("oshcc")).parent))
     for build in options.builds:

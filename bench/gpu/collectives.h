@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rows of collectives, in C and in C++: operations, sizes, types, places and memories, measured
- * and checked alike for each library. A program says what it has in a table of calls. */
+ * and checked in the same way for each library. A program provides a table of its calls. */
 #ifndef BENCH_GPU_COLLECTIVES_H
 #define BENCH_GPU_COLLECTIVES_H
 
@@ -8,10 +8,10 @@
 
 enum operation { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, OPERATIONS };
 
-/* Bytes are those of the array, of a shard, of a PE's whole input, and of a pair. */
+/* Bytes of the array, of a shard, of a PE's whole input, and of a pair. */
 static const struct {
     const char *name;
-    size_t bytes[8]; /* up to a 0 */
+    size_t bytes[8]; /* the last is followed by a 0 */
 } operations[OPERATIONS] = {
     {"all-reduce", {1 << 10, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20}},
     {"all-gather", {1 << 10, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20, 256 << 20}},
@@ -23,7 +23,8 @@ enum table { CALLS, SMALL, LARGE, ORDINARY, WAYS, TABLES };
 static const char *const table_names[TABLES] = {"calls", "small", "large", "ordinary", "ways"};
 static const size_t SMALL_MAX = 1 << 20;
 
-/* Number k of the sizes of an operation, up to a 0: for choosing between ways, many of them. */
+/* Returns size number k of an operation; after the last, 0. The table that compares algorithms has
+ * many sizes. */
 static inline size_t size_number(enum table table, int operation, int k) {
     if (table == WAYS)
         return k <= 16 ? KIB << k : 0;
@@ -39,11 +40,11 @@ static inline enum table table_asked(void) {
     return CALLS;
 }
 
-/* What the measured call takes. Sums are of bf16 or f32; what only moves has their size, too. */
+/* The arguments of the measured call. Sums are of bf16 or f32; copies have their size, too. */
 static struct {
     enum operation operation;
     bool f32, in_place;
-    size_t bytes, nelems; /* as the row has them; of what each PE gets from each, or of a result */
+    size_t bytes, nelems; /* of the row; from each PE to each PE, or of a result */
     char *dest, *source;
 } args;
 
@@ -69,12 +70,12 @@ static inline size_t source_bytes(enum operation operation, size_t size) {
 
 /* --- Data ------------------------------------------------------------------------------------ */
 
-/* Element i of a PE's source: sums of some are exact in any order, and in bf16. */
+/* Returns element i of a PE's source: sums are exact in any order, also in bf16. */
 static inline float element_of(int pe, size_t i) {
     return (float)(int)(word_at((uint64_t)pe + 1, i) & 15) - 8;
 }
 
-/* What the call leaves in dest[i]. */
+/* Returns the expected dest[i]. */
 static inline float result_of(size_t i) {
     size_t from = i / args.nelems, at = i % args.nelems, mine = (size_t)me * args.nelems;
     float sum = 0;
@@ -105,7 +106,7 @@ static inline void fill_elements(void *device, size_t size) {
     free(host);
 }
 
-/* So many bytes, at so many places of a long array, are looked at. */
+/* The check reads this many bytes at several places of a long array. */
 #define SPOT  ((size_t)4096)
 #define SPOTS ((size_t)64)
 
@@ -118,7 +119,7 @@ static inline bool spot_is_right(size_t at, size_t size) {
     return memcmp(found, wanted, size) == 0;
 }
 
-/* All of dest is looked at, or its ends and spots between them that differ from run to run. */
+/* Checks all of dest, or its ends and places in between that differ from run to run. */
 static inline bool result_is_right(void) {
     size_t size = dest_bytes(args.operation, args.bytes), nspots = (size + SPOT - 1) / SPOT;
     uint64_t seed = (uint64_t)(now() * 1e9);
@@ -136,16 +137,17 @@ static inline bool result_is_right(void) {
 
 /* --- Measuring ------------------------------------------------------------------------------- */
 
-/* How a library makes each of them, as `args` says; NULL: it has none. */
+/* A library's functions for the operations, with arguments from `args`; NULL: it has no such
+ * call. */
 struct collectives {
     enqueue *call[OPERATIONS];
     bool in_place[OPERATIONS]; /* the row is also measured so */
-    const char *more;          /* behind the name of each row */
+    const char *more;          /* follows the name of each row */
 };
-static bool refused; /* set by a call that this library does not have for these arguments */
+static bool refused; /* set by a call that this library does not support for these arguments */
 
-/* In place the input is where the result comes to, or, of a reduce-scatter, the result is where the
- * own part of the input was. What the call writes is poisoned. */
+/* In place the input is where the result belongs or, in a reduce-scatter, the result is where this
+ * PE's part of the input was. Memory that the call writes is poisoned. */
 static inline void prepare(char *to, char *from) {
     size_t input = source_bytes(args.operation, args.bytes);
     size_t output = dest_bytes(args.operation, args.bytes);
@@ -161,7 +163,7 @@ static inline void prepare(char *to, char *from) {
     meet();
 }
 
-/* A wrong result stands in the table in the place of a time, and in the exit status. */
+/* In a table a wrong result replaces the time; it also sets the exit status. */
 static bool any_wrong;
 
 static inline void check_result(const char *text) {
@@ -172,7 +174,7 @@ static inline void check_result(const char *text) {
     }
 }
 
-/* Once, for its result; it may also turn out that the library refuses. */
+/* Makes one call to check its result; the library may also refuse it. */
 static inline bool call_checked(enqueue *call, const char *text, char *to, char *from) {
     prepare(to, from);
     refused = false;
@@ -184,7 +186,7 @@ static inline bool call_checked(enqueue *call, const char *text, char *to, char 
     return !refused;
 }
 
-/* In place the result of many calls is that of none. */
+/* Repeated in-place calls do not have the result of one call, so it is not checked. */
 static inline void measure_graph(enqueue *call, const char *text, char *to, char *from) {
     prepare(to, from);
     row(text, graph_us(call, calls_for(args.bytes)), "us");
@@ -212,7 +214,7 @@ static inline void measure_row(const struct collectives *library_has, bool eager
     call_checked(call, text, to, from);
 }
 
-/* Which rows are in a table: f32 at three sizes, in place and ordinary memory for bf16. */
+/* Returns whether a table has a row: f32 at three sizes, in place and ordinary memory for bf16. */
 static inline bool is_wanted(enum table table, size_t size, bool f32, bool in_place) {
     bool some = size == (1 << 10) || size == (1 << 20) || size == (256 << 20);
     if (table >= ORDINARY)
@@ -231,7 +233,7 @@ static inline void measure_operation(const struct collectives *library_has, enum
         }
 }
 
-/* Room for the largest row of a table, whose in place input lies in what is for results. */
+/* Returns the room for the largest row of a table. In-place input is in the memory of results. */
 static inline size_t largest_of(enum table table, size_t (*bytes_of)(enum operation, size_t)) {
     size_t most = 0, size;
     for (int operation = 0; operation < OPERATIONS; operation++)
@@ -252,7 +254,7 @@ static inline size_t room_for_dest(enum table table) {
     return dests > sources ? dests : sources;
 }
 
-/* All rows of a table. The arrays have the room that room_for_dest and room_for_source give. */
+/* Measures all rows of a table. The arrays have the sizes of room_for_dest and room_for_source. */
 static inline void measure_table(const struct collectives *library_has, enum table table, char *to,
                                  char *from) {
     for (int f32 = 0; f32 <= (table < ORDINARY); f32++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the GPU benchmarks of all libraries share, in C and in C++: graphs of dependent calls,
- * medians, random data and its check, and a meeting place for libraries that have none; the rows
- * are in rows.h. Every PE prints a JSON line of its own; table.py takes the worst.
+/* Shared by the GPU benchmarks of all libraries, in C and in C++: graphs of dependent calls,
+ * medians, random data and its check, and a rendezvous for libraries without one; the rows are in
+ * rows.h. Every PE prints a JSON line of its own; table.py takes the slowest.
  *
- * All programs run under oshrun, which says in the environment who they are. */
+ * All programs run under oshrun, which sets their PE numbers in the environment. */
 #ifndef BENCH_GPU_GPU_H
 #define BENCH_GPU_GPU_H
 
@@ -42,7 +42,7 @@ static inline int environment_number(const char *name) {
     return atoi(text);
 }
 
-/* Who we are, and which GPU is ours. */
+/* Sets this PE's number and selects its GPU. */
 static inline void begin(void) {
     me = environment_number("WEFT_PE");
     npes = environment_number("WEFT_NPES");
@@ -67,13 +67,13 @@ static inline double median(double *samples, int n) {
     return samples[n / 2];
 }
 
-/* Whether a row is to be measured: BENCH_ROWS is a part of its name. */
+/* Returns whether a row is to be measured: BENCH_ROWS is a part of its name. */
 static inline bool is_asked(const char *row) {
     const char *asked = getenv("BENCH_ROWS");
     return !asked || strstr(row, asked);
 }
 
-/* A NAN stands for a wrong result. */
+/* NAN means a wrong result. */
 static inline void report(const char *row, double value, const char *unit, const char *library) {
     char number[32];
     snprintf(number, sizeof number, "%.5g", value);
@@ -104,7 +104,7 @@ static inline bool is_crowded(void) {
     return npes > ngpus;
 }
 
-/* How many calls one measurement takes. */
+/* Returns the number of calls in one measurement. */
 static inline int calls_for(size_t bytes) {
     return bytes <= 64 * MIB && !is_crowded() ? 50 : 5;
 }
@@ -120,10 +120,10 @@ static inline double elapsed_us(cudaEvent_t first, cudaEvent_t last) {
     return 1e3 * milliseconds;
 }
 
-/* Median microseconds of what `work` enqueues, on this PE. */
+/* Median microseconds of the enqueued work on this PE. */
 struct timed {
-    cudaGraphExec_t graph; /* or, when it is NULL, */
-    enqueue *body;         /* n times this */
+    cudaGraphExec_t graph; /* or, if it is NULL, */
+    enqueue *body;         /* this, n times */
     int n;
 };
 
@@ -153,17 +153,17 @@ static inline double time_us(const struct timed *work) {
     return median(samples, SAMPLES);
 }
 
-/* A call in a stream, one behind the other. */
+/* Measures consecutive calls on a stream. */
 static inline double eager_us(enqueue *body, int n) {
     struct timed work = {NULL, body, n};
     return time_us(&work);
 }
 
-/* A call in a graph of n dependent calls. */
+/* Measures a graph of n dependent calls. */
 static inline double graph_us(enqueue *body, int n) {
     cudaGraph_t graph;
     struct timed work = {NULL, body, n};
-    body(n); /* what a library does at the first call cannot be captured */
+    body(n); /* the setup of a library's first call cannot be captured */
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
     for (int i = 0; i < n; i++)
@@ -176,7 +176,7 @@ static inline double graph_us(enqueue *body, int n) {
     return us;
 }
 
-/* Microseconds of a call of the host that returns when it is done. */
+/* Returns the microseconds of a host call that returns after its work is complete. */
 static inline double host_us(enqueue *body, int n) {
     double samples[SAMPLES];
     for (int k = -1; k < SAMPLES; k++) {
@@ -201,7 +201,7 @@ static inline double gigabytes_per_second(size_t bytes, double us) {
 #define ANYWHERE
 #endif
 
-/* Word i of the data of `seed`. */
+/* Returns word i of the data of `seed`. */
 ANYWHERE static inline uint64_t word_at(uint64_t seed, size_t i) {
     uint64_t x = (seed << 40) + i;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -228,7 +228,8 @@ static inline void check(const char *what, const void *device, size_t bytes, uin
 
 /* --- Meeting --------------------------------------------------------------------------------- */
 
-/* PE 0's bytes reach all others, by a file in the folder BENCH_MEET. Each name serves once. */
+/* Sends PE 0's bytes to all others, by a file in the folder BENCH_MEET. Each name can be used
+ * once. */
 static inline void hand_out(const char *name, void *bytes, size_t n) {
     char path[512], made[520];
     snprintf(path, sizeof path, "%s/%s", getenv("BENCH_MEET") ? getenv("BENCH_MEET") : ".", name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NCCL, each way it can be run in: memory of cudaMalloc; symmetric windows; symmetric windows with
- * no multiprocessor (NCCL_CTA_POLICY_ZERO), for what that policy serves. */
+/* NCCL in each of its modes: memory of cudaMalloc; symmetric windows; symmetric windows without a
+ * multiprocessor (NCCL_CTA_POLICY_ZERO), for the calls that support that policy. */
 #include <nccl.h>
 #include "collectives.h"
 
@@ -19,7 +19,7 @@ static void meet(void) {
     CUDA(cudaStreamSynchronize(stream));
 }
 
-/* All send to the next PE and receive from the one before. */
+/* All send to the next PE and receive from the previous one. */
 static void ring(int i) {
     (void)i;
     NCCL(ncclGroupStart());

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows that several libraries have, in C and in C++, by the calls that each program gives them.
+/* The rows that several libraries have, in C and in C++, with the calls that each program provides.
  * A program defines `meet` and sets the variables before its first row. */
 #ifndef BENCH_GPU_ROWS_H
 #define BENCH_GPU_ROWS_H
 
 #include "gpu.h"
 
-/* Sizes that bandwidths are measured at, and signals' payloads. */
+/* Sizes for bandwidths, and for payloads of signals. */
 static const size_t copy_sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
 static const size_t signal_sizes[] = {8, 16 << 10};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static const char *library;
-static char *source, *dest; /* GPU memory that peers reach, of the largest copy */
-static size_t bytes;        /* what the measured call takes */
+static char *source, *dest; /* GPU memory that peers can access, of the largest copy */
+static size_t bytes;        /* of the measured call */
 
-/* All have come, and their streams are empty. */
+/* Waits until all PEs have arrived, and their streams are empty. */
 static void meet(void);
 
 static inline size_t largest_copy(void) {
@@ -42,8 +42,8 @@ static inline void barriers(enqueue *barrier) {
     meet();
 }
 
-/* Between PEs 0 and 1. The values of a graph come round with it, and no two in a row are the same.
- */
+/* Between PEs 0 and 1. A replayed graph repeats its values, and no two consecutive values are
+ * equal. */
 static uint64_t signals; /* values up to here have been used */
 
 static inline uint64_t signal_value(int i) {
@@ -62,7 +62,7 @@ static inline void ping_pongs(enqueue *ping_pong) {
     }
 }
 
-/* One way: by PE 0 alone. */
+/* One direction, by PE 0 only. */
 static inline void bandwidth(const char *name, enqueue *body, bool one_way) {
     char text[64];
     for (int k = 0; k < LENGTH(copy_sizes); k++) {

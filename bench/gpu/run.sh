@@ -28,7 +28,7 @@ leave_out() { # library, reason
     echo "bench: $1 is left out: $2" >&2
 }
 
-# The folder of a Python package below nvidia/, such as nccl; nothing where it is not installed.
+# Prints the folder of a Python package below nvidia/, such as nccl; nothing if it is not installed.
 package() {
     "$PYTHON" -c '
 import glob, sys
@@ -46,7 +46,7 @@ built() { # library, compiler's arguments; it is available then
     fi
 }
 
-# Programs with kernels of their own, for the calls inside them: TABLES asks for "device".
+# Builds programs with kernels of their own, for calls inside kernels: TABLES has "device".
 kernels_built() { # program, nvcc's arguments
     case " $TABLES " in *" device "*) ;; *) return ;; esac
     program=$1
@@ -129,7 +129,7 @@ if [ -z "${PES:-}" ]; then
     echo "bench: there are $gpus GPUs here, and two are needed; what could be built was:$available$have_kernels" >&2
     exit 0
 fi
-# The libraries that are there and can run on so many PEs, and Weft with other settings.
+# Prints the installed libraries that can run on this many PEs, and Weft with other settings.
 compared_at() {
     case $BENCH_TABLE,$available in
     device,*) [ "$1" -gt "$gpus" ] && echo weft_device || echo "$have_kernels" ;;

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Markdown table out of the GPU benchmarks' JSON lines.
+"""Makes a Markdown table of the GPU benchmarks' JSON lines.
 
     bench/gpu/table.py build/results/gpu/*.jsonl
 
-Every figure is the median over rounds of the worst PE; "wrong" says that some PE found a wrong result.
-A ratio is the median over rounds of Weft's figure over the best peer's of that round, with the least and
-the greatest of them behind it, and the peer that was best most often: of times a smaller ratio is
-better, of rates (GB/s) a larger one.
-"""
+Every figure is the median over rounds of the slowest PE; "wrong" means that some PE found a wrong result. A ratio is
+the median over rounds of Weft's figure over the best peer's of that round, followed by the least and the greatest
+ratio, and by the peer that was best most often. Smaller ratios are better for times, larger ones for rates (GB/s)."""
 import math
 import pathlib
 import re
@@ -19,7 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import results  # noqa: E402
 
 def read(paths):
-    """{(row, PEs, GPUs): unit} in the order of the files, {(row, PEs, GPUs): {library: {round: worst PE}}}."""
+    """Returns {(row, PEs, GPUs): unit} in the order of the files, {(row, PEs, GPUs): {library: {round: slowest
+    PE}}}."""
     units, worst = {}, {}
     for path in paths:
         turn = re.search(r"-(\d+)\.jsonl$", path).group(1)
@@ -41,7 +40,7 @@ def is_right(rounds):
 
 
 def ratios(libraries, unit):
-    """Of each round, Weft's figure over the best peer's; and which peers were that."""
+    """Returns, for each round, Weft's figure over the best peer's, and that peer."""
     best = max if unit.endswith("/s") else min
     found, peers = [], []
     right = {name: rounds for name, rounds in libraries.items() if is_right(rounds)}
@@ -54,7 +53,7 @@ def ratios(libraries, unit):
 
 
 def compared(libraries, unit):
-    """The ratio and its range with the peer; empty where nothing is to compare."""
+    """Returns the ratio and its range with the peer; empty if there is nothing to compare."""
     found, peers = ratios(libraries, unit)
     if not found:
         return ""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's symmetric memory: the rows of gpu.h that it has calls for. Run under oshrun, or torchrun."""
+"""PyTorch's symmetric memory: the rows of gpu.h for which it has calls. Run under oshrun, or torchrun."""
 import itertools
 import json
 import os
@@ -72,7 +72,7 @@ def barriers(handle):
 
 
 def signals(handle, source):
-    """A copy to the peer and a signal behind it, there and back."""
+    """A copy to the peer and then a signal, and the same back."""
     for size in (8, 16 * KIB):
         peer = 1 - ME
         there = handle.get_buffer(peer, (size,), torch.uint8) if ME < 2 else None
@@ -138,7 +138,7 @@ def scatter_out(source, out):
     return torch.ops.symm_mem.reduce_scatter_out(source, GROUP, False, out)
 
 
-# The way's name; whether its result lies where its source did.
+# An algorithm's name; whether its result is in the memory of its source.
 WAYS = {"all-reduce": [(", one shot", one_shot, False), (", two shots", two_shot, False),
                        (", two shots", two_shot_in_place, True)],
         "all-gather": [(", low contention", gather, False)],
@@ -146,7 +146,7 @@ WAYS = {"all-reduce": [(", one shot", one_shot, False), (", two shots", two_shot
 
 
 def elements_of(pe, nelems, dtype):
-    """Sums of some are exact in any order, and in bf16."""
+    """Returns elements whose sums are exact in any order, also in bf16."""
     generator = torch.Generator(device=DEVICE).manual_seed(1 + pe)
     return torch.randint(-8, 8, (nelems,), device=DEVICE, generator=generator).to(dtype)
 

@@ -79,7 +79,7 @@ static weft_dtype dtype(void) {
     return args.f32 ? WEFT_F32 : WEFT_BF16;
 }
 
-/* Memory that is not symmetric, and places, may be more than the library takes. */
+/* Arrays that are not symmetric, and in-place calls, may be more than the library supports. */
 static void require_or_refuse(int result, const char *call) {
     if (result < 0 && !refused)
         fprintf(stderr, "PE %d: %s refuses: %s\n", me, call, weft_last_error());
@@ -163,7 +163,7 @@ static void measure_collectives(enum table table) {
     measure_table(&symmetric, table, to, from);
 }
 
-/* Other settings than a user's make a library of their own in the tables. */
+/* In the tables, settings other than the defaults count as a separate library. */
 static const char *name_by_settings(void) {
     static char name[64];
     const char *algorithm = getenv("SHMEMX_ALGORITHM"), *sms = getenv("SHMEMX_SMS");

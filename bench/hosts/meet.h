@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the benchmarks beside Weft share: one TCP connection between two hosts, and their output.
- * They are started with the address of side 0, which listens, and the own side, 0 or 1. */
+/* Shared by the benchmarks without Weft: one TCP connection between two hosts, and their output.
+ * Their arguments are the address of side 0, which listens, and the number of the own side, 0 or
+ * 1. */
 #ifndef BENCH_HOSTS_MEET_H
 #define BENCH_HOSTS_MEET_H
 
@@ -12,7 +13,7 @@
 #include <unistd.h>
 #include "../far_rows.h"
 
-static int me, peer; /* the own side, and the socket of the other */
+static int me, peer; /* this side, and the socket to the other side */
 static const char *library;
 
 static void need(bool holds, const char *what) {
@@ -60,7 +61,7 @@ static void send_all(const void *data, size_t bytes) {
     }
 }
 
-/* Looks without sleeping, as a PE that waits does. */
+/* Polls without sleeping, as a waiting PE does. */
 static void receive_all(void *data, size_t bytes) {
     for (char *at = data; bytes;) {
         ssize_t got = recv(peer, at, bytes, MSG_DONTWAIT);

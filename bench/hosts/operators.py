@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of what goes between two hosts is hidden by the products that need it: the matmul operators of
+"""Measures how much of the transfer between two hosts is hidden by the products that need it: the matmul operators of
 bench/operators.c, over a network that takes about as long as the product.
 
     tests/hosts/rig.py bench/hosts/operators.py BUILD RESULTS [ROUNDS]       (make bench-operators)
 
-Each host has a processor, for one PE or for two. Each operator runs over the network as it is, which tells how long
-the product alone takes, then over one so slow that what has to come to a host takes as long as that. Leaves JSON
-lines, and prints a table: times in ms, and `hidden`, the part of the transfer's time that the operator does not take
-on top of the product's.
-"""
+Each host has a processor, for one PE or for two. Each operator runs over the unlimited network, which shows how long
+the product alone takes, then over a network so slow that the transfer to a host takes as long. Leaves JSON lines, and
+prints a table: times in ms, and `hidden`, the part of the transfer time that the operator does not take in addition to
+the product's."""
 import json
 import pathlib
 import statistics
@@ -31,7 +30,7 @@ SECONDS = "3"  # of a row
 
 
 def far_bytes(operator, here):
-    """What has to come to a host, whose sums are made of the products of all far PEs."""
+    """Returns the bytes that a host must receive; its sums contain the products of all far PEs."""
     m, n, k = SHAPES[operator]
     if operator == "all_gather_matmul":
         return m * k * ELEMENT // HOSTS

@@ -5,8 +5,7 @@ Open MPI's OpenSHMEM, in turns; and calls to a near PE in a job of two hosts bes
 
     tests/hosts/rig.py bench/hosts/run.py BUILD RESULTS [ROUNDS]       (make bench-hosts)
 
-Leaves JSON lines, for bench/table.py.
-"""
+Leaves JSON lines, for bench/table.py."""
 import json
 import os
 import pathlib
@@ -30,7 +29,7 @@ def say(text):
 
 
 def outputs(*commands, **environment):
-    """What commands print that run side by side; a failure is told, and leaves the rows before it."""
+    """Returns the output of commands that run concurrently; reports a failure, and keeps the rows before it."""
     started = [subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, **environment}) for command in commands]
     try:
@@ -46,7 +45,8 @@ def outputs(*commands, **environment):
 
 
 def pair(program):
-    """A program of two sides that need no launcher; in sessions of their own, which the kernel schedules alike."""
+    """Runs a program of two sides without a launcher, in sessions of their own, so that the kernel schedules both
+    alike."""
     words = ["env", *(f"{name}={value}" for name, value in ENGINE.items()), program, "h0"]
     return lambda: outputs(*(["fakessh", host, *words, str(side)] for side, host in enumerate(("h0", "h1"))))
 
@@ -66,7 +66,7 @@ def open_mpi(program):
 
 
 def compiled(target, *command):
-    """The program, or None where its library is not installed."""
+    """Returns the program, or None if its library is not installed."""
     (BUILD / "bench/peer").mkdir(parents=True, exist_ok=True)
     path = BUILD / "bench/peer" / target
     found = shutil.which(command[0]) and subprocess.run([*command, "-o", path], cwd=ROOT, capture_output=True)
@@ -94,7 +94,7 @@ def contestants():
 
 
 def keep(name, number, text):
-    """The lines of one round; a job of one host, and one over UCX, has a column of its own."""
+    """Keeps the lines of one round; a job of one host, and one over UCX, each has a column of its own."""
     libraries = {"near-one": "Weft on one host", "weft-ucx": "Weft over UCX"}
     with open(RESULTS / f"hosts-{name}-{number}.jsonl", "w") as file:
         for line in filter(lambda line: line.startswith("{"), text.splitlines()):

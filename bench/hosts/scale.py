@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a PE costs in a job of eight hosts with 1, 2, 4 and 8 PEs each: memory, descriptors, a barrier, the start,
-and how soon all notice a death; with what was reckoned before there was anything to measure.
+"""Measures the cost of a PE in a job of eight hosts with 1, 2, 4 and 8 PEs each: memory, descriptors, a barrier, the
+start, and how soon all notice a death; beside the estimates that were made before the first measurement.
 
     tests/hosts/rig.py -n 8 bench/hosts/scale.py BUILD RESULTS [VARIABLE=VALUE...]     (make bench-hosts SCALE=1)
 
-Leaves JSON lines and prints a table. All hosts share this machine's processors, so times are of many more PEs than
-processors; memory and links are as they are anywhere. Variables go to all PEs: WEFT_PROXIES=host, say.
-"""
+Leaves JSON lines and prints a table. All hosts share this machine's processors, so times are those of many more PEs
+than processors; memory and channels are the same everywhere. Variables are set for all PEs, such as
+WEFT_PROXIES=host."""
 import json
 import os
 import pathlib
@@ -22,13 +22,13 @@ HOSTS, PES_A_HOST = 8, (1, 2, 4, 8)
 STARTS, DEATHS = 3, 3
 PATIENCE = 120  # seconds
 
-# MiB of a worker (4.4) and of what it is linked to (130 KiB each), as measured of UCX 1.13 over TCP by itself.
+# MiB of a worker (4.4) and of its connections (130 KiB each), as measured of UCX 1.13 over TCP by itself.
 OWN_PROXIES_MIB = {8: 5.3, 16: 6.2, 32: 8.0, 64: 11.5}
 HOST_PROXIES_MIB = 5.3
 
 
 def run(hosts, pes, program, *arguments):
-    """What it prints, and the seconds from the start to the end of all."""
+    """Returns the output, and the seconds from the start to the end of all PEs."""
     names = ",".join(f"h{number}:{pes}" for number in range(hosts))
     begin = time.monotonic()
     done = subprocess.run(["timeout", str(PATIENCE), BUILD / "bin/oshrun", "--hosts", names, BUILD / "bench" / program,
@@ -53,7 +53,7 @@ def start_ms(hosts, pes):
 
 
 def death_ms(hosts, pes):
-    """From the death of the last PE to the end of the job, on all hosts."""
+    """Returns the time from the death of the last PE to the end of the job, on all hosts."""
     taken, path = [], RESULTS / "death"
     for _ in range(DEATHS):
         path.unlink(missing_ok=True)
@@ -71,7 +71,7 @@ def measure(hosts, pes):
 
 
 def cells(row):
-    """One line a stage, of which the last has a channel to each PE."""
+    """Returns one line for each stage; in the last stage there is a channel to each PE."""
     for stage in row["stages"]:
         npes, far = stage["pes"], row["hosts"] > 1
         last = stage is row["stages"][-1]

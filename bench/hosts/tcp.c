@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the network itself takes for the rows of bench/far.c: messages over one TCP connection,
- * which both sides look at without sleeping. tcp HOST 0|1, HOST being that of side 0. */
+/* The times of the network itself for the rows of bench/far.c: messages over one TCP connection,
+ * which both sides poll without sleeping. tcp HOST 0|1; HOST is that of side 0. */
 #include "meet.h"
 
 static unsigned char data[LARGEST];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What UCX's own calls take for the rows of bench/far.c, by put, get, atomics, fence and flush of
- * UCP: ucx HOST 0|1, HOST being that of side 0. Both sides call ucp_worker_progress without pause.
- */
+/* The times of UCX's own calls for the rows of bench/far.c, with put, get, atomics, fence and
+ * flush of UCP: ucx HOST 0|1; HOST is that of side 0. Both sides call ucp_worker_progress
+ * without pause. */
 #include "meet.h"
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static ucp_worker_h worker;
 static ucp_ep_h endpoint;
 static ucp_rkey_h key;
 static unsigned char *region, *local;
-static uint64_t there; /* where the other side's region begins */
+static uint64_t there; /* address of the other side's region */
 
 static void check(ucs_status_t status, const char *what) {
     if (status == UCS_OK)
@@ -56,7 +56,7 @@ static void open_worker(void) {
     check(ucp_worker_create(context, &of_worker, &worker), "ucp_worker_create");
 }
 
-/* Each side tells the other some bytes of any number. */
+/* Exchanges any number of bytes with the other side. */
 static void *swap(const void *mine, uint64_t size) {
     uint64_t theirs;
     exchange(&size, &theirs, sizeof size);
@@ -98,7 +98,7 @@ static void share_region(void) {
     free(other);
 }
 
-/* Both sides meet here, and serve each other until they do. */
+/* Waits for the other side, and makes progress for it meanwhile. */
 static void barrier(void) {
     char byte = 0;
     send_all(&byte, 1);
@@ -130,7 +130,7 @@ static void fetch_add(long n) {
                  "atomic");
 }
 
-/* A put, a fence, and a put of the word that the other side looks at. */
+/* A put, a fence, and a put of the word that the other side polls. */
 static void send_signal(const uint64_t *turn) {
     ucs_status_ptr_t data = start_put(INBOX, local, bytes);
     check(ucp_worker_fence(worker), "fence");
@@ -183,5 +183,5 @@ int main(int argc, char **argv) {
     share_region();
     far_rows_measure(loops, 500, barrier, report);
     fflush(stdout);
-    _exit(0); /* without a farewell, which would want the other side's progress */
+    _exit(0); /* without the orderly close, which would need the other side's progress */
 }
