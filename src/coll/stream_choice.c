@@ -25,13 +25,13 @@ static const struct {
     [WEFT_WAY_MEET] = {"meet", "engines between two meetings", false},
 };
 
-/* Up to how many bytes of a block, with four members, each way goes; 0: never. On four H200s an
- * all-reduce of 128 KiB took 4.9 us by marked words in one shot and 5.7 in two, of 256 KiB 6.1 and
- * 6.0. On two an all-gather of 256 KiB took 4.6 by packets and 5.2 by pushes, of 512 KiB 6.6 and
- * 6.0; of 32 MiB 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB
- * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 5.6 by these and
- * 8.1 by loads, of 1 MiB 7.1 and 9.7, of 8 MiB 29.0 and 31.9; a reduce-scatter of 4 MiB to
- * each 17.2 and 19.7. */
+/* The largest block, with four members, for each algorithm; 0: never. On four H200s an all-reduce
+ * of 128 KiB took 4.9 us by marked words in one shot and 5.7 in two, of 256 KiB 6.1 and 6.0. On two
+ * an all-gather of 256 KiB took 4.6 by packets and 5.2 by pushes, of 512 KiB 6.6 and 6.0; of 32 MiB
+ * 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB took 3.5 by
+ * packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 5.6 by marked words and 8.1
+ * by loads, of 1 MiB 7.1 and 9.7, of 8 MiB 29.0 and 31.9; a reduce-scatter of 4 MiB to each member
+ * 17.2 and 19.7. */
 static const struct {
     const char *name;
     size_t bytes_max[WEFT_WAY_MEET];
@@ -46,7 +46,7 @@ static const struct {
 
 /* --- Settings --------------------------------------------------------------------------------- */
 
-/* What is none of these is auto. Said once. */
+/* Logs once that an unknown SHMEMX_ALGORITHM counts as auto. */
 static void check_setting(void) {
     static _Atomic bool checked;
     bool known = strcmp(weft_env.algorithm, "auto") == 0;
@@ -64,14 +64,14 @@ static bool is_named(int way) {
     return strcmp(ways[way].setting, weft_env.algorithm) == 0;
 }
 
-/* Copy engines take what only moves; reductions need multiprocessors in any case. */
+/* Copy engines execute only copies; reductions need multiprocessors in any case. */
 static enum weft_copy_engine engine_for(enum weft_stream_operation operation) {
     return operation < WEFT_STREAM_REDUCE_SCATTER ? weft_engine_get() : WEFT_ENGINE_AUTO;
 }
 
 /* --- The choice ------------------------------------------------------------------------------- */
 
-/* What marked words have room for, of a block and of one in chunks. */
+/* Returns the bytes for which marked words have room, in a block and in a block of chunks. */
 static size_t room_of(enum weft_stream_way way, int n) {
     size_t block = (size_t)WEFT_GPU_CHANNELS * weft_gpu_slot_units(WEFT_FORM_MARKED, n) * 16;
     return way == WEFT_WAY_MARKED ? block : way == WEFT_WAY_MARKED_TWICE ? block * (size_t)n : ALL;
@@ -85,7 +85,8 @@ size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_str
     return most < room ? most : room;
 }
 
-/* The ways of the name that is set, the last of them for all that is too large for the others. */
+/* Adds the algorithms of the name that is set; the last of them also for sizes that are too large
+ * for the others. */
 static int add_named(enum weft_stream_way *tries, const struct weft_stream_call *call) {
     int count = 0;
     for (int way = 0; way < WEFT_WAY_MEET; way++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The greeting that comes before messages. Everybody who reaches the port may connect; a stranger
- * can do no more.
+/* The greeting that comes before messages. Any process that can reach the port may connect; a
+ * stranger can do no more.
  *
  *    caller                                     callee, which has the secret S
  *       hello: its name, nonce  ------------->

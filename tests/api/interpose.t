@@ -160,7 +160,7 @@ def preloaded(problems):
 
 
 def no_tool(problems):
-    """The same program alone: nothing is counted, and the puts arrive."""
+    """The program without the tool: nothing is counted, and the puts arrive."""
     for static in (False, True):
         program = str(WORK / "alone")
         for compiler in COMPILERS:

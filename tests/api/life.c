@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: begins and ends in the way that its first argument names, for tests/api/life.t.
- * No test of its own. PEs: none */
+ * Not a test by itself. PEs: none */
 #include <shmem.h>
 #include <pthread.h>
 #include <setjmp.h>

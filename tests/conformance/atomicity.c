@@ -10,7 +10,7 @@ enum { TIMES = 500 };
 
 static int me, npes;
 
-/* The same word through the default context, and contexts of the world, of a team in reverse order,
+/* One word through the default context, and contexts of the world, of a team in reverse order,
  * of the neighbours and of TEAM_SHARED: these teams have a common ancestor, or share memory. */
 static void domain_of_contexts(void) {
     static long counter;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a resource of the machine is exhausted (descriptors, address space, file size, processes, memory of a cgroup,
+"""If a resource of the machine is exhausted (descriptors, address space, file size, processes, memory of a cgroup,
 /dev/shm, /proc), the job works all the same, or ends at once with a line that names the resource. Many more PEs than
 processors work, too."""
 import contextlib

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: forbidden calls of teams in graphs, each a scene named by the argument. For calls.t;
- * no test of its own. PEs: none */
+ * not a test by itself. PEs: none */
 #include "graph.h"
 #include "on_stream.h"
 

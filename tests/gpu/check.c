@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: a kernel of the last PE misuses weft/device.cuh in the way that the argument names
- * (gpu/check/misuse.h), while the others wait for it. No test of its own. PEs: none */
+ * (gpu/check/misuse.h), while the others wait for it. Not a test by itself. PEs: none */
 #include "weft/nvshmem/nvshmem.h"
 #include "weft/nvshmem/nvshmemx.h"
 #include "image.h"

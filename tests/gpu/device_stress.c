@@ -55,7 +55,7 @@ static void make_arrays(void) {
     plan.seen = (struct stress_seen *)own_memory(sizeof *plan.seen);
 }
 
-/* The world, its members the other way round, its first ones, and every second one. */
+/* The world, its members in reverse order, its first ones, and every second one. */
 static void make_teams(void) {
     int n = shmem_n_pes(), backwards[n];
     for (int pe = 0; pe < n; pe++)

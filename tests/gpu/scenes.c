@@ -7,7 +7,7 @@
  * shmem_global_exit(7), "kernel" for weft_abort with status 7, "heard" for the same and a victim
  * that then comes to a barrier, "summed" for one that comes to a reduction, "stale" for a kernel
  * with a handle that has been freed, or "late" for a victim that ends as any program does. Every PE
- * prints its pid, and PE VICTIM "victim" and its pid when it is about to die. No test of its own.
+ * prints its pid, and PE VICTIM "victim" and its pid when it is about to die. Not a test by itself.
  * PEs: none */
 #include "graph.h"
 #include "image.h"

@@ -7,7 +7,7 @@
  *   oshrun -n 2 build/tests/gpu/stress [WHAT:CALLS[:LEAST:MOST]]...
  *
  * WHAT is all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, or mixed for all of them
- * in turns, with _graphs behind it for graphs, or _wrap for epochs of packets that come round again
+ * in turns, followed by _graphs for graphs, or _wrap for epochs of packets that come round again
  * and again; LEAST and MOST are bytes of the larger array, like 4 or 16K. torn:PACKETS and
  * torn8:PACKETS send packets of one lane and of eight. */
 #include <time.h>
@@ -484,7 +484,7 @@ static void run_asked(const char *asked) {
     }
 }
 
-/* The world, its twin, its members the other way round, and from three PEs on all but the last. */
+/* The world, its twin, its members in reverse order, and from three PEs on all but the last. */
 static void make_teams(void) {
     int n = shmem_n_pes(), backwards[n];
     for (int pe = 0; pe < n; pe++)

@@ -221,7 +221,7 @@ static void same_bits_in_every_run(void) {
     tensor_free(&c);
 }
 
-/* The same numbers in e4m3. */
+/* Returns the number in e4m3. */
 static uint8_t eight_bits(float x) {
     static const uint8_t magnitudes[] = {0, 0x38, 0x40, 0x44};
     return magnitudes[(int)fabsf(x)] | (x < 0 ? 0x80 : 0);

@@ -7,7 +7,7 @@
 
 Data is new in every run (HANDLER_SEED repeats one), outputs are poisoned and lie between guard words,
 ranks come at different times, and everything is checked on every rank. A line for each scene; the
-first that goes wrong ends the run with status 1. Without a GPU the scenes run on CPU tensors, but for
+first that goes wrong ends the run with status 1. Without a GPU the scenes run on CPU tensors, except
 those of streams and graphs: a trial of this program.
 
     gpu_handler.py [--only TEXT]

@@ -132,7 +132,7 @@ def test_defaults_are_those_of_the_documentation(me):
 
 
 def test_a_relay_of_data_and_signals(me, n):
-    """Each rank passes on what comes, a hundred times round: data before signals, without a barrier."""
+    """Each rank forwards the data that it receives, a hundred times around: data before signals, without a barrier."""
     turns, width = 100, 50
     box, signal = symm.empty((turns, width), torch.int64).zero_(), symm.empty(turns, torch.int32).zero_()
     symm.barrier()

@@ -15,8 +15,10 @@ import tap  # noqa: E402
 
 FOLDERS = ["include", "examples", "tools", "docs", "python", "tests/python",
            "src/base", "src/tcp", "src/ucx", "src/transport", "src/job", "src/far", "src/core", "src/launch", "src/device",
-           "src/api", "src/ops", "src/without_gpu",
-           "tests/base", "tests/tcp", "tests/ucx", "tests/job", "tests/far", "tests/core", "tests/api", "tests/gpu"]
+           "src/coll", "src/api", "src/ops", "src/without_gpu",
+           "tests/base", "tests/tcp", "tests/ucx", "tests/job", "tests/far", "tests/core",
+           "tests/coll", "tests/ops", "tests/api", "tests/gpu", "tests/random", "tests/conformance", "tests/faults",
+           "tests/hosts", "bench"]
 EXCEPT = re.compile(r"tests/python/helion_")  # these have Helion's own comments
 OPENERS = re.compile(r"(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
 COMMENTS_SHARE_MAX = 0.01
@@ -27,6 +29,8 @@ PHRASES = [
     # The field's words are messages, host proxies, members, the slow path, the listener and tasks.
     r"letters (go|to|from|that|are applied)", r"by letters", r"carriers?", r"rosters?", r"detours?", r"the door",
     r"errands?",
+    r"[Nn]o test of (its|their) own", r"[Ee]verybody", r"by lot", r"turned round", r"(the )?other way round",
+    r"behind (that|it|this|them|a|each|every|the (last|barrier))\b", r"what (goes|comes)", r"but for\b",
 ]
 
 

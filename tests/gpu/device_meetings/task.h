@@ -22,7 +22,7 @@ enum meeting_kind {
  * member, [block][member][thread], and after the meeting reads another thread's. Symmetric. */
 struct meetings_rounds {
     uint32_t first, count;
-    uint32_t blocks[8]; /* of the members' grids; equal but for these two */
+    uint32_t blocks[8]; /* of the members' grids; equal except in these two tests */
     int32_t kind;
     uint64_t *words;
     struct device_found *found;

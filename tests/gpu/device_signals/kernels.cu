@@ -389,8 +389,8 @@ ATOMICS(64)
 #undef ATOMICS
 
 /* All threads of all members at one member's words at once: tickets by fetch_add, each of which
- * marks its place in `taken`; a sum by compare_swap; tokens that are swapped in and out, of which
- * what comes out is given to a sum as well. */
+ * marks its place in `taken`; a sum by compare_swap; tokens that are swapped in and out, and summed
+ * up when they come out. */
 #define CONTEND(bits)                                                                              \
     extern "C" __global__ void signals_contend##bits(const __grid_constant__ weft_device_team t,   \
                                                      uint##bits##_t *words, uint##bits##_t *taken, \

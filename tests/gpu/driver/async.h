@@ -3,14 +3,14 @@
  * while threads go on. With weak memory (WEFT_FAKE_WEAK) each is as late as it may be:
  *
  *   a load   reads global memory, writes and counts at its mbarrier at any time; threads find it
- *            behind a wait for that. It may find what a load before it has found, unless
+ *            after a wait for it. It may find what a load before it has found, unless
  *            fence.proxy.async stands between an acquire and it.
  *   a store  reads shared memory until bulk_wait_read, and writes until bulk_wait; without these at
- *            any time, also behind what the thread signals, and behind the end of the block, which
- *            takes the shared memory with it.
+ *            any time, also after a signal of the thread, and after the end of the block, which
+ *            frees the shared memory.
  *
- * The proxy has shared memory of its own: what threads have written there it reads behind a fence
- * (kernel_fence_async). Without weak memory copies are made at once. */
+ * The proxy has shared memory of its own: it reads data that threads have written there after a
+ * fence (kernel_fence_async). Without weak memory copies are made at once. */
 #ifndef TESTS_GPU_DRIVER_ASYNC_H
 #define TESTS_GPU_DRIVER_ASYNC_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* KERNEL(name), behind a kernel's definition, makes it known to the driver: its type tells how to
+/* KERNEL(name), after a kernel's definition, registers it with the driver: its type tells how to
  * take its arguments from the array of pointers that a launch gives. */
 #ifndef TESTS_GPU_DRIVER_KERNEL_H
 #define TESTS_GPU_DRIVER_KERNEL_H

@@ -50,7 +50,7 @@ const uint64_t *kernel_warp_meet(uint64_t mine, uint32_t *lanes);
 
 /* Set while a thread runs whose stores may be late (buffer.h) and loads early (cache.h): then it
  * has its memory by these. `order`: as C++ has it, __ATOMIC_*, or KERNEL_WEAK; kernel_order is a
- * fence, or what comes before an atomic on `word`. */
+ * fence, or the memory order before an atomic on `word`. */
 extern __thread bool kernel_is_weak;
 enum { KERNEL_WEAK = -1 };
 uint64_t kernel_load(const void *at, unsigned bytes, int order);

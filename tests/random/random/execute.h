@@ -28,8 +28,8 @@ void execute_memory(const struct op *op);
 void execute_barrier(const struct op *op);
 void execute_collective(const struct op *op);
 
-/* Where results arrive; which are pending there; and which a quiet of a context with some PEs has
- * completed. */
+/* The memory for results; the results that are pending there; and those that a quiet of a context
+ * with some PEs has completed. */
 extern unsigned char landing[LANDING_BYTES];
 void landing_clear(const struct op *op, uint32_t bytes);
 void landing_await(const struct op *op, uint32_t bytes);

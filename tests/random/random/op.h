@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation of the random program, as every PE knows it, whichever PE executes it. The functions
- * that draw a class of operations say which fields they use. */
+/* An operation of the random program, with all fields that a PE needs to model or execute it. The
+ * functions that draw a class of operations say which fields they use. */
 #ifndef TESTS_RANDOM_OP_H
 #define TESTS_RANDOM_OP_H
 

@@ -57,7 +57,7 @@ enum {
     AMO_REAL_ROWS = AMO_BITWISE_ROWS SHMEM_AMO_TYPES(ONE_ROW, _) /* the last */
 };
 
-/* The same rows under the names with types, C11 names, and the old names, which few types have. */
+/* These rows under the names with types, C11 names, and the old names, which few types have. */
 extern const struct amo_routines amo_routines[], c11_amo_routines[], old_amo_routines[];
 
 static inline amo *amo_routine_of(const struct amo_routines *row, enum amo_operation operation) {
