@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: an exchange among some PEs, also of several hosts: what each member gives arrives at
- * all, in rounds that follow each other at once, of any size, also while members come late; random
- * lists in several threads do not meet each other; contributions that do not fit together, and a
- * member that has finalized, are an error on all, and the next exchange is whole.
- * PEs: 1 2 3 4 */
+/* Description: an exchange among some PEs, also of several hosts: all contributions arrive at all
+ * members, in consecutive rounds, of any size, also if members are late; exchanges with random
+ * lists in several threads are not confused; contributions that do not match, and a member that has
+ * finalized, are an error on all members, and the next exchange is correct. PEs: 1 2 3 4 */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -15,7 +14,7 @@ enum { ROUNDS = 40, THREADS = 4, LISTS = 60, PES_MAX = 16 };
 
 static int me, npes;
 
-/* How much is wrong. */
+/* Returns the number of errors. */
 static int meet(const int *pes, int count, uint64_t number, int round, size_t bytes) {
     unsigned char *mine = malloc(bytes + 1), *all = malloc((size_t)count * bytes + 1);
     struct weft_boot_subset subset = {.pes = pes, .count = count, .tag = number};
@@ -37,7 +36,8 @@ static int meet_bytes(const int *pes, int count, size_t bytes) {
     return weft_boot_exchange_among(&subset, &exchange);
 }
 
-/* Some PEs in a random order, the same on all that draw from this state; how many. */
+/* Draws some PEs in a random order, the same on all PEs that draw from this state. Returns their
+ * number. */
 static int draw_list(uint64_t *state, int *pes) {
     for (int pe = 0; pe < npes; pe++)
         pes[pe] = pe;
@@ -80,7 +80,7 @@ static void in_threads(void) {
     }
 }
 
-/* One PE after the other comes late to what the others have given to already. */
+/* Each PE in turn is late, when the others have already contributed. */
 static void in_rounds(const int *pes) {
     static const size_t sizes[] = {0, 1, 8, 1000, WEFT_BOOT_BLOB_MAX};
     for (int round = 0; round < ROUNDS; round++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the line about the end of a job, of every cause, also of those that a PE has only
- * written over the control page: in a job of one host, and in one of several. PEs: 1 */
+/* Description: the log line about the end of a job for every cause, also for causes that a PE has
+ * only written to the control page; in a job of one host and in one of several. PEs: 1 */
 #include <string.h>
 #include "boot/control.h"
 #include "tap.h"
@@ -17,7 +17,7 @@ static void expect_text(enum weft_end_kind kind, int pe, int detail, const char 
     EXPECT(strcmp(text, wanted) == 0, "'%s', not '%s'", text, wanted);
 }
 
-/* What no job of these hosts has is said as well as can be. */
+/* A cause whose numbers do not exist in the job is described as well as possible. */
 static void all_kinds(void) {
     for (int kind = 0; kind <= WEFT_ABORT_KINDS; kind++)
         for (int detail = -2; detail <= 5; detail++) {

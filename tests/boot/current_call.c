@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: a thread's current call nests, is its own, and is none behind a call that an end
- * handler has left. PEs: 1 */
+/* Description: a thread's current call nests, belongs to the thread, and is unset after an end
+ * handler has left the call. PEs: 1 */
 #include "base/current_call.h"
 #include <pthread.h>
 #include <setjmp.h>

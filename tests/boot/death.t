@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Without oshrun the PEs watch over each other: whoever dies, the others name it and end within two
-seconds, also those that compute; the launcher hears of it by their status; nothing is left."""
+"""Without oshrun PEs monitor each other: when any PE dies, the others name it and end within two seconds, also those
+that compute; the launcher sees their exit status; nothing is left."""
 import os
 import random
 import re
@@ -18,7 +18,8 @@ LOOP = BUILD / "tests/core/loop"
 
 
 def expect_ends(jobs, dead, status, others=70, seconds_max=2.0):
-    """All PEs of jobs side by side are over soon, the dead with its status, the others with theirs."""
+    """Expects all PEs of jobs that run at the same time to end soon, the dead PE and the others each with the given
+    status."""
     seconds = sum(job.wait().seconds for job in jobs)
     for job in jobs:
         for pe, was in enumerate(job.status):
@@ -82,7 +83,7 @@ def leaves():
     assert "PE 1 " in job.err[0] and "ended while others wait for it" in job.err[0], job.err
 
 
-@case("a PE dies before or in an exchange among some of them, as its root or as a peer")
+@case("a PE dies before or in an exchange among some of them: the first one, whose agent serves the hub, or another")
 def among():
     for victim in (0, 1):
         for verbs in (["among:0"] * 20 + [f"{victim}@raise:9"], [f"{victim}@raise:9"]):
@@ -90,7 +91,7 @@ def among():
             for pe in (2, 3):
                 assert f"PE {victim} (pid " in job.err[pe], job.err
     job = torchrun(3, [PE, "join", "exchange", "1@leave", "1@exit:0", "among:2"]).wait()
-    survivors = {job.status[0], job.status[2]}  # whoever is late finds the job over
+    survivors = {job.status[0], job.status[2]}  # a late PE finds the job over
     assert job.status[1] == 0 and survivors in ({71}, {70, 71}) and job.seconds < patience(2), (job.status, job.seconds)
 
 

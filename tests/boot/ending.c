@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: an OpenSHMEM program that ends before its time, for the scripts beside it: PE 1 does
- * what the first argument says, PE 0 waits in a barrier, PE 2 computes, all others wait for a word
- * that nobody sets. With a third argument "compute" all others compute for ever; with "return" they
- * return 0 after 0.2 s. No test of its own. PEs: none */
+/* Description: an OpenSHMEM program that ends early, for scripts of this room: PE 1 does what the
+ * first argument says, PE 0 waits in a barrier, PE 2 computes, all others wait for a word that is
+ * never set. With a third argument "compute" all others compute for ever; with "return" they return
+ * 0 after 0.2 s. Not a test itself. PEs: none */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: every PE's blob and descriptors arrive at every PE, for all sizes, in many rounds,
+/* Description: every PE's data and descriptors arrive at every PE, for all sizes, in many rounds,
  * and no descriptor is left over; joining again after leaving works. PEs: 1 2 3 4 8 64 */
 #include <fcntl.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ static unsigned char byte_of(int pe, int round, size_t at) {
     return (unsigned char)(pe * 7 + round * 13 + (int)at);
 }
 
-/* A file that says who made it, in which round, as which of several. */
+/* Returns a file that contains its PE, round and index. */
 static int make_file(int pe, int round, int which) {
     int content[3] = {pe, round, which};
     int fd = memfd_create("test", MFD_CLOEXEC);
@@ -65,7 +65,8 @@ static void many_rounds(void) {
         exchange_once(round, sizes[round % 6], round % (WEFT_BOOT_FDS_MAX + 1));
 }
 
-/* PE 0 may serve the hub, which has descriptors of others for a moment: nobody gives any now. */
+/* Counts open descriptors between two exchanges without descriptors: PE 0 may serve the hub, which
+ * holds descriptors of other PEs for a moment. */
 static int descriptors_count(void) {
     exchange_once(0, 10, 0);
     int count = entries_of("/proc/self/fd");
@@ -94,7 +95,7 @@ int main(void) {
     unsigned char much[WEFT_BOOT_BLOB_MAX + 1] = {0};
     struct weft_exchange exchange = {.mine = much, .bytes = sizeof much};
     int rc = weft_boot.pe ? -1 : weft_boot_exchange(&exchange);
-    EXPECT(rc < 0, "rc is %d", rc); /* of PE 0; one line on stderr is enough */
+    EXPECT(rc < 0, "rc is %d", rc); /* PE 0's line on stderr is enough */
     EXPECT(weft_boot.control->npes == weft_boot.npes && weft_boot.control->cores > 0, "cores %d",
            weft_boot.control->cores);
     weft_boot_leave();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but the strangers of tests/boot/strangers.t. "knock UID
- * PROCESSES": as that user, connects to every listening socket of Weft's in this network namespace
- * and goes away again, as fast as it can. "hold N": N connections to them that say nothing, made
- * anew where they are dropped. Both until they are killed. "ready" is printed first. PEs: none */
+/* Description: programs for strangers.t, not a test itself.
+ *   "knock UID PROCESSES": as that user, connects to every listening socket of Weft in this network
+ *    namespace and closes the connection, as fast as possible.
+ *   "hold N": keeps N silent connections to these sockets, and replaces those that are closed.
+ * Both run until they are killed. They print "ready" first. PEs: none */
 #include <grp.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ static int connect_to(const char *name, int flags) {
     return -1;
 }
 
-/* Calls for each listening socket of Weft's; stops at 0. */
+/* Calls `act` for each listening socket of Weft; stops if it returns 0. */
 static void at_each_listener(int (*act)(const char *name)) {
     char line[512];
     FILE *listing = fopen("/proc/net/unix", "r");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: frames over TLS with both ends in this process: all sizes arrive whole and aligned,
- * a side that takes nothing costs the other one a bounded queue, a length that cannot be and an end
- * at any byte are told, and random bytes behind a good handshake do no harm. PEs: 1 */
+/* Description: frames over TLS with both ends in this process: all sizes arrive whole and aligned;
+ * a side that does not read fills only a bounded queue of the other; an invalid length and an end
+ * at any byte are reported; random bytes after a correct handshake do no harm. PEs: 1 */
 #include "boot/frames.h"
 #include <errno.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ static void frames_pair(struct weft_frames **a, struct weft_frames **b) {
     EXPECT(weft_frames_open(a, one) == 0 && weft_frames_open(b, other) == 0, "open");
 }
 
-/* Takes the next frame, while the other side sends what it has. */
+/* Takes the next frame, while the other side sends its queue. */
 static int take(struct weft_frames *to, struct weft_frames *from, struct weft_frame *frame,
                 const void **got) {
     int result;
@@ -73,7 +73,7 @@ static void all_sizes(void) {
     struct weft_frame frame;
     const void *got;
     frames_pair(&a, &b);
-    for (int i = 0; i < SIZES; i++) { /* all at once: what does not fit waits */
+    for (int i = 0; i < SIZES; i++) { /* all at once: some have to wait in the queue */
         struct weft_frame sent = {(uint32_t)i + 1, sizes[i], -i, i * i, i, 0};
         EXPECT(weft_frames_send(a, &sent, payload) == 0, "%d", i);
     }
@@ -96,7 +96,7 @@ static void all_sizes(void) {
     weft_frames_close(b);
 }
 
-/* The other side reads nothing, and then all. */
+/* The other side does not read at first, then reads everything. */
 static void slow_reader(void) {
     struct weft_frames *a, *b;
     struct weft_frame frame = {.kind = 1, .bytes = 100003};
@@ -137,7 +137,7 @@ static void heard(void) {
     weft_frames_close(b);
 }
 
-/* Everything that was said before an end is heard, also where a write has found the end first. */
+/* Frames sent before an end are received, also if a write has detected the end first. */
 static void last_words(void) {
     struct weft_frames *a, *b;
     struct weft_frame frame = {.kind = 3, .bytes = 1000};
@@ -158,7 +158,7 @@ static void last_words(void) {
     weft_frames_close(b);
 }
 
-/* An end, or silence, after each byte of two frames. */
+/* The connection ends, or is silent, after each byte of two frames. */
 static void cut(void) {
     struct weft_frame sent[2][2] = {{{.kind = 1, .bytes = 11}}, {{.kind = 2, .bytes = 3}}};
     unsigned char bytes[40 + 32];
@@ -188,7 +188,7 @@ static void cut(void) {
     EXPECT(before == after, "%d descriptors before, %d after", before, after);
 }
 
-/* What was asked for, touched or not. */
+/* Returns the memory allocated by this process, touched or not. */
 static long memory_kib(void) {
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -197,8 +197,8 @@ static long memory_kib(void) {
     return pages * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* A length that no frame has is refused at once; one that a frame may have takes no memory until
- * its bytes come. */
+/* An invalid length is rejected at once; for a valid length memory is allocated only as bytes
+ * arrive. */
 static void lies(void) {
     static const uint32_t lengths[] = {WEFT_FRAME_BYTES_MAX + 1, 1u << 31, UINT32_MAX};
     enum { LIARS = 50 };
@@ -234,7 +234,7 @@ static void lies(void) {
     }
 }
 
-/* Headers that are good, and some that are not, in pieces of any size. */
+/* Valid headers and some invalid ones, in pieces of random sizes. */
 static void random_bytes(int count) {
     static const uint32_t lengths[] = {0, 1, 16, 4096, 70000, WEFT_FRAME_BYTES_MAX, UINT32_MAX};
     static unsigned char piece[70000];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the connections of a host's first PE to more hosts than one message has room for go
- * to another PE of the host, which ends all of them. PEs: 1 */
+/* Description: the first PE of a host sends its connections to other hosts to another PE of the
+ * host, more of them than one message can carry, and that PE ends all of them. PEs: 1 */
 #include "boot/hangup.h"
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 
 enum { MANY = 2 * WEFT_WIRE_FDS_MAX + 100 };
 
-/* How many of these have come to their end. */
+/* Returns how many of these connections have ended. */
 static int ended(const int *ends, int count) {
     int over = 0;
     for (int i = 0; i < count; i++) {
@@ -23,7 +23,7 @@ static int ended(const int *ends, int count) {
     return over;
 }
 
-/* The other PE is a child: it has no connection but those that it receives. */
+/* The other PE is a child, which has only the connections that it receives. */
 static int other_pe(int root, int count, const int *mine, const int *theirs) {
     for (int i = 0; i < count; i++) {
         close(mine[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: an exchange of a job with PEs on other hosts, without a network: the hub gathers
- * what PEs here give, and this test is what stands above it. What comes back goes to all,
- * descriptors of PEs here alone; what makes no sense is refused. PEs: 1 */
+/* Description: exchanges of a job with PEs on other hosts, without a network: the hub gathers the
+ * contributions of this host's PEs, and this test acts as the hub's owner. The result arrives at
+ * all PEs; only this host's contributions have descriptors; invalid payloads are rejected. PEs: 1
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 enum { NPES = 6, NFDS = 3, BYTES = 1000 };
 
-static const int32_t host_of[NPES] = {0, 1, 0, 1, 1, 0}; /* this one is host 0 */
+static const int32_t host_of[NPES] = {0, 1, 0, 1, 1, 0}; /* this is host 0 */
 static const struct weft_host names[] = {{"here"}, {"there"}};
 static const struct weft_network network = {.interface = "eth0"};
 static const struct weft_hosts_given places = {
@@ -60,7 +61,7 @@ static void give(int pe, int round) {
     EXPECT(weft_hub_serve(hub, pe, &report) == WEFT_HUB_GAVE, "PE %d: %s", pe, report.why);
 }
 
-/* What those above send down: the contributions of all. */
+/* Returns the contributions of all PEs, as the owner receives them from the front. */
 static unsigned char *all_of(int round) {
     unsigned char *all = malloc(NPES * BYTES);
     for (int pe = 0; pe < NPES; pe++)
@@ -90,7 +91,7 @@ static void take(int pe, int round) {
     weft_exchange_drop(&exchange);
 }
 
-/* The code of completing it with `bytes` of contributions of this round. */
+/* Completes the exchange with `bytes` of contributions of this round. Returns the result. */
 static int complete_bytes(int round, size_t bytes) {
     struct weft_tree_given given = {.head.bytes = BYTES};
     size_t size;
@@ -106,7 +107,8 @@ static void complete(int round) {
     EXPECT(complete_bytes(round, NPES * BYTES) == 0, "round %d", round);
 }
 
-/* How many contributions have been gathered, -1: none are; the first bytes of the first three. */
+/* Returns the number of gathered contributions, or -1 if there is none, and the first bytes of the
+ * first three. */
 static int gather(unsigned char firsts[3]) {
     struct weft_tree_given given;
     unsigned char *payload;
@@ -183,7 +185,7 @@ static void refusals(void) {
     close_hub();
 }
 
-/* A launcher of ours sends descriptors with contributions from here alone. */
+/* A correct launcher sends descriptors only with contributions of this host. */
 static void descriptors_from_elsewhere(void) {
     int pair[2], fds[NPES] = {0};
     unsigned char all[NPES] = {0}, mine = 0;
@@ -222,7 +224,7 @@ static void words(void) {
     EXPECT(strcmp(text, "PE 4 (pid 47 on there) was killed by signal 9 (Killed)") == 0, "%s", text);
 }
 
-/* Any PE can write over the page. */
+/* Any PE can overwrite the page. */
 static void pages(void) {
     struct weft_control *control;
     EXPECT(weft_control_create(NPES, 2, &control, NULL) == 0, "page");

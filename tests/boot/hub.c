@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the hub alone, with both ends of its sockets in this process: a PE that takes
- * nothing holds up nobody, rounds may overlap by one, descriptors are closed, and random messages
- * are either served or refused. PEs: 1 */
+/* Description: the hub alone, with both ends of its sockets in this process: a PE that does not
+ * read delays no other PE; a PE may contribute to the next exchange while others still receive the
+ * last; descriptors are closed; random messages are either served or rejected. PEs: 1 */
 #include "boot/hub.h"
 #include <errno.h>
 #include <poll.h>
@@ -53,7 +53,7 @@ static enum weft_hub_event serve(int pe) {
     return weft_hub_serve(hub, pe, &report);
 }
 
-/* Takes what lies ready for this PE; how many contributions. */
+/* Takes what this PE can receive. Returns the number of contributions. */
 static int take(int pe) {
     static unsigned char payload[WEFT_WIRE_PAYLOAD_MAX];
     struct weft_wire_message message;
@@ -105,7 +105,7 @@ static void unfinished_round(void) {
     EXPECT(before == after, "%d before, %d after", before, after);
 }
 
-/* The first contribution of a round has nothing to differ from but what it says of itself. */
+/* The first contribution of a round can only disagree with its own header. */
 static void wrong_sizes(void) {
     open_hub(2);
     struct weft_wire_header lie = {.kind = WEFT_WIRE_GIVE, .bytes = 100};
@@ -124,7 +124,7 @@ static void send_random(int pe) {
                                      UINT32_MAX};
     int fds[20] = {0}, nfds = (int)random_number(20);
     struct weft_wire_header header = {
-        .kind = random_number(WEFT_WIRE_CUT + 2), /* and one that is none */
+        .kind = random_number(WEFT_WIRE_CUT + 2), /* including an unknown kind */
         .bytes = sizes[random_number(6)],
         .nfds = random_number(4) ? (uint32_t)nfds : random_number(99),
         .status = (int)random_number(500)};

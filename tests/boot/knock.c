@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but a stranger of tests/hosts/attacks.t, who has a key. "knock
- * ADDRESS PORT IDENTITY KEY" comes to the listener of a job as a daemon does, and says what came of
- * it: "refused: WORDS", "in", or "in, and out: WORDS" where the connection was closed within a
- * second. PEs: none */
+/* Description: a stranger with a key, for tests/hosts/attacks.t; not a test itself. "knock ADDRESS
+ * PORT IDENTITY KEY" connects to the listener of a job as a daemon does, and prints the result:
+ * "refused: WORDS", "in", or "in, and out: WORDS" if the connection was closed within a second.
+ * PEs: none */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { WAIT_MS = 6000, STAY_MS = 1000 };
 
-/* Waits for the connection's next event; false: there was none. */
+/* Waits for the connection's next event; returns false after the time limit. */
 static bool event_await(const struct weft_tls *tls, int wait_ms) {
     struct pollfd poll_of = {.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)};
     return poll(&poll_of, 1, wait_ms) > 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Under every launcher but oshrun: the same programs run with the same results, leave in order, and
-leave nothing behind. Launchers that are not installed are skipped with the reason."""
+"""Under every launcher except oshrun, the same programs have the same results, end in order, and leave nothing behind.
+Cases of launchers that are not installed are skipped."""
 import os
 import socket
 import time
@@ -16,7 +16,7 @@ EXCHANGE = BUILD / "tests/boot/exchange"
 PROGRAMS = [(npes, EXCHANGE) for npes in (1, 2, 3, 4)]
 PROGRAMS += [(4, BUILD / "tests/boot/subset")]
 PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((4, "api/rma"), (3, "api/setup"), (2, "job/statics"))]
-LONG = bool(os.environ.get("WEFT_TEST_LONG"))  # without it, launchers that take long themselves start each number of PEs once
+LONG = bool(os.environ.get("WEFT_TEST_LONG"))  # without it, slow launchers start each number of PEs once
 ONCE_EACH = [PROGRAMS[i] for i in (0, 4, 6, 7)]
 
 
@@ -39,14 +39,14 @@ def register(title, way, programs_run, reason=None):
         before = abstract_names()
         for npes, program in programs_run:
             check(way(npes, [program]))
-        left = abstract_names() - before  # or other jobs of this machine have come meanwhile, which meet and go on
+        left = abstract_names() - before  # or other jobs of this machine have opened them meanwhile
         wait_until(lambda: not left & abstract_names(), 20, "no socket with a name of ours")
 
     @case(f"{title}: shmem_global_exit ends all, with its status" + (f" # SKIP {reason}" if reason else ""))
     def global_exit():
         if reason:
             return
-        # Side by side, because the PE that computes has half a second; but one mpirun trips over another's folder.
+        # At the same time, because a PE that computes takes half a second; but two mpiruns would share a folder.
         for statuses in [(0, 7)] if way in PRETENDED.values() else [(0,), (7,)]:
             jobs = [(status, way(3, [BUILD / "tests/boot/ending", "global_exit", status])) for status in statuses]
             for status, job in jobs:
@@ -178,7 +178,7 @@ def bad_managers():
                           (forgets, None), (lies, "no key of a job of ours")):
         job = starters.managed(2, [PE, "join"], dialect).wait()
         assert job.status == [71, 71] and all(err.count("\n") == 1 for err in job.err) or dialect is forgets, (job.status, job.err)
-        # Whoever reads the lie first is gone before the other one asks.
+        # The PE that reads the false value first has ended before the other one asks.
         assert text is None or any(text in err for err in job.err), job.err
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The socket at which PEs meet: junk, strangers, other users, other versions and doubles do not disturb
-the job, or end it with one line. Also what a peer makes of a socket that is not PE 0's."""
+"""The socket at which PEs meet: junk, strangers, other users, other versions and duplicate PEs do not disturb the job,
+or end it with one line. Also how a peer treats a socket that is not PE 0's."""
 import os
 import random
 import re
@@ -19,11 +19,11 @@ PE = BUILD / "tests/boot/pe"
 KINDS = re.findall(r"^    WEFT_WIRE_([A-Z]+)", (ROOT / "src/boot/wire.h").read_text().partition("enum weft_wire_kind")[2], re.M)
 HELLO, WELCOME, REFUSAL = (1 + KINDS.index(kind) for kind in ("HELLO", "WELCOME", "REFUSAL"))
 NOBODY = 65534
-PYTHON = "/usr/bin/python3"  # which everybody may run
+PYTHON = "/usr/bin/python3"  # executable by every user
 
 
 class Hosted:
-    """PE 0 of `npes`, waiting at its listening socket."""
+    """PE 0 of `npes`, which waits at its listening socket."""
 
     def __init__(self, npes, *verbs):
         self.variables = torchrun_variables(npes, 29700, uuid.uuid4().hex)
@@ -53,7 +53,7 @@ def knock(name):
 
 
 def answer(stranger):
-    """Kind and text; None when the listening socket was shut."""
+    """Returns kind and text, or None if the listening socket was closed."""
     try:
         message = stranger.recv(4096)
     except ConnectionResetError:
@@ -126,7 +126,7 @@ def other_user():
                "except (BrokenPipeError, ConnectionResetError): print(0)")
     run = subprocess.run([PYTHON, "-c", attempt, served.name, hello().hex()], text=True, capture_output=True, user=NOBODY)
     assert run.stdout == "0\n", run
-    # Somebody else's listening socket with the right beginning, even many of them, before and behind ours.
+    # Other listening sockets with the same beginning of their names, even many, before and after PE 0's.
     squat = ("import socket, sys, time\n"
              "for i in range(50):\n"
              "    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind('\\0' + sys.argv[1] + str(i)); s.listen(1)\n"

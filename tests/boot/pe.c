@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but the PE of the launcher's tests: it does what its arguments
- * say, one after the other. "verb", "verb:number", and "2@verb" for PE 2 only.
- * PEs: 1 */
+/* Description: the PE of the launcher's tests; not a test itself. It does what its arguments say,
+ * one after the other: "verb", "verb:number", and "2@verb" for PE 2 only. PEs: 1 */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -42,7 +41,7 @@ static void *join_body(void *unused) {
     return unused;
 }
 
-/* The thread that joins ends; the PE does not. */
+/* The thread that joins ends, but the PE does not. */
 static void join_in_thread(int unused) {
     (void)unused;
     pthread_t thread;
@@ -60,7 +59,7 @@ static void exchange(int times) {
     free(all);
 }
 
-/* Exchanges among all PEs, the one of this number first. */
+/* An exchange among all PEs, whose list begins with this PE. */
 static void among(int host) {
     int npes = weft_boot.npes, *pes = calloc((size_t)npes, sizeof *pes), all[npes];
     for (int i = 0; i < npes; i++)
@@ -116,7 +115,7 @@ static void ignore_signal(int number) {
     signal(number, SIG_IGN);
 }
 
-/* A child without exec that lives on; its number is printed. */
+/* Makes a child without exec that lives on, and prints its number. */
 static void fork_sleeper(int seconds) {
     pid_t child = fork();
     if (child == 0) {
@@ -126,7 +125,8 @@ static void fork_sleeper(int seconds) {
     say("child", child);
 }
 
-/* The same without the library's knowing, so that the child keeps every descriptor open. */
+/* Does the same without the library's fork handlers, so that the child keeps all descriptors open.
+ */
 static void clone_sleeper(int seconds) {
     if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) == 0) {
         sleep((unsigned)seconds);
@@ -134,7 +134,7 @@ static void clone_sleeper(int seconds) {
     }
 }
 
-/* A child without exec that tries everything which is only a PE's to do, and leaves by exit. */
+/* Makes a child without exec that tries everything which only a PE may do, and ends by exit. */
 static void fork_meddler(int unused) {
     (void)unused;
     pid_t child = fork();
@@ -166,8 +166,9 @@ static void fail(int status) {
     exit(status);
 }
 
-/* What no PE of ours sends: 0 a short message, 1 an unknown kind, 2 a contribution that is shorter
- * than it says, 3 one with too many descriptors, 4 an endless one, 5 nothing at all. */
+/* Sends a message that no correct PE sends: 0 a short message, 1 an unknown kind, 2 a contribution
+ * that is shorter than its header says, 3 one with too many descriptors, 4 an endless one, 5 a
+ * message of no bytes. */
 static void junk(int which) {
     static char endless[60000];
     int hub = weft_attachment.hub < 0 ? atoi(getenv(WEFT_BOOT_ENV_HUB)) : weft_attachment.hub;
@@ -193,7 +194,7 @@ static void corrupt_page(int unused) {
     atomic_store(&weft_boot.control->abort_pe, 12345);
 }
 
-/* So many MiB that are really there. */
+/* Allocates and touches that many MiB. */
 static void fill(int megabytes) {
     size_t bytes = (size_t)megabytes << 20;
     char *memory = malloc(bytes);
@@ -201,7 +202,7 @@ static void fill(int megabytes) {
         *(volatile char *)(memory + i) = 1;
 }
 
-/* A stray store into the own state word, which is the page's only word on how far this PE is. */
+/* Overwrites this PE's state word, as a stray store might. */
 static void overwrite_state(int value) {
     atomic_store(&weft_boot.control->pe[weft_boot.pe].state, (uint32_t)value);
 }
@@ -221,7 +222,7 @@ static void count_descriptors(int unused) {
     say("inheritable", open);
 }
 
-/* From half a second on, as many milliseconds long. */
+/* After half a second, occupies all descriptors for that many milliseconds. */
 static void *starve_body(void *milliseconds) {
     static int taken[128];
     int ntaken = 0;
@@ -261,7 +262,7 @@ static void print_pid(int unused) {
 
 static void *perform_rest(void *unused);
 
-/* The first thread ends; another one does the rest. */
+/* The first thread ends; another thread performs the remaining arguments. */
 static void go_on_in_thread(int unused) {
     (void)unused;
     pthread_t thread;
@@ -321,7 +322,7 @@ static void perform(const char *word, int pe) {
     _exit(99);
 }
 
-/* As the launcher says, before this process has joined. */
+/* Returns the number that the launcher has assigned, before this process has joined. */
 static int which_pe(void) {
     static const char *const names[] = {WEFT_BOOT_ENV_PE, "RANK", "PMI_RANK", "PMIX_RANK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -330,7 +331,7 @@ static int which_pe(void) {
     return 0;
 }
 
-static char **words; /* to perform */
+static char **words; /* remaining arguments */
 
 static void *perform_rest(void *unused) {
     while (*words)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A libpmix that answers by lot: errors, values of any type and size, NULL in place of values and
-texts, ranks and sizes that are none. Never a crash, and a line for what is refused. The library is
-built here and found as the real one is. WEFT_TEST_SEED repeats a run."""
+"""A libpmix with random answers: errors, values of any type and size, NULL instead of values and texts, invalid ranks
+and sizes. PEs never crash, and log what they reject. The library is built here and found like the real one.
+WEFT_TEST_SEED repeats a run."""
 import os
 import re
 import subprocess
@@ -17,7 +17,7 @@ LONG = bool(os.environ.get("WEFT_TEST_LONG"))
 SEED = int(os.environ.get("WEFT_TEST_SEED", time.time_ns() % 1000000 if LONG else 1))
 TIMES = 2000 if LONG else 80
 AT_ONCE = 8
-PATIENCE = 1  # seconds: with the answers of a job of several PEs it waits for the others
+PATIENCE = 1  # seconds: if the answers describe a job of several PEs, the process waits for the others
 SOURCE = r"""
 #include <stdint.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ def build(folder):
 
 
 def outcome(process, until):
-    """Its status, or None if it waits for the other PEs, and its stderr."""
+    """Returns the exit status, or None if the process waits for other PEs, and stderr."""
     try:
         _, err = process.communicate(timeout=max(0.1, until - time.monotonic()))
         return process.returncode, err
@@ -99,7 +99,7 @@ def answers():
         for first in range(SEED, SEED + TIMES, AT_ONCE):
             processes = {seed: spawn([PE, "join", "exchange", "leave"], {
                 "PMIX_RANK": "0", "PMIX_NAMESPACE": "x", "LD_LIBRARY_PATH": folder, "FAKE_SEED": str(seed),
-                "ASAN_OPTIONS": "detect_leaks=0"})  # of the library that is built here
+                "ASAN_OPTIONS": "detect_leaks=0"})  # in the library built here
                 for seed in range(first, first + AT_ONCE)}
             until = time.monotonic() + PATIENCE
             for seed, process in processes.items():

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A set-user-ID program, or one with capabilities, that an ordinary user starts beside a PE of their
-own, or announces a job to, by every way in which jobs are announced: nobody gets at its memory, it
-runs alone, says so in one line, and neither loads nor names what that user chose. Needs root, who
-makes such a program and becomes nobody."""
+"""An ordinary user starts a set-user-ID program, or one with capabilities, beside a PE of their own, or with a job in
+its environment, for every kind of source: no process can access its memory, it runs alone, says so in one line, and
+neither loads nor names what that user has set. Needs root, to make such a program and to become nobody."""
 import contextlib
 import ctypes.util
 import os
@@ -35,7 +34,7 @@ int main(int argc, char **argv) {
     return fflush(stdout) | (argc > 1 ? 0 : (int)(secret - 42));
 }
 """
-# Asks for peers itself, with an id of its own.
+# Asks for peers with a unique id of its own.
 ASKS = r"""
 #include <shmemx.h>
 #include <stdio.h>
@@ -50,7 +49,7 @@ int main(void) {
     return 0;
 }
 """
-# Contains Weft's code, and looks for its kernels.
+# Linked statically with Weft, whose kernels it looks for.
 LOOKS = r"""
 #include <shmemx.h>
 int main(void) {
@@ -86,7 +85,7 @@ def compile_here(name, source, *flags):
 
 
 def prepare():
-    """Where everybody may look: a library of ours, a plain program, and the same with privileges."""
+    """Puts into a folder that every user can read: a library of Weft, a program, and the same with privileges."""
     HERE.chmod(0o755)
     shutil.copy(next(BUILD.glob("lib/libweft.so*")).resolve(), HERE / "libweft.so")
     for soname in BUILD.glob("lib/libweft.so.*"):
@@ -166,7 +165,7 @@ def kernels():
     evil.mkdir()
     compile_here("evil/libweft_cuda.so", EVIL, "-shared", "-fPIC")
     result = run_as_nobody([evil / "looks"], executable=str(HERE / "looks"))
-    assert "evil\n" in result.stdout, f"the way that is to be shut: {result}"  # without privileges it is as ever
+    assert "evil\n" in result.stdout, f"the way that is to be shut: {result}"  # without privileges nothing changes
     (HERE / "looks").chmod(0o4755)
     for variables in {}, {"LD_LIBRARY_PATH": str(evil)}:
         result = run_as_nobody([evil / "looks"], variables, executable=str(HERE / "looks"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers at random, the same in every run; WEFT_TEST_SEED makes them others. */
+/* Random numbers, the same in every run; WEFT_TEST_SEED changes them. */
 #ifndef TESTS_BOOT_RANDOM_H
 #define TESTS_BOOT_RANDOM_H
 

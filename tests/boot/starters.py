@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to start a job without oshrun: launchers that this machine may have, and stand-ins for the
-ones that it lacks. A way is a function (npes, command) -> Job."""
+"""Ways to start a job without oshrun: launchers that may be installed, and substitutes for those that are not. A way is
+a function (npes, command) -> Job."""
 import contextlib
 import os
 import pathlib
@@ -15,14 +15,14 @@ import uuid
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
 import harness  # noqa: E402
 
-# What a launcher that started the tests themselves may have left.
+# Variables of a launcher that may have started the tests themselves.
 FOREIGN = ("WEFT_", "PMI", "PMIX_", "OMPI_", "SLURM_", "TORCHELASTIC_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_")
 CLEAN = {name: value for name, value in harness.ENVIRONMENT.items()
          if not name.startswith(FOREIGN) or name.startswith("WEFT_TEST_")}
 
 
 class Job:
-    """Processes of one job; wait() fills status, out and err, each by process."""
+    """The processes of one job; wait() sets the lists status, out and err, with an element per process."""
 
     def __init__(self, processes, after=lambda: None):
         self.processes = processes
@@ -67,9 +67,9 @@ def spawn(command, environment, **options):
 
 
 def listeners(process):
-    """Names of the abstract sockets of this process; those of the host may be another test's."""
+    """Returns the names of the abstract sockets of this process; others on this host may belong to another test."""
     own = set()
-    with contextlib.suppress(OSError):  # it is gone
+    with contextlib.suppress(OSError):  # it has ended
         for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
             with contextlib.suppress(OSError):  # closed meanwhile
                 own.add(os.readlink(fd))
@@ -80,7 +80,7 @@ def listeners(process):
 
 # --- Variables -----------------------------------------------------------------------------------
 
-RUN = uuid.uuid4().hex  # keeps the jobs of two runs of one test apart, side by side on one host
+RUN = uuid.uuid4().hex  # distinguishes jobs if two runs of one test are on one host
 
 
 def torchrun_variables(npes, port, run=RUN):
@@ -107,7 +107,7 @@ def slurm(npes, command):
 # --- Process managers ----------------------------------------------------------------------------
 
 class Manager:
-    """A process manager of one job: answers PMI's questions, one thread a PE."""
+    """A process manager of one job: answers PMI requests, with one thread per PE."""
 
     def __init__(self, npes, dialect):
         self.npes, self.dialect = npes, dialect
@@ -188,7 +188,7 @@ def pmi2(manager, pe, connection, questions):
 
 
 def managed(npes, command, dialect, **more):
-    """PEs whose PMI_FD leads to a manager of this dialect."""
+    """PEs whose PMI_FD is connected to a manager of this dialect."""
     manager = Manager(npes, dialect)
     processes = []
     for pe in range(npes):
@@ -211,7 +211,7 @@ def pmi2_manager(npes, command, **more):
 
 
 def pmi1_port(npes, command):
-    """PEs that connect to a port and are told there who they are."""
+    """PEs that connect to a port and get their numbers there."""
     manager = Manager(npes, pmi1)
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -244,7 +244,7 @@ HYDRA = shutil.which("mpiexec.hydra")
 
 
 def mpirun(npes, command):
-    """Open MPI's, over PMIx; it wants to be asked twice where we are root or few processors are."""
+    """Open MPI's, over PMIx; as root, or with few processors, it needs additional options."""
     return Job([spawn([OPEN_MPI, "--oversubscribe", "-n", npes, *command],
                       {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})])
 

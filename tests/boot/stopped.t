@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""While oshrun is stopped, a PE is killed: the others find that by themselves, name it and end; and
-when oshrun goes on, it reports the same death, by its signal and status."""
+"""A PE is killed while oshrun is stopped: the other PEs detect that, name it and end. When oshrun continues, it reports
+the same death, with the signal, and has its status."""
 import os
 import pathlib
 import re
@@ -13,7 +13,7 @@ from harness import BUILD, PE, Result, case, gone, main, read_numbers, start, wa
 
 WAITS = str(BUILD / "tests/boot/waits")
 NPES = 3
-SECONDS_MAX = 3  # 1.5 where nobody else needs the processors
+SECONDS_MAX = 3  # 1.5 on an idle machine
 
 
 def is_pe(number, pid):
@@ -24,7 +24,7 @@ def check(*command):
     process = start("-n", NPES, *command)
     pids = read_numbers(process, "pid", NPES)
     victim = next(pid for pid in pids if is_pe(1, pid))
-    time.sleep(0.2)  # they wait
+    time.sleep(0.2)  # until they wait
     process.send_signal(signal.SIGSTOP)
     try:
         time.sleep(0.05)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strangers at the listeners of a job that starts, or whose PEs make teams: other users who come as fast
-as they can, silence in great numbers, and a host that has no descriptor left for anybody. Runs in a
-network namespace of its own, so that the strangers find no other job's listeners."""
+"""Strangers at the listeners of a job that starts, or whose PEs make teams: other users that connect as fast as they
+can, many silent connections, and a PE without free descriptors. Runs in a network namespace of its own, so that the
+strangers find no other job's listeners."""
 import contextlib
 import os
 import subprocess
@@ -53,13 +53,14 @@ LATE = "sleep_ms:200"
 
 
 def start_up(npes=3):
-    """The others come when strangers have had time to find the socket."""
+    """Starts a job whose other PEs join after the strangers have had time to find the socket."""
     variables = torchrun_variables(npes, 29900, uuid.uuid4().hex)
     return Job([spawn([PE, *[LATE] * (pe > 0), "join", "exchange", "leave"], one) for pe, one in enumerate(variables)])
 
 
 def make_teams():
-    """Exchanges among all, as for teams, with each PE as the host; for the first others come late."""
+    """Runs exchanges among all PEs, as for teams, with lists that begin with each of the PEs; some PEs are late for the
+    first."""
     return Result(start("-n", 3, PE, "join", f"1@{LATE}", f"2@{LATE}", *(["among:0", "among:1", "among:2"] * 5), "leave"),
                   seconds_max=60)
 
@@ -94,7 +95,8 @@ def processor_seconds(pid):
 
 
 def check_rest(pid):
-    """From half a second on, PE 0 has no descriptor for 1.5 s; the other one comes after 0.7 s."""
+    """Checks the processor time of PE 0, which after half a second has no free descriptor for 1.5 s; the other PE joins
+    after 0.7 s."""
     time.sleep(0.9)
     used = processor_seconds(pid)
     time.sleep(0.8)
@@ -102,7 +104,7 @@ def check_rest(pid):
     assert used < 0.2, f"{used} s of processor time in 0.8 s"
 
 
-@case("a host without descriptors says so once, does not burn, and goes on when it has some: start-up")
+@case("PE 0 without descriptors logs that once, does not spin, and continues when it has some: start-up")
 def starved_start():
     variables = torchrun_variables(2, 29901, uuid.uuid4().hex)
     host = spawn([PE, "starve:1500", "join", "exchange", "leave"], variables[0])
@@ -112,7 +114,7 @@ def starved_start():
     assert job.err[0].count("cannot let another PE in (accept4): Too many open files; ulimit -n is ") == 1, job.err
 
 
-@case("a host without descriptors says so once, does not burn, and goes on when it has some: teams")
+@case("PE 0 without descriptors logs that once, does not spin, and continues when it has some: teams")
 def starved_team():
     process = start("-n", 2, PE, "join", "exchange", "0@pid", "0@starve:1500", "0@sleep_ms:700", "among:0", "leave")
     check_rest(int(process.stdout.readline().split()[1]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: exchanges among some of the PEs, drawn at random: in turn, in several threads at
- * once with overlapping members, beside exchanges of all; what does not fit together is an error on
- * all members, and no descriptor is left over. PEs: 1 2 3 4 8 */
+/* Description: exchanges among some PEs, drawn at random: in sequence, in several threads at once
+ * with overlapping members, and beside exchanges of all PEs. Contributions that do not match are an
+ * error on all members, and no descriptor is left over. PEs: 1 2 3 4 8 */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 enum { ROUNDS = 150, THREADS = 12, PES_MAX = 64, BYTES_MAX = 3000 };
 
-/* The same numbers on all PEs: what a round is like depends on its tag and number alone. */
+/* Random numbers that are the same on all PEs: a round depends only on its tag and number. */
 struct lot {
     uint64_t state;
 };
@@ -35,7 +35,7 @@ struct round {
     size_t bytes;
 };
 
-/* A random subset in a random order. */
+/* Draws a random subset in a random order. */
 static void draw_members(struct lot *lot, struct round *round) {
     int npes = weft_boot.npes;
     for (int pe = 0; pe < npes; pe++)
@@ -60,7 +60,7 @@ static unsigned char byte_of(const struct round *round, int pe, size_t at) {
     return (unsigned char)(pe * 7 + round->number * 13 + (int)round->tag * 29 + (int)at);
 }
 
-/* A file that says whose it is. */
+/* Returns a file that contains its PE. */
 static int make_file(const struct round *round, int which) {
     int content[4] = {weft_boot.pe, round->number, (int)round->tag, which};
     int fd = memfd_create("test", MFD_CLOEXEC);
@@ -75,7 +75,7 @@ static bool is_file(int fd, const struct round *round, int pe, int which) {
     return same;
 }
 
-/* How many things are wrong. */
+/* Returns the number of errors. */
 static int exchange(const struct round *round) {
     unsigned char mine[BYTES_MAX], *all = malloc((size_t)round->count * round->bytes + 1);
     int fds[4], all_fds[PES_MAX * 4], wrong = 0;
@@ -147,7 +147,7 @@ static void in_threads(void *(*body)(void *)) {
     }
 }
 
-/* All at once, and they differ in their tags alone. */
+/* Exchanges at the same time, which differ only in their tags. */
 static void *lead_from_last(void *tag) {
     struct round round = {.tag = (uintptr_t)tag, .count = weft_boot.npes, .bytes = 8, .nfds = 1};
     intptr_t wrong = 0;
@@ -183,7 +183,8 @@ static void misfits(void) {
     EXPECT(rc == (weft_boot.npes > 1 ? -EPROTO : 0), "rc is %d", rc);
 }
 
-/* PE 0 may serve the hub, which has descriptors of others for a moment: nobody gives any now. */
+/* PE 0 may serve the hub, which holds descriptors of others for a moment: none are contributed now.
+ */
 static int count_descriptors(void) {
     int count = 0;
     exchange_of_all();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: TLS connections with both ends in this process, and somebody between them: what a
- * key proves, what is refused with which words, and that every altered or repeated byte is noticed.
- * PEs: 1 */
+/* Description: TLS connections with both ends in this process, and an attacker between them: a key
+ * proves its identity, refusals have the right reasons, and every altered or repeated byte is
+ * detected. PEs: 1 */
 #include "boot/tls.h"
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@ enum { CAPACITY = 1 << 16, ROUNDS = 30 };
 
 static unsigned char right[WEFT_TLS_KEY_BYTES], wrong[WEFT_TLS_KEY_BYTES];
 
-/* The job: it knows "h1" and "h2", with keys that differ in their first byte. */
+/* The job knows "h1" and "h2", with keys that differ in their first byte. */
 static bool key_of(void *owner, const char *identity, unsigned char key[WEFT_TLS_KEY_BYTES]) {
     const unsigned char *job = owner;
     if (strcmp(identity, "h1") != 0 && strcmp(identity, "h2") != 0)
@@ -29,15 +29,15 @@ static bool key_of(void *owner, const char *identity, unsigned char key[WEFT_TLS
     return true;
 }
 
-/* What goes one way, and what has gone. `flip`: the byte that changes on its way; `until`: bytes
- * that come through before all stops. -1: none. */
+/* One direction of the connection and the bytes that were transferred. `flip`: index of the byte to
+ * alter; `until`: number of bytes after which nothing is transferred. -1: none. */
 struct way {
     long bytes, flip, until;
     unsigned char seen[CAPACITY];
 };
 
 static struct weft_tls *client, *server;
-static int client_end, server_end; /* of the one between them */
+static int client_end, server_end; /* the attacker's sockets */
 static struct way up, down;
 static int client_error, server_error;
 
@@ -97,7 +97,7 @@ static void shake(void) {
     }
 }
 
-/* What `to` reads of what `from` writes, or its -errno. */
+/* Writes to `from` and reads from `to`. Returns the number of bytes read, or -errno. */
 static ssize_t tell(struct weft_tls *from, struct weft_tls *to, const char *text, char *heard) {
     ssize_t got = weft_tls_write(from, text, strlen(text) + 1);
     if (got < 0)
@@ -151,12 +151,12 @@ static void bad_keys(void) {
     refused("q9", right, "no process of this job is called \"q9\"");
     unsigned char other[WEFT_TLS_KEY_BYTES];
     memcpy(other, right, sizeof other);
-    other[0] ^= '1' ^ '2'; /* h1's key under the name of h2 */
+    other[0] ^= '1' ^ '2'; /* the key of h1 for the name h2 */
     refused("h2", other, "it does not have the key of \"h2\"");
     refused("h\n\x1b[", right, "\"h??[\"");
 }
 
-/* A client as this one has been is no client: nothing fresh is in its bytes. */
+/* A replayed recording of a client is rejected, because none of its bytes are fresh. */
 static void repeated(void) {
     char heard[100];
     int pair[2];
@@ -176,7 +176,7 @@ static void repeated(void) {
     close(pair[1]);
 }
 
-/* To either side; from the beginning, or behind `good` bytes of a handshake. */
+/* Sends junk to either side, at the beginning or after `good` bytes of a handshake. */
 static int hear_junk(bool to_client, const void *junk, size_t bytes) {
     struct weft_tls *tls;
     int pair[2], error = -EAGAIN;
@@ -208,20 +208,20 @@ static void junk(int count) {
         size_t length = 1 + random_number(sizeof bytes);
         for (size_t k = 0; k < length; k++)
             bytes[k] = (unsigned char)random_number(256);
-        if (random_number(2)) /* the beginning of a handshake's record */
+        if (random_number(2)) /* the beginning of a handshake record */
             memcpy(bytes,
                    (unsigned char[]){22, 3, 1, 0, (unsigned char)random_number(256), 1, 0, 0},
                    length < 8 ? length : 8);
         hear_junk(random_number(2), bytes, length);
-        memcpy(bytes, up.seen, sizeof bytes); /* and one that was good but for a few bytes */
+        memcpy(bytes, up.seen, sizeof bytes); /* a correct handshake except for a few bytes */
         for (int k = 0; k < 3; k++)
             bytes[random_number((uint32_t)up.bytes)] = (unsigned char)random_number(256);
         hear_junk(false, bytes, (size_t)up.bytes);
     }
 }
 
-/* Every byte of either way is changed once. A few bytes of a record's first header mean nothing
- * (RFC 8446, 5.1): then all is as before. No word that was changed arrives. */
+/* Alters every byte of both directions once. A few bytes of a record's first header have no meaning
+ * (RFC 8446, 5.1): then nothing changes. No altered data arrives. */
 static void altered(void) {
     char heard[100];
     int tolerated = 0, noticed = 0;
@@ -267,7 +267,7 @@ static void altered_word(void) {
     ends_close();
 }
 
-/* All stops after so many bytes, at each moment of the handshake and the first words. */
+/* The transfer stops after each number of bytes, in the handshake and the first data. */
 static void cut(void) {
     char heard[100];
     int before = entries_of("/proc/self/fd");
@@ -291,7 +291,7 @@ static void cut(void) {
     EXPECT(before == after, "%d descriptors before, %d after", before, after);
 }
 
-/* Both ends without anybody between them, behind their handshake. */
+/* Connects both ends without an attacker, and completes the handshake. */
 static void pair_open(void) {
     int pair[2];
     unsigned char key[WEFT_TLS_KEY_BYTES];
@@ -303,7 +303,7 @@ static void pair_open(void) {
         weft_tls_shake(client), weft_tls_shake(server);
 }
 
-/* A write to nobody raises no signal; what was said before is read all the same. */
+/* A write to a closed connection raises no signal, and data sent before can still be read. */
 static void gone(void) {
     char heard[100];
     pair_open();
@@ -318,7 +318,7 @@ static void gone(void) {
     weft_tls_close(server);
 }
 
-/* A full socket: writes go on where they were, whatever the sizes of the pieces. */
+/* With a full socket, writes continue where they stopped, for all sizes of pieces. */
 static void full(size_t total) {
     static unsigned char block[3 << 16], got[3 << 16];
     size_t sent = 0, heard = 0;
@@ -364,7 +364,7 @@ static void keys_change(void) {
     weft_tls_close(server);
 }
 
-/* RFC 5869 with HMAC of Python's hashlib. */
+/* Compares with RFC 5869, computed by Python's HMAC. */
 static void derived(void) {
     static const unsigned char expected[WEFT_TLS_KEY_BYTES] = {
         0xa5, 0xef, 0xad, 0xf0, 0x54, 0xb9, 0x97, 0x82, 0xb0, 0xde, 0x34,
@@ -381,7 +381,7 @@ static void derived(void) {
     EXPECT(memcmp(key, other, sizeof key) != 0, "one key of two labels");
 }
 
-/* In a process of its own, whose libssl.so.3 is this text. */
+/* Runs in a process of its own, whose libssl.so.3 is this text. */
 static void without_library(const char *self) {
     char folder[] = "/tmp/weft-tls-XXXXXX", path[64], said[1024] = "";
     int out[2], status = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the listener on the loopback interface, with its pending in this process: peers come
- * in while strangers in great numbers say nothing, a byte, rubbish, or what a peer has said before;
- * each is refused with a reason, few of them with a line. PEs: 1 */
+/* Description: the listener on the loopback interface, with the peers in this process: peers are
+ * accepted while many strangers send nothing, a byte, junk, or a recording of a peer; each stranger
+ * is refused with a reason, but only a few of them are logged. PEs: 1 */
 #include "boot/tls_listener.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static struct weft_tls_listener *listener;
 static struct weft_tls *let_in[8];
 static int nlet_in;
 static unsigned char job_key[WEFT_TLS_KEY_BYTES];
-static char lines[LINES_BYTES]; /* what stderr has got */
+static char lines[LINES_BYTES]; /* what was written to stderr */
 static int lines_fd, stderr_fd;
 
 static bool key_of(void *owner, const char *identity, unsigned char key[WEFT_TLS_KEY_BYTES]) {
@@ -38,7 +38,7 @@ static void take(void *owner, struct weft_tls *tls) {
     let_in[nlet_in++] = tls;
 }
 
-/* Lines go to a file from here on. */
+/* Redirects stderr to a file. */
 static void listener_open(void) {
     struct weft_tls_listener_options options = {
         .places = PLACES, .key_of = key_of, .take = take, .owner = job_key};
@@ -78,7 +78,7 @@ static int descriptors(void) {
     return entries_of("/proc/self/fd");
 }
 
-/* True while the listener wants a turn. */
+/* Returns whether the listener wants a turn. */
 static bool listener_called(int wait_ms) {
     struct pollfd poll_of = {.fd = weft_tls_listener_descriptor(listener), .events = POLLIN};
     return poll(&poll_of, 1, wait_ms) > 0;
@@ -97,7 +97,7 @@ static int stranger_connect(int which) {
     return fd;
 }
 
-/* A peer comes as a daemon does: the result of its handshake. */
+/* A peer connects as a daemon does. Returns the result of its handshake. */
 static int peer_come(const char *address, const char *identity, unsigned char flaw,
                      struct weft_tls **tls) {
     unsigned char key[WEFT_TLS_KEY_BYTES];
@@ -116,7 +116,7 @@ static int peer_come(const char *address, const char *identity, unsigned char fl
     return error;
 }
 
-/* A peer comes in, and hears a word. */
+/* A peer is accepted and receives data. */
 static void peer_expect(const char *address, const char *identity) {
     struct weft_tls *tls = NULL;
     char heard[8] = "";
@@ -172,8 +172,8 @@ static void refusals(void) {
     EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
 }
 
-/* `count` strangers who stay, each with these bytes; then two peers. What the job pays is bounded.
- */
+/* `count` strangers stay connected after sending these bytes, then two peers connect. The cost for
+ * the job is bounded. */
 static void crowd(int count, const void *says, size_t bytes) {
     static int fds[CROWD_MAX];
     int before = descriptors();
@@ -208,7 +208,7 @@ static void crowd(int count, const void *says, size_t bytes) {
     EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
 }
 
-/* What a peer says first, which is what a stranger can record and repeat. */
+/* Records the first message of a peer, which a stranger can replay. */
 static size_t hello_record(unsigned char *hello, size_t room) {
     struct weft_tls *tls;
     int pair[2];
@@ -223,7 +223,7 @@ static size_t hello_record(unsigned char *hello, size_t room) {
     return got > 0 ? (size_t)got : 0;
 }
 
-/* A peer whose network is slow: strangers come between its first word and its second. */
+/* A peer has a slow network: strangers connect between its first message and its second. */
 static void overtaken(int count, const void *says, size_t bytes) {
     static int fds[CROWD_MAX];
     unsigned char key[WEFT_TLS_KEY_BYTES];
@@ -252,7 +252,8 @@ static void overtaken(int count, const void *says, size_t bytes) {
     listener_close();
 }
 
-/* Strangers who come and go at once; of each but few, a line says how many there were. */
+/* Strangers connect and close at once. Only a few have lines of their own; one line gives the
+ * number of the others. */
 static void many_attempts(int count) {
     static const char get[] = "GET / HTTP/1.0\r\n\r\n";
     int before = descriptors(), said = 0;
@@ -275,7 +276,7 @@ static void many_attempts(int count) {
     EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
 }
 
-/* In a process of its own, which can never have more descriptors than these. */
+/* Runs in a process of its own whose limit of descriptors is reached. */
 static int starve(int fd) {
     struct rlimit few = {(rlim_t)fd + 40, (rlim_t)fd + 40};
     int filler[64], fillers = 0, turns = 0;
@@ -311,7 +312,7 @@ static int starve(int fd) {
 static void starved(void) {
     int status = 0;
     listener_open();
-    int fd = stranger_connect(1); /* which is not let in yet */
+    int fd = stranger_connect(1); /* not accepted yet */
     pid_t child = fork();
     if (child == 0)
         _exit(starve(fd));
@@ -324,7 +325,8 @@ static void starved(void) {
 static struct weft_tls_listener *patient;
 static int patients[3];
 
-/* Pending connections of another listener, whose time runs while the other cases do. */
+/* Begins pending connections at another listener, whose time limit passes while the other cases
+ * run. */
 static void patience_begin(void) {
     listener_open();
     patients[0] = stranger_connect(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but a process of a job by unique id: "uniqueid make" writes an
- * id to stdout; "uniqueid PE NPES" reads one from stdin, joins and leaves in order; "uniqueid PE
- * NPES die" ends at once behind its joining. For tests/boot/uniqueid.t. PEs: none */
+/* Description: a process of a job by unique id, for uniqueid.t; not a test itself. "uniqueid make"
+ * writes an id to stdout; "uniqueid PE NPES" reads an id from stdin, joins and leaves in order;
+ * "uniqueid PE NPES die" ends right after joining. PEs: none */
 #include <shmemx.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job by unique id, attacked: ids that are none, or another job's; places that do not exist, taken or
-of another size; strangers with the right id; PEs that die on the way or never come. Whoever is wrong
-gets an error that says why; who is right comes through, or hears within seconds why not."""
+"""Attacks on a job by unique id: invalid ids, or another job's; PE numbers that are too large, taken, or of a job of
+another size; strangers with the right id; PEs that die while they join, or never join. A wrong process gets an error
+with the reason; a correct process joins, or gets an error with the reason within seconds."""
 import os
 import random
 import re
@@ -27,7 +27,7 @@ def make():
 
 
 def begin(uniqueid, pe, npes, *more, program=PROGRAM, **options):
-    """A PE that has read its id."""
+    """Starts a PE and writes the id to its stdin."""
     process = subprocess.Popen([program, str(pe), str(npes), *more], env=starters.CLEAN, stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     process.stdin.write(uniqueid)
@@ -43,7 +43,7 @@ def end(process, status, text="", seconds_max=10):
 
 
 def served(uniqueid, npes):
-    """PE 0, when it waits for the others."""
+    """Starts PE 0, which waits for the others on return."""
     host = begin(uniqueid, 0, npes)
     wait_until(lambda: starters.listeners(host), 5, "a listening socket")
     time.sleep(0.05)
@@ -82,7 +82,7 @@ def wrong_places():
 
 
 def check_lost(uniqueid, lost):
-    """A process that finds nobody waits on; the job comes about beside it."""
+    """Expects a process that finds no peers to wait on, while the job starts without it."""
     host = served(uniqueid, 2)
     stray = lost()
     time.sleep(0.5)
@@ -114,7 +114,7 @@ def other_user():
 
 
 def half_closed(host, uniqueid, pe, npes):
-    """A PE that can be told nothing any more, as if it died between its coming and PE 0's answer."""
+    """Connects as a PE and closes the receiving direction, as if the PE died between its message and PE 0's answer."""
     hello = struct.pack("<Q16s", 0x6f6c6c6568746677, VERSION)
     hello += uniqueid[MAGIC_BYTES:MAGIC_BYTES + KEY_BYTES] + struct.pack("<ii", pe, npes) + bytes(128)
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

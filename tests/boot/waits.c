@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but a job all of whose PEs but PE 1 wait in the call that its
- * argument names; PE 1 says its number and sleeps. For tests/boot/stopped.t.
- * PEs: none */
+/* Description: a job for stopped.t, not a test itself: all PEs except PE 1 wait in the call that
+ * the argument names; PE 1 prints its process number and sleeps. PEs: none */
 #include <shmem.h>
 #include <stdio.h>
 #include <string.h>

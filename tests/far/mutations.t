@@ -17,7 +17,7 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
-SEEDS, HANG_SECONDS, HANG_LASTS = 12, "3", 5  # a wait that is told of may only be that of a busy machine
+SEEDS, HANG_SECONDS, HANG_LASTS = 12, "3", 5  # a logged wait may be due to a busy machine
 sys.path.insert(0, str(ROOT / "tests"))
 import mutation  # noqa: E402
 import tap  # noqa: E402
@@ -31,8 +31,8 @@ PUSH, CHAIN, GATHER, ALLTOALL, PACKETS = (
     f"src/coll/{name}.c" for name in ("host_push", "hosts_chain", "hosts_gather", "hosts_alltoall", "host_packets"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
-# What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
-# once, and what stands there then. The short form tries those of messages by themselves, which cost least.
+# A row names the missing thing, the test that detects it with its PEs, placement and engine, and expressions that
+# occur once in a file, with their replacements. The short form tries the rows of far/messages, which cost least.
 MUTATIONS = [
     ("messages are applied as they come", "far/messages", 2, NEAR, "", ARRIVE,
      [(r"ahead = head->number - channel->applied;", "ahead = 1;"), (r"channel->applied = head->number;", "channel->applied++;"),
@@ -141,7 +141,7 @@ MUTATIONS = [
      [(r"!weft_epoch_reached\(team->packets_read, epoch - WEFT_PACKETS\)", "false")]),
 ]
 FIRST = {"far/messages", "far/protocol"}
-INNER = {*FIRST, "coll/bits", "coll/hosts", "coll/hosts_vectors", "coll/packets", "coll/alltoallv", "gpu/far"}  # tests that have the library's objects in them
+INNER = {*FIRST, "coll/bits", "coll/hosts", "coll/hosts_vectors", "coll/packets", "coll/alltoallv", "gpu/far"}  # tests linked with the library's objects
 SHORT = {name for name, test, *_ in MUTATIONS if test in FIRST}
 SHORT |= {"members of a host are folded from the last to the first", "packets lie by members, not by hosts"}
 
@@ -151,7 +151,7 @@ def check_tables(problems):
 
 
 def compile_variant(folder, test, file, changes):
-    """The library, or the test that has it in itself, with this source changed, in the folder."""
+    """Compiles the library, or the test that contains its objects, with this source changed, into the folder."""
     cc = os.environ.get("CC", "gcc")
     own = str((BUILD / "obj" / file).with_suffix(".o").relative_to(ROOT))
     words = (BUILD / "tests/far/objects").read_text().split()
@@ -174,15 +174,15 @@ def compile_variant(folder, test, file, changes):
 
 
 def run(command, npes, placement, settings, seed):
-    """None if the test passes, or what was seen first."""
+    """Returns None if the test passes, or the first sign of failure."""
     engine = (BUILD / "tests/far/libweft_fake_engine.so").resolve()
     env = dict(os.environ, WEFT_HANG_SECONDS=HANG_SECONDS)
-    if "far" == pathlib.Path(str(command[0])).name:  # the one of GPUs, on the pretended driver
+    if "far" == pathlib.Path(str(command[0])).name:  # the test of GPUs, on the pretended driver
         env.update(LD_LIBRARY_PATH=str((BUILD / "tests/gpu/driver").resolve()), GPU_REQUIRED="1",
                    WEFT_FAKE_DELAY_US="300", WEFT_FAKE_WEAK="1", WEFT_FAKE_SEED=str(seed))
     if placement != NEAR:
         env.update(FAKE_ENGINE=f"seed={seed};{settings}", WEFT_ENGINE=str(engine), WEFT_PRETEND_HOSTS=placement)
-    env.pop("WEFT_TEST_LONG", None)  # the short form of the test says it
+    env.pop("WEFT_TEST_LONG", None)  # the short form of the test suffices
     job = subprocess.Popen([BUILD / "bin/oshrun", "-n", str(npes), *command], env=env, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     seen = None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE that crashes says where it was, and dies as if nobody had listened."""
+"""A PE that crashes logs where it was, and dies as it would without Weft's handler."""
 from harness import BUILD, Skip, case, main, run
 import atexit
 import pathlib
@@ -109,7 +109,7 @@ subprocess.run([BUILD / "bin/oshcc", "-D_GNU_SOURCE", "-w", "-O0", f"{PROGRAM}.c
 
 
 def crash(how, number, where="weft_test_crash_here", npes=2):
-    """The PE's lines on its crash."""
+    """Returns the lines of a PE about its crash."""
     result = run("-n", npes, PROGRAM, how).expect(128 + number, None if npes == 1 else f"was killed by signal {number} ")
     lines = [line for line in result.err.split("\n") if line.startswith("weft: ") and "; leaving" not in line]
     name = r"weft: " if npes == 1 else rf"weft: PE {npes - 1} \(pid \d+\): "

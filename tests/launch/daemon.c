@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: oshrun --daemon with this test as its front: what PEs give goes up and comes back; a
- * front that is gone, silent or mad ends the daemon and its PEs, and the daemon never crashes.
- * PEs: 1 */
+/* Description: oshrun --daemon with this test as its front: contributions of PEs are sent up, and
+ * the result comes back; if the front ends, is silent or sends invalid frames, the daemon and its
+ * PEs end, and the daemon never crashes. PEs: 1 */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static void take(void *owner, struct weft_tls *tls) {
     EXPECT(weft_frames_open(&front.frames, tls) == 0, "frames");
 }
 
-/* PE 1 of 2 is on its host. */
+/* Of 2 PEs the daemon's host has PE 1. */
 static void start_send(int port, int to, char **argv) {
     static const char *names[] = {"here", "there"};
     int32_t host_of[] = {0, 1};
@@ -79,10 +79,11 @@ static void say(uint32_t kind, int pe, int value, const void *payload, size_t by
     struct weft_frame frame = {
         .kind = kind, .bytes = (uint32_t)bytes, .pe = pe, .value = value, .host = WEFT_TREE_ALL};
     if (front.frames)
-        weft_frames_send(front.frames, &frame, payload); /* the daemon may have gone */
+        weft_frames_send(front.frames, &frame, payload); /* the daemon may have ended */
 }
 
-/* The next frame but beats and output; 0: the end of the connection, or of patience. */
+/* Returns the kind of the next frame except heartbeats and output; 0 at the end of the connection
+ * or after the time limit. */
 static uint32_t hear(const void **payload) {
     uint64_t until_ns = weft_clock_ns() + PATIENCE_MS * UINT64_C(1000000);
     struct weft_frame frame;
@@ -106,7 +107,7 @@ static uint32_t hear(const void **payload) {
     return 0;
 }
 
-/* A daemon that has said HELLO. */
+/* Starts a daemon, and waits for its HELLO. */
 static void begin(char **argv) {
     int ends[2];
     struct weft_tls_listener *listener = NULL;
@@ -132,7 +133,8 @@ static void begin(char **argv) {
     EXPECT(hear(&payload) == WEFT_TREE_HELLO, "no HELLO");
 }
 
-/* The daemon goes with this status, and soon, and its PEs with it: orphans would be ours. */
+/* Expects the daemon to end soon with this status, and its PEs with it, which as orphans would be
+ * children of this process. */
 static void expect_gone(int status) {
     uint64_t until_ns = weft_clock_ns() + PATIENCE_MS * UINT64_C(1000000);
     int wait = -1;
@@ -246,7 +248,7 @@ static void environment_clean(void) {
     for (char **variable = environ; *variable;) {
         char *name = strndup(*variable, strcspn(*variable, "="));
         if (strncmp(name, "WEFT_", 5) == 0)
-            unsetenv(name); /* the next one has its place now */
+            unsetenv(name); /* the next variable has moved to its place */
         else
             variable++;
         free(name);

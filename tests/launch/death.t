@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a PE dies, however it does, the job ends soon, oshrun names it, and nothing is left."""
+"""When a PE dies in any way, the job ends soon, oshrun names the PE, and nothing is left."""
 from harness import PE, Result, case, gone, main, names, patience, preloaded, read_numbers, run, settled_leftovers, start, wait_until
 import contextlib
 import os
@@ -50,7 +50,7 @@ pid_t waitpid(pid_t pid, int *status, int options) {
 
 @case("so is one that is taken down for longer than the others have to go")
 def taken_down_slowly():
-    """As large processes are on busy machines. Here waitpid tells nothing for 0.7 s."""
+    """Delays the end of processes, as with large processes on a busy machine: waitpid reports nothing for 0.7 s."""
     with preloaded(SLOW_KERNEL) as below:
         run("-n", 3, PE, "join", "exchange", "1@raise:9", "exchange", below=below).expect(
             137, "was killed by signal 9 (Killed); ending the job")
@@ -63,7 +63,7 @@ def signals():
 
 
 def memory_cgroup(bytes_max):
-    """The folder of a new cgroup of version 1 or 2 with this limit, or None where none can be made."""
+    """Returns the folder of a new cgroup of version 1 or 2 with this limit, or None if no cgroup can be made."""
     for top, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
         group = pathlib.Path(top, f"weft-{uuid.uuid4().hex[:12]}")
         with contextlib.suppress(OSError):

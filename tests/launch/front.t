@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The front of a job on several hosts, with puppets (puppet.c) for daemons: nothing but this machine is needed."""
+"""The front of a job on several hosts, with puppets (puppet.c) as daemons, all on this machine."""
 from harness import BUILD, ENVIRONMENT, OSHRUN, Result, case, main, patience, run, start
 import os
 import signal
@@ -9,7 +9,7 @@ import tempfile
 import time
 
 ENVIRONMENT.update(WEFT_SSH=str(BUILD / "tests/launch/puppet"), WEFT_HOST_TIMEOUT="1", WEFT_START_TIMEOUT="10")
-ENVIRONMENT.update(RES_OPTIONS="timeout:1 attempts:1")  # names of puppets are in no DNS, and a lost question costs 5 s
+ENVIRONMENT.update(RES_OPTIONS="timeout:1 attempts:1")  # names of puppets are in no DNS, and a lost query costs 5 s
 READY = ["connect", "hello", "go"]
 DONE = [*READY, "done"]
 

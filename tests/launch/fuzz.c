@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: frames drawn by lot, as hosts and PEs of a job may send them in any order, or should
- * not send at all, to whoever is in its middle: the front (launch/front_hear.c), a daemon
- * (launch/daemon_hear.c), PE 0 while others come (boot/callers.c), who comes, and the agent of a
- * host (boot/pe_status.c, boot/host_exchange.c). Each is taken or refused, and what the receiver
- * knows then makes sense. PEs: 1
+/* Description: random frames, which hosts and PEs of a job may send in any order, or must not send,
+ * to each kind of receiver: the front (launch/front_hear.c), a daemon (launch/daemon_hear.c), PE 0
+ * while PEs connect (boot/callers.c), a PE that connects, and the agent of a host
+ * (boot/pe_status.c, boot/host_exchange.c). Each frame is accepted or rejected, and the receiver's
+ * data stays valid. PEs: 1
  *
  * An input is a scene and a list of steps (fuzz/input.h); tests/fuzz.h runs them. */
 #include "fuzz.h"

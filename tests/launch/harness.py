@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Helps tests that run jobs: starts oshrun, awaits its end, and finds what it left behind. Cases run by tests/tap.py.
-
-Every process that a test starts carries a mark in its environment, so that processes which outlive it can be found,
-however they were started.
+"""Helpers for tests that run jobs: start oshrun, wait for its end, and find what it left behind. tests/tap.py runs the
+cases. Every process that a test starts has a mark in its environment, so that processes that outlive the test can be
+found, however they were started.
 """
 import contextlib
 import os
@@ -27,20 +26,20 @@ PE = str(BUILD / "tests/boot/pe")
 ENGINE = str((BUILD / "tests/far/libweft_fake_engine.so").resolve())
 MARK = "WEFT_TEST_MARK=" + uuid.uuid4().hex
 ENVIRONMENT = dict(os.environ, **dict([MARK.split("=")]))
-for sanitizer in ("ASAN", "TSAN"):  # deaths by signal are what is tested
+for sanitizer in ("ASAN", "TSAN"):  # tests kill processes by signals
     ENVIRONMENT[f"{sanitizer}_OPTIONS"] = "handle_segv=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
 
-# Under nohup, or behind a shell's "&", some signals are ignored, and what is ignored stays so.
+# Under nohup, or after a shell's "&", some signals are ignored, and ignored signals stay ignored.
 for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(ignored, signal.SIG_DFL)
 
-STRICT = bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
+STRICT = bool(os.environ.get("WEFT_TEST_STRICT"))  # checks the promised times, on an idle machine
 
 cases = []
 
 
 def memory_await(mebibytes, seconds_max=20):
-    """Waits for so much to be available; a case that needs it is skipped where it does not come to be."""
+    """Waits until that much memory is available, and skips the case if it does not become available."""
     until = time.monotonic() + seconds_max
     while (available := memory_available()) < mebibytes:
         if time.monotonic() > until:
@@ -49,13 +48,13 @@ def memory_await(mebibytes, seconds_max=20):
 
 
 def memory_available():
-    """In MiB."""
+    """Returns the available memory in MiB."""
     lines = pathlib.Path("/proc/meminfo").read_text()
     return int(re.search(r"^MemAvailable: *(\d+) kB", lines, re.M)[1]) >> 10
 
 
 def case(name):
-    """Decorates a function that fails by an assertion."""
+    """Decorates the function of a case, which fails by an assertion."""
     def register(function):
         cases.append((name, function))
         return function
@@ -63,14 +62,14 @@ def case(name):
 
 
 def far(placement, settings="", engine=ENGINE):
-    """The words before a program whose PEs pretend to be on several hosts; the engine is that of the tests, with these
-    settings (tests/far/engine/settings.h)."""
+    """Returns the words to put before a program so that its PEs pretend to be on several hosts, with the engine of the
+    tests and these settings (tests/far/engine/settings.h)."""
     return ["env", f"WEFT_PRETEND_HOSTS={placement}", f"WEFT_ENGINE={engine}", f"FAKE_ENGINE={settings}"]
 
 
 def start(*arguments, below=(), **options):
-    """oshrun with these arguments, below another command if there is one, in the background; all its
-    streams are pipes."""
+    """Starts oshrun with these arguments in the background, below another command if given; all its streams are
+    pipes."""
     streams = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return subprocess.Popen([*below, OSHRUN, *map(str, arguments)], text=True, errors="backslashreplace",
                             env=ENVIRONMENT, **{**streams, **options})
@@ -78,7 +77,7 @@ def start(*arguments, below=(), **options):
 
 @contextlib.contextmanager
 def preloaded(source):
-    """The words before a command that put this C into its processes."""
+    """Returns the words to put before a command so that its processes preload this C source."""
     with tempfile.TemporaryDirectory(prefix="weft-preload-") as folder:
         library = f"{folder}/preload.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", library, "-ldl"], input=source,
@@ -87,7 +86,7 @@ def preloaded(source):
 
 
 def patience(seconds):
-    """What is promised within that time takes longer where others want the processors, too."""
+    """Returns the time to allow for a promised time: longer if other processes need the processors."""
     crowd = os.getloadavg()[0] / len(os.sched_getaffinity(0))
     return seconds if STRICT else seconds * min(max(crowd, 1), 10)
 
@@ -121,7 +120,7 @@ def run(*arguments, text=None, **options):
 
 
 def leftovers():
-    """(pid, command, state) of every living process that carries the mark, except this one."""
+    """Returns (pid, command, state) of every living process with the mark, except this one."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
@@ -131,12 +130,12 @@ def leftovers():
                 name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
                 found.append((int(folder.name), name, rest.split()[0]))
         except OSError:
-            pass  # it is gone, or not ours
+            pass  # it has ended, or belongs to another user
     return found
 
 
 def settled_leftovers(seconds=1.0):
-    """What is left after processes that were killed had time to disappear."""
+    """Returns the leftovers after killed processes had time to disappear."""
     until = time.monotonic() + patience(seconds)
     while leftovers() and time.monotonic() < until:
         time.sleep(0.01)
@@ -150,13 +149,13 @@ def end_leftovers():
 
 
 def names():
-    """Every name that shared memory could have left behind; others may write to /tmp meanwhile."""
+    """Returns every name that shared memory could have left behind; other programs may write to /tmp meanwhile."""
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
 
 def traces():
-    """What a job could leave behind in file systems. All else goes with its processes, and those are
-    looked for themselves."""
+    """Returns what a job could leave behind in file systems. Everything else disappears with its processes, which
+    leftovers() finds."""
     names = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     names |= {name for name in os.listdir(tempfile.gettempdir())
               if "weft" in name and not re.search(r"-[a-z0-9_]{8}$", name)}  # folders of other tests
@@ -166,7 +165,7 @@ def traces():
 
 
 def settled_traces(before, seconds=20.0):
-    """What was left behind since `before`; other programs of this machine come and go, too."""
+    """Returns the traces left behind since `before`, after waiting for those of other programs to disappear."""
     until = time.monotonic() + seconds
     while traces() - before and time.monotonic() < until:
         time.sleep(0.05)
@@ -174,7 +173,7 @@ def settled_traces(before, seconds=20.0):
 
 
 def read_numbers(process, word, count):
-    """The numbers of the next `count` lines "word number" on its stdout."""
+    """Returns the numbers in the next `count` lines "word number" of its stdout."""
     numbers = []
     while len(numbers) < count:
         line = process.stdout.readline()
@@ -199,7 +198,7 @@ def wait_until(condition, seconds, what):
 
 
 def main(mebibytes=0):
-    """Runs the cases, each once that much memory is available, and ends what a case has left running."""
+    """Runs the cases, each when that much memory is available, and kills processes that a case has left running."""
     def guarded(function):
         def check(_):
             memory_await(mebibytes)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nonsense in the environment, in messages and in the control page: a clear end, never a crash."""
+"""Junk in the environment, in messages and in the control page ends the job with a clear line, never with a crash."""
 from harness import PE, case, main, patience, run, settled_leftovers
 import os
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The options that people's scripts carry, as Open MPI's and MPICH's launchers have them."""
+"""Options of Open MPI's and MPICH's launchers, which users' scripts contain."""
 from harness import BUILD, ENVIRONMENT, PE, ROOT, Result, Skip, case, main, preloaded, run, start
 import os
 import pathlib
@@ -188,7 +188,8 @@ int sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *set) {
 
 
 def write_machine(folder):
-    """Two sockets with four cores of two hardware threads each, and a cache for every two cores."""
+    """Writes /sys of a machine with two sockets, four cores each with two hardware threads, and a cache per two
+    cores."""
     def listing(cores):
         return ",".join(str(cpu) for core in cores for cpu in (core, core + 8)) + "\n"
     for cpu in range(16):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""When the launcher is killed, the PEs go with it, wherever they are in the tree of processes."""
+"""When the launcher is killed, the PEs die, too, wherever they are in the tree of processes."""
 from harness import PE, case, gone, leftovers, main, names, patience, read_numbers, settled_leftovers, start, wait_until
 import os
 import random
@@ -9,7 +9,7 @@ import time
 
 
 def kill_launcher(count, *command):
-    """Kills oshrun when all PEs have said their pid; how long until all of them are gone."""
+    """Kills oshrun when all PEs have printed their pids. Returns the seconds until all of them have ended."""
     process = start("-n", count, *command)
     pids = read_numbers(process, "pid", count)
     begin = time.monotonic()

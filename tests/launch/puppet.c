@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: no test of its own, but the daemon of the front's tests (front.t): WEFT_SSH names
- * it, so it gets the name of a host and the start text, and does what the arguments of the program
- * say, one after the other: "verb", "verb=text", and "b@verb" on host b only. A "~" in a text is a
- * newline. PEs: none */
+/* Description: the daemon of the front's tests (front.t), not a test itself. WEFT_SSH names it, so
+ * it gets the name of a host and the start text. It does what the arguments of the program say, one
+ * after the other: "verb", "verb=text", and "b@verb" on host b only. A "~" in a text is a newline.
+ * PEs: none */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -47,12 +47,12 @@ static void connect_front(void) {
         fail("no handshake");
 }
 
-/* What an OUTPUT of this host's first PE is. */
+/* Sends an OUTPUT of this host's first PE. */
 static void out(int stream, const char *text) {
     send_frame(WEFT_TREE_OUTPUT, first_pe, stream, text, strlen(text));
 }
 
-/* One frame, or false: the end of the connection. Beats meanwhile. */
+/* Returns the next frame, or false at the end of the connection. Sends heartbeats meanwhile. */
 static bool next_frame(struct weft_frame *frame, const void **payload) {
     static uint64_t beat_ns;
     int one;
@@ -83,7 +83,7 @@ static void hello(const char *version) {
     send_frame(WEFT_TREE_HELLO, 0, 0, &hello, sizeof hello);
 }
 
-/* Gives the text, with the PE's number behind it, for each PE here. */
+/* Contributes the text, followed by the PE's number, for each PE of this host. */
 static void give(const char *text) {
     size_t bytes = strlen(text) + 1, head = sizeof(struct weft_tree_exchange);
     unsigned char *all = malloc(head + (size_t)npes_here * bytes), *at = all + head;
@@ -125,7 +125,7 @@ static void take_input(void) {
     out(1, text);
 }
 
-/* Sends as much as may be under way, and goes on as it is taken. */
+/* Sends as much output as is allowed, and continues as it is acknowledged. */
 static void flood(long bytes) {
     static char lines[WEFT_TREE_PIECE_MAX];
     struct weft_frame frame;
@@ -170,7 +170,7 @@ static void await_cause(void) {
     out(1, text);
 }
 
-/* "kind,pe,detail" */
+/* Sends the cause in the text "kind,pe,detail". */
 static void tell_cause(const char *text) {
     struct weft_tree_cause cause = {.pid = 4711, .state = 1};
     if (sscanf(text, "%u,%d,%d", &cause.kind, &cause.pe, &cause.detail) != 3)
@@ -178,7 +178,7 @@ static void tell_cause(const char *text) {
     send_frame(WEFT_TREE_CAUSE, 0, 0, &cause, sizeof cause);
 }
 
-/* Says that it is done, and goes when the front has heard it; whether the front is still there. */
+/* Sends DONE and waits for BYE. Returns whether the front is still connected. */
 static void done(int status) {
     struct weft_frame frame;
     const void *payload;
@@ -196,7 +196,7 @@ static void junk(const char *text) {
     free(payload);
 }
 
-/* Frames of any kind with anything in them, made of this number; most are what a front refuses. */
+/* Sends frames of random kinds and contents, drawn from this seed; a front rejects most of them. */
 static void rave(const char *seed) {
     struct weft_frame frame;
     const void *payload;
@@ -216,7 +216,7 @@ static void rave(const char *seed) {
         send_frame((uint32_t)(rand() % 18), rand() % 4 - 1, rand() % 4 - 1, words, bytes);
     }
     send_frame(99, 0, 0, NULL, 0);
-    await(0, &frame, &payload); /* until the front has gone */
+    await(0, &frame, &payload); /* until the front has closed */
 }
 
 static void act_once(const char *verb, char *text) {
@@ -260,9 +260,9 @@ static void act(const char *verb, char *text) {
     for (char *at = text; *at; at++)
         *at = *at == '~' ? '\n' : *at;
     act_once(verb, text);
-    if (!strcmp(verb, "sleep")) /* without a beat */
+    if (!strcmp(verb, "sleep")) /* without heartbeats */
         weft_clock_sleep_ms(atol(text));
-    else if (!strcmp(verb, "wait")) /* until the front has gone */
+    else if (!strcmp(verb, "wait")) /* until the front has closed */
         await(0, &frame, &payload);
     else if (!strcmp(verb, "exit"))
         exit(atoi(text));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Signals to oshrun are signals to the job."""
+"""Signals to oshrun are forwarded to the job."""
 from harness import OSHRUN, PE, Result, case, gone, main, preloaded, read_numbers, start, wait_until
 import os
 import pathlib
@@ -56,7 +56,8 @@ __attribute__((constructor)) static void begin(void) {
 
 @case("a tool's thread in the launcher keeps no signal for itself")
 def with_a_tool():
-    """As profilers and checkers put into every process: it blocks nothing, and the kernel may choose it."""
+    """Adds a thread to every process, as profilers and checkers do: it blocks no signals, so the kernel may choose
+    it."""
     with preloaded(TOOL) as below:
         for _ in range(20):
             Result(start("-n", 2, "true", below=below)).expect(0)
@@ -152,7 +153,7 @@ def terminal():
                 break
             text += piece
     except OSError:
-        pass  # the last writer has closed it
+        pass  # all writers have closed it
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert text.count(b"count 1") == 2 and status == 0, (text, status)
 

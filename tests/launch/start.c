@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the start text of a daemon: what is written is read again, and everything else is
- * refused with words, or is a start whose numbers fit each other. PEs: 1 */
+/* Description: the start text of a daemon: a written text is read correctly, and any other text is
+ * rejected with a reason, or results in a start with consistent numbers. PEs: 1 */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { CHANGED_TEXTS = 20000 };
 
-/* A start lives as long as its daemon, so nothing of it is ever given back. */
+/* A start lives as long as its daemon and is never freed. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "detect_leaks=0";
@@ -58,7 +58,7 @@ static char *start_text(size_t *bytes) {
     return text;
 }
 
-/* The record that comes out of a pipe into which this has been written. */
+/* Reads a start from a pipe that contains this text. */
 static int start_from(const char *text, size_t bytes, struct weft_start *start) {
     int ends[2];
     if (pipe(ends) < 0 || write(ends[1], text, bytes) != (ssize_t)bytes)
@@ -107,17 +107,17 @@ static void cut_short(void) {
     char *text = start_text(&bytes);
     struct weft_start start;
     tap_case("a text that is cut short anywhere is refused");
-    freopen("/dev/null", "w", stderr); /* each is a line */
+    freopen("/dev/null", "w", stderr); /* each text is logged */
     int taken = 0;
     for (size_t cut = 0; cut < bytes; cut++)
         taken += start_from(text, cut, &start) == 0;
     freopen("/dev/stdout", "a", stderr);
-    setvbuf(stderr, NULL, _IOLBF, 0); /* so that no line of stdout is inside one of these */
+    setvbuf(stderr, NULL, _IOLBF, 0); /* lines of stderr must not be split by lines of stdout */
     EXPECT(taken == 0, "%d were taken", taken);
     free(text);
 }
 
-/* The text with one of its lines, and its value, struck out, or twice, or with another value. */
+/* Returns the text with one item removed, repeated, or with another value. */
 static char *text_change(const char *name, int times, const char *value, size_t *bytes) {
     char *text = start_text(bytes), *end = text + *bytes, *all = calloc(1, 3 * *bytes), *to = all;
     char *at = strchr(text, '\n') + 1;
@@ -138,8 +138,8 @@ static char *text_change(const char *name, int times, const char *value, size_t 
     return all;
 }
 
-/* One that sees to several hosts learns how they are called; to more than there are, or without
- * that, it is refused. */
+/* A reader that serves several hosts gets their names for ssh. A text with too many hosts, or
+ * without the names, is rejected. */
 static void relays(void) {
     static const char *called[] = {"me@a", "b"};
     struct weft_start wanted = start_make(), start;
@@ -231,7 +231,7 @@ static void items_wrong(void) {
     free(text);
 }
 
-/* Later code uses these as indices. */
+/* Later code uses these numbers as indices. */
 static void start_expect_sound(const struct weft_start *start) {
     int npes = 0;
     EXPECT(start->host >= 0 && start->host < start->nhosts, "%d of %d", start->host, start->nhosts);
@@ -245,7 +245,7 @@ static void start_expect_sound(const struct weft_start *start) {
     EXPECT(npes == start->options.npes, "%d and %d", npes, start->options.npes);
 }
 
-/* Changes that keep the form of the text are more likely to be taken. */
+/* Prefers changes that keep the form of the text, which are more likely to be accepted. */
 static void change_at_random(char *text, size_t bytes) {
     static const char likely[] = "0123456789,\n =-";
     for (int changes = 1 + rand() % 3; changes > 0; changes--)
@@ -263,7 +263,7 @@ static void changed_at_random(void) {
     for (int i = 0; i < CHANGED_TEXTS; i++) {
         struct weft_start start;
         const char *why = "";
-        char *changed = malloc(rest); /* so that a sanitizer sees who reads beyond it */
+        char *changed = malloc(rest); /* so that a sanitizer detects reads past it */
         memcpy(changed, behind, rest);
         change_at_random(changed, rest);
         int error = weft_start_parse(changed, rest, &start, &why);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line of oshrun, and what it exits with."""
+"""The command line of oshrun, and its exit status."""
 from harness import BUILD, EXCHANGE, PE, Result, case, leftovers, main, patience, preloaded, run, start, wait_until
 import os
 import re
@@ -220,7 +220,7 @@ def background():
     result = run("-n", 2, "sh", "-c", "sleep 2 >/dev/null 2>&1 & exit 0")
     assert result.status == 0 and result.seconds < patience(1.5), (result.status, result.seconds)
     assert re.fullmatch(line, result.err), result.err
-    # What goes on alone is no leftover of the job, but the next cases would take it for one.
+    # A process that continues alone is no leftover of the job, but the next case would report it.
     wait_until(lambda: not leftovers(), 5, "what went on alone is over")
     run("-n", 2, "sh", "-c", "sleep 0.1 & wait").expect(0, err="")
     run("-n", 2, "sh", "-c", "true & exit 0").expect(0)

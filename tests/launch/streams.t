@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Standard streams: who reads, and what --tag-output does to lines."""
+"""Standard streams: the PE that reads stdin, and the tags of --tag-output."""
 from harness import OSHRUN, PE, Result, case, leftovers, main, patience, run, start
 import subprocess
 import time

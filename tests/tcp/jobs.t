@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs over TCP (tests/engine_jobs.py), by default, and with few files that a PE may open."""
+"""Jobs over TCP (tests/engine_jobs.py), by default, and with a low limit of descriptors."""
 import pathlib
 import re
 import sys

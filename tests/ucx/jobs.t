@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs over UCX (tests/engine_jobs.py), and where it is what reaches far PEs."""
+"""Jobs over UCX (tests/engine_jobs.py), also as the engine for far PEs."""
 import pathlib
 import re
 import sys

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PE 0's agent, or rather what it does with the exchanges and the news of two other hosts, whose
- * connections are links: boot/agent.c itself has one job in its life. */
+/* PE 0's agent: only its handling of exchanges and of the states of two other hosts, whose
+ * connections are links. boot/agent.c itself can only run once per process. */
 #include <stdlib.h>
 #include <string.h>
 #include "boot/attachment.h"
@@ -17,7 +17,7 @@ static struct weft_control *control;
 static struct weft_pe_status *news;
 static struct weft_host_exchanges exchanges;
 static struct weft_host_link links[LINES];
-static int shared; /* exchanges */
+static int shared; /* number of exchanges */
 static const char *wrong;
 
 static void pe_status_send(void *owner, const struct weft_frame *frame, const void *payload) {
@@ -25,7 +25,7 @@ static void pe_status_send(void *owner, const struct weft_frame *frame, const vo
     wrong = "there are news of PEs that have done nothing";
 }
 
-/* All hosts with members have given. */
+/* All hosts with members have contributed. */
 static void exchange_share(void *owner, int host, const void *payload, size_t bytes) {
     struct weft_tree_given given;
     (void)owner;
@@ -34,7 +34,7 @@ static void exchange_share(void *owner, int host, const void *payload, size_t by
     else if (!given.head.status && given.bytes != (size_t)given.members.count * given.head.bytes)
         wrong = "an exchange has another size than what was given to it";
     unsigned char *copy = malloc(bytes);
-    memcpy(copy, payload, bytes); /* as it goes to others */
+    memcpy(copy, payload, bytes); /* as sent to other hosts */
     free(copy);
     shared++;
 }
@@ -56,7 +56,7 @@ static void agent_open(void) {
             abort();
 }
 
-/* This host gives to every exchange that another one has begun. */
+/* This host contributes to every exchange that another host has begun. */
 static void give(const void *payload, size_t bytes) {
     struct weft_tree_given given;
     int count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job that another launcher has started, whose PEs meet: PE 0, with another PE on its host, while
- * the others come; and one of those, as it hears from PE 0 who is where. */
+/* A job under another launcher whose PEs meet: PE 0, with another PE on its host, while the other
+ * PEs connect; and one of these PEs, which receives the hosts of all PEs. */
 #include "boot/callers.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void callers_open(void) {
             abort();
 }
 
-/* The version comes first in a HELLO. */
+/* A HELLO begins with the version. */
 static void hello_complete(uint32_t kind, uint8_t *payload, size_t bytes) {
     if (kind == WEFT_ARRIVAL_HELLO && bytes >= sizeof WEFT_VERSION_STRING && !*payload)
         memcpy(payload, WEFT_VERSION_STRING, sizeof WEFT_VERSION_STRING);
@@ -83,7 +83,7 @@ const struct scene scene_callers = {.nlines = FUZZ_PES - HERE,
                                     .look = callers_look,
                                     .close = callers_close};
 
-/* --- From another host ------------------------------------------------------------------------ */
+/* --- On another host -------------------------------------------------------------------------- */
 
 static struct weft_host_link link;
 

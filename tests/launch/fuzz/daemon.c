@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon of the first host: its front speaks by line 0. Its PEs have no processes, but sockets,
- * by which they give to an exchange each time that time passes, twice; then they are over. */
+/* The daemon of the first host; line 0 is its front. Its PEs have sockets but no processes: they
+ * contribute to an exchange each time that STEP_LATE lets time pass, twice; then they have ended.
+ */
 #include "launch/daemon.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,10 @@ enum { EXCHANGES = 2 };
 static struct weft_daemon tested;
 static struct weft_control *control;
 static int pe_end[FUZZ_PES], given, reply[2];
-static bool answered; /* all of it, when the PEs are over */
+static bool answered; /* everything, after the PEs have ended */
 static const char *wrong;
 
-/* --- Those above ------------------------------------------------------------------------------ */
+/* --- Functions that report to the front ------------------------------------------------------- */
 
 static void tell_ending(struct weft_run *run) {
     if (run->cause.pe < -1 || run->cause.pe >= FUZZ_PES)
@@ -98,7 +99,7 @@ static void daemon_open(void) {
     wrong = NULL;
 }
 
-/* To an exchange of all, and then to one among PEs of which two are here. */
+/* First to an exchange of all PEs, then to one of some PEs, two of which are on this host. */
 static void exchange_give(void) {
     static const uint64_t among[] = {7, 1 | 1 << 2 | 1 << 5};
     struct weft_wire_header header = {.kind = given ? WEFT_WIRE_GIVE_AMONG : WEFT_WIRE_GIVE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The front of a job: a relay speaks for its first two hosts, a daemon for the third. What PEs have
- * written goes nowhere. */
+/* The front of a job: a relay represents its first two hosts, a daemon the third. Output of PEs is
+ * dropped. */
 #include "launch/front.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +12,17 @@
 enum { CHILDREN = 2 };
 
 static struct weft_front front;
-static int shared; /* exchanges */
+static int shared; /* number of exchanges */
 static const char *names[FUZZ_HOSTS] = {"a", "b", "c"};
 
-/* --- In place of launch/writer.c -------------------------------------------------------------- */
+/* --- Replacement of launch/writer.c ----------------------------------------------------------- */
 
 int weft_writer_open(struct weft_writer **writer, const struct weft_writer_options *options) {
     (void)writer, (void)options;
     return 0;
 }
 
-/* That of nobody. */
+/* Drops output after reading its last byte. */
 int weft_writer_give(struct weft_writer *writer, int pe, int stream, const void *bytes,
                      size_t count) {
     static volatile unsigned char byte;
@@ -122,7 +122,7 @@ static void front_late(void) {
     weft_front_time(&front);
 }
 
-/* All are heard in each turn, as after a poll that has shown nothing. */
+/* Reads from all children in each turn, as after a poll without events. */
 static bool front_turn(void) {
     struct pollfd polls[16];
     for (size_t i = 0; i < sizeof polls / sizeof *polls; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What scenes say to people is for nobody. */
+/* The log lines of scenes are dropped. */
 #include "input.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static const struct scene *const scenes[SCENES] = {[SCENE_FRONT] = &scene_front,
                                                    [SCENE_PLACES] = &scene_places,
                                                    [SCENE_DAEMON] = &scene_daemon};
 
-/* An input as it is read. */
+/* The unread part of an input. */
 struct reader {
     const uint8_t *at;
     size_t left;
@@ -52,7 +52,7 @@ static unsigned take(struct reader *reader) {
     return *reader->at++;
 }
 
-/* The bytes of a step; fewer if the input ends. */
+/* Takes the bytes of a step; fewer if the input ends. */
 static size_t take_bytes(struct reader *reader, const uint8_t **bytes) {
     size_t count = take(reader);
     count |= (size_t)take(reader) << 8;

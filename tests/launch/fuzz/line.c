@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct weft_tls {
-    unsigned char *bytes; /* that nobody has read yet are [begin, end) */
+    unsigned char *bytes; /* [begin, end) are unread */
     size_t begin, end;
     bool open, ended;
 };
@@ -34,7 +34,7 @@ void line_end(int line) {
     lines[line].ended = true;
 }
 
-/* --- What boot/tls.h promises ---------------------------------------------------------------- */
+/* --- The interface of boot/tls.h -------------------------------------------------------------- */
 
 ssize_t weft_tls_read(struct weft_tls *tls, void *to, size_t bytes) {
     size_t left = tls->end - tls->begin, count = bytes < left ? bytes : left;
@@ -86,7 +86,7 @@ const char *weft_tls_claim(const struct weft_tls *tls) {
     return "";
 }
 
-/* Nobody comes by a network. */
+/* There are no connections over a network. */
 
 int weft_tls_load(void) {
     return -ENOSYS;

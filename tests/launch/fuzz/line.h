@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections without a network, in place of boot/tls.c: what is read is what the fuzzer says, and
- * what is written is lost. They have numbers. */
+/* Connections without a network, in place of boot/tls.c: a read returns what the fuzzer has sent,
+ * and writes are dropped. Connections are numbered. */
 #ifndef TESTS_LAUNCH_FUZZ_LINE_H
 #define TESTS_LAUNCH_FUZZ_LINE_H
 
@@ -9,10 +9,10 @@
 
 enum { LINES_MAX = 8 };
 
-/* A fresh one in this place, whose reader closes it. */
+/* Opens a new connection with this number. Its reader closes it. */
 struct weft_tls *line_open(int line);
 
-/* Lost on one that is closed. */
+/* Sends bytes; dropped if the connection is closed. */
 void line_say(int line, const void *bytes, size_t count);
 void line_end(int line);
 
