@@ -128,8 +128,8 @@ static int choose_route(struct route *route, const struct weft_on_stream *on,
 }
 
 /* Returns whether the kernel carries the call in the end; `any`: dest may be private memory. */
-static bool goes_by_kernel(const struct route *route, const struct weft_on_stream *on,
-                           const struct weft_located *dest, bool any) {
+static bool uses_kernel(const struct route *route, const struct weft_on_stream *on,
+                        const struct weft_located *dest, bool any) {
     bool goes = any || (route->family && dest->kind == WEFT_LOCATED_DEVICE);
     if (on->team->npes > 1)
         weft_same_way_check(on->team, goes ? route->way : WEFT_WAY_MEET);
@@ -144,7 +144,7 @@ static bool takes_any(const struct route *route, const struct weft_located *dest
 }
 
 /* *source <- a copy that kernels reach, in the order of the stream. */
-static int bring_source(const char **source, const struct weft_on_stream *on, size_t bytes) {
+static int copy_source(const char **source, const struct weft_on_stream *on, size_t bytes) {
     void *copy;
     int error = weft_device_channels_copy(&copy, on->team, bytes);
     error = error ? error : weft_gpu_copy(copy, *source, bytes, WEFT_FROM_HOST, on->stream);
@@ -152,10 +152,10 @@ static int bring_source(const char **source, const struct weft_on_stream *on, si
     return error;
 }
 
-/* `brought`: bytes of this member's source that kernels do not reach. */
-static int go_by_kernel(const struct route *route, const struct weft_on_stream *on,
-                        struct weft_gpu_collective *task, size_t brought) {
-    int error = brought > 0 ? bring_source(&task->source, on, brought) : 0;
+/* `copied`: bytes of this member's source, if kernels do not reach it, or 0. */
+static int run_kernel(const struct route *route, const struct weft_on_stream *on,
+                      struct weft_gpu_collective *task, size_t copied) {
+    int error = copied > 0 ? copy_source(&task->source, on, copied) : 0;
     return error ? error : route->family->launch(&route->channels, task, on->stream);
 }
 
@@ -202,7 +202,7 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
     error = error || any ? error : find_arrays(&to, on, &own);
     if (error)
         return error;
-    if (!goes_by_kernel(&route, on, &own, any))
+    if (!uses_kernel(&route, on, &own, any))
         return weft_stream_meet_copy(on, plan, &to, source);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
@@ -211,8 +211,8 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
                                        .source_step = (size_t)plan->source_block,
                                        .dest_step = (size_t)plan->dest_block,
                                        .root = plan->sender};
-    bool brings = weft_plan_sends(plan, on->team->my_pe) && !weft_device_reaches(source);
-    return go_by_kernel(&route, on, &task, brings ? bytes * (plan->source_block ? npes : 1) : 0);
+    bool copies = weft_plan_sends(plan, on->team->my_pe) && !weft_device_reaches(source);
+    return run_kernel(&route, on, &task, copies ? bytes * (plan->source_block ? npes : 1) : 0);
 }
 
 /* --- Reductions ------------------------------------------------------------------------------- */
@@ -247,7 +247,7 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
     error = error || any ? error : find_arrays(&reduced.from, on, &from);
     if (error)
         return error;
-    if (!goes_by_kernel(&route, on, &to, any))
+    if (!uses_kernel(&route, on, &to, any))
         return weft_stream_meet_fold(on, &reduced);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
@@ -257,5 +257,5 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                        .op = reduction.op,
                                        .number = reduction.number,
                                        .divisor = reduction.average ? npes : 0};
-    return go_by_kernel(&route, on, &task, from.reached ? 0 : from.bytes);
+    return run_kernel(&route, on, &task, from.reached ? 0 : from.bytes);
 }

@@ -215,8 +215,8 @@ static struct weft_fold_task task_of(const struct weft_on_stream *on,
 
 /* Copies elements [first, first + nelems) of each block of the own source side by side to `piece`.
  */
-static int bring_piece(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced,
-                       char *piece, size_t block_bytes, size_t first, size_t nelems) {
+static int copy_piece(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced,
+                      char *piece, size_t block_bytes, size_t first, size_t nelems) {
     size_t elem = reduced->elem_bytes;
     const char *source = weft_stream_array_of(on, &reduced->from.all, on->team->my_pe);
     int error = 0;
@@ -244,7 +244,7 @@ static int fold_staged(const struct weft_on_stream *on, const struct weft_stream
         task.sources = area.all;
         task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
         task.dests = (struct weft_array){.first = dest + first * elem};
-        error = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
+        error = copy_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
         error = error ? error : weft_stream_sync(on->team, on->stream);
         error = error ? error : weft_fold_launch(NULL, &task, task.nelems, on->stream);
     }

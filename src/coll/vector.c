@@ -32,7 +32,7 @@ static bool is_inside(const struct vector_call *c) {
 }
 
 /* Returns whether the vector crosses by hosts: the same on all members. */
-static bool goes_over_hosts(const struct vector_call *c) {
+static bool crosses_hosts(const struct vector_call *c) {
     return c->meeting->team->far && !is_inside(c);
 }
 
@@ -171,7 +171,7 @@ int weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *ve
     struct vector_call c = vector_call_of(meeting, vector);
     if (meeting->team->npes == 1)
         return 0;
-    if (goes_over_hosts(&c))
+    if (crosses_hosts(&c))
         return offer_to_hosts(&c);
     if (!weft_plan_sends(&vector->plan, meeting->team->my_pe))
         return 0;
@@ -296,7 +296,7 @@ void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *ve
             memcpy(vector->dest, vector->source, bytes);
         return;
     }
-    if (goes_over_hosts(&c)) {
+    if (crosses_hosts(&c)) {
         move_over_hosts(&c);
         return;
     }

@@ -50,7 +50,7 @@ struct weft_team_words {
     struct weft_post post[2];           /* indexed by the parity of the post epoch */
     struct weft_word progress;          /* set by the owner as it completes steps of a call */
     struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
-    struct weft_word brought[2];        /* parts of far matrices; see ops/far_rows.h */
+    struct weft_word far_rows[2];       /* parts of far matrices; see ops/far_rows.h */
     _Atomic uint32_t lost_member;       /* used in WORLD only; see coll/lost_member.h */
     _Atomic uint32_t pinned, returning; /* used in SHARED only; see core/pin.h */
     _Atomic uint32_t lock_bell;         /* used in WORLD only; see core/lock.h */

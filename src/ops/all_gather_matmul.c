@@ -151,7 +151,7 @@ static int offer_rooms(struct weft_gather *g) {
 
 /* --- Scales of rows: of the own shard, then of all rows of A ---------------------------------- */
 
-static struct weft_remote_matrix shown_scales(const struct weft_gather *g, int member) {
+static struct weft_remote_matrix offered_scales(const struct weft_gather *g, int member) {
     weft_matrix shape = {NULL, weft_gather_rows(g, member), 1, 1, WEFT_F32};
     return weft_remote_matrix_of(g->meeting.team, member,
                                  (struct weft_place){WEFT_SPACE_WORKSPACE, 0}, &shape);
@@ -173,7 +173,7 @@ static int offer_scales(struct weft_gather *g) {
     if (error)
         return error;
     g->free_at = weft_page_up(bytes + all * sizeof(float));
-    weft_matrix mine = shown_scales(g, g->meeting.team->my_pe).at;
+    weft_matrix mine = offered_scales(g, g->meeting.team->my_pe).at;
     for (size_t row = 0; row < rows; row++)
         *(float *)weft_matrix_at(&mine, row, 0) =
             *(const float *)weft_matrix_at(g->scales->a, g->scales->a->rows == 1 ? 0 : row, 0);
@@ -188,7 +188,7 @@ static void gather_scales(struct weft_gather *g) {
     g->row_scales =
         (weft_matrix){weft_gather_workspace(g) + first, weft_gather_first(g, npes), 1, 1, WEFT_F32};
     for (int member = 0; member < npes; member++) {
-        struct weft_remote_matrix from = shown_scales(g, member);
+        struct weft_remote_matrix from = offered_scales(g, member);
         weft_matrix to = weft_matrix_rows(&g->row_scales, weft_gather_first(g, member),
                                           weft_gather_rows(g, member));
         weft_remote_matrix_copy(&to, &from, g->meeting.team);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 struct weft_far_copy {
-    struct weft_far_prefetch bring;
-    struct weft_word come; /* epochs: the number of copies that have arrived */
+    struct weft_far_prefetch prefetch;
+    struct weft_word arrived; /* epochs: the number of copies that have arrived */
     uint32_t wanted;
 };
 
@@ -41,49 +41,50 @@ void weft_far_copies_close(struct weft_far_copies *far) {
     *far = (struct weft_far_copies){.team = far->team};
 }
 
-static void bring_copy(struct weft_far_copies *far, struct weft_far_copy *copy,
-                       struct weft_remote_matrix *shown, char *room) {
-    size_t element = weft_element_bytes(shown->at.dtype);
-    copy->bring = (struct weft_far_prefetch){.pe = shown->pe,
-                                             .step = (int64_t)(shown->at.ld * element),
-                                             .row_bytes = shown->at.cols * element,
-                                             .rows = shown->at.rows,
-                                             .dest = room,
-                                             .word = &copy->come,
-                                             .value = ++copy->wanted};
-    weft_far_prefetch_begin(&copy->bring, weft_place_own(shown->place, far->team));
-    shown->at.data = room;
-    shown->at.ld = shown->at.cols;
+static void fetch_copy(struct weft_far_copies *far, struct weft_far_copy *copy,
+                       struct weft_remote_matrix *matrix, char *room) {
+    size_t element = weft_element_bytes(matrix->at.dtype);
+    copy->prefetch = (struct weft_far_prefetch){.pe = matrix->pe,
+                                                .step = (int64_t)(matrix->at.ld * element),
+                                                .row_bytes = matrix->at.cols * element,
+                                                .rows = matrix->at.rows,
+                                                .dest = room,
+                                                .word = &copy->arrived,
+                                                .value = ++copy->wanted};
+    weft_far_prefetch_begin(&copy->prefetch, weft_place_own(matrix->place, far->team));
+    matrix->at.data = room;
+    matrix->at.ld = matrix->at.cols;
 }
 
-void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_remote_matrix *shown) {
+void weft_far_copies_fetch(struct weft_far_copies *far, int set,
+                           struct weft_remote_matrix *matrices) {
     size_t which = 0, nfar = far->copies ? count_far(far->team) : 0;
     for (int distance = 0; distance < far->team->npes && nfar > 0; distance++) {
         int member = weft_team_member_after(far->team, distance);
         if (weft_team_member_is_far(far->team, member))
-            bring_copy(far, copy_of(far, set, member), &shown[member],
+            fetch_copy(far, copy_of(far, set, member), &matrices[member],
                        room_of(far, set, nfar, which++));
     }
 }
 
-static bool copy_is_here(struct weft_far_copy *copy) {
-    if (weft_word_reached(&copy->come, copy->wanted))
+static bool copy_has_arrived(struct weft_far_copy *copy) {
+    if (weft_word_reached(&copy->arrived, copy->wanted))
         return true;
-    weft_far_prefetch_look(&copy->bring);
+    weft_far_prefetch_look(&copy->prefetch);
     return false;
 }
 
-bool weft_far_copies_here(struct weft_far_copies *far, int set) {
+bool weft_far_copies_arrived(struct weft_far_copies *far, int set) {
     bool here = true;
     for (int member = 0; member < far->team->npes && far->copies; member++)
-        here = copy_is_here(copy_of(far, set, member)) && here;
+        here = copy_has_arrived(copy_of(far, set, member)) && here;
     return here;
 }
 
 void weft_far_copies_await(struct weft_far_copies *far, int set) {
     for (int member = 0; member < far->team->npes && far->copies; member++) {
         struct weft_waiter waiter = {.pe = weft_team_world_pe(far->team, member)};
-        while (!copy_is_here(copy_of(far, set, member)))
+        while (!copy_has_arrived(copy_of(far, set, member)))
             weft_waiter_turn(&waiter);
         weft_waiter_end(&waiter);
     }

@@ -21,11 +21,13 @@ void weft_far_copies_open(struct weft_far_copies *far, const struct weft_team *t
 void weft_far_copies_close(struct weft_far_copies *far);
 
 /* Begins to fetch the far members' matrices into set 0 or 1, whose old contents are no longer
- * needed. Changes the far entries of `shown`, which has an entry for each member, to the copies. */
-void weft_far_copies_bring(struct weft_far_copies *far, int set, struct weft_remote_matrix *shown);
+ * needed. Changes the far entries of `matrices`, which has an entry for each member, to the copies.
+ */
+void weft_far_copies_fetch(struct weft_far_copies *far, int set,
+                           struct weft_remote_matrix *matrices);
 
 /* Returns whether all copies of the set have arrived; or blocks until they have. */
-bool weft_far_copies_here(struct weft_far_copies *far, int set);
+bool weft_far_copies_arrived(struct weft_far_copies *far, int set);
 void weft_far_copies_await(struct weft_far_copies *far, int set);
 
 #endif

@@ -45,7 +45,7 @@ static size_t row_bytes_of(const weft_matrix *m) {
 
 /* Returns the number of rows of the part that begins at this row: as many as fit into a room. */
 static size_t rows_from(const struct weft_far_rows *far, int member, size_t row) {
-    const weft_matrix *m = &far->shown[member].at;
+    const weft_matrix *m = &far->matrices[member].at;
     size_t step = weft_far_rows_step(m->rows, far->rows_least), row_bytes = row_bytes_of(m);
     size_t rows = weft_far_rows_next(m->rows - row, step);
     size_t fit = row_bytes ? far->room_bytes / row_bytes : rows;
@@ -54,11 +54,11 @@ static size_t rows_from(const struct weft_far_rows *far, int member, size_t row)
 
 /* Returns the member after this one in the order in which far members are visited, or -1 at the
  * end. The order begins after the first near member, so that hosts begin with different members. */
-static int far_member_behind(const struct weft_far_rows *far, int member) {
+static int far_member_after(const struct weft_far_rows *far, int member) {
     const struct weft_team *team = far->team;
     int first = team->levels->leaders[team->levels->leader];
     for (int next = (member + 1) % team->npes; next != first; next = (next + 1) % team->npes)
-        if (far->shown[next].at.rows > 0 && weft_team_member_is_far(team, next))
+        if (far->matrices[next].at.rows > 0 && weft_team_member_is_far(team, next))
             return next;
     return -1;
 }
@@ -68,11 +68,11 @@ static struct weft_far_part first_part_of(const struct weft_far_rows *far, int m
     return (struct weft_far_part){member, 0, member < 0 ? 0 : rows_from(far, member, 0), number};
 }
 
-static struct weft_far_part part_behind(const struct weft_far_rows *far,
-                                        const struct weft_far_part *part) {
+static struct weft_far_part part_after(const struct weft_far_rows *far,
+                                       const struct weft_far_part *part) {
     size_t row = part->row + part->rows;
-    if (row == far->shown[part->member].at.rows)
-        return first_part_of(far, far_member_behind(far, part->member), part->number + 1);
+    if (row == far->matrices[part->member].at.rows)
+        return first_part_of(far, far_member_after(far, part->member), part->number + 1);
     return (struct weft_far_part){part->member, row, rows_from(far, part->member, row),
                                   part->number + 1};
 }
@@ -84,7 +84,7 @@ static struct weft_team_words *words_of(const struct weft_far_rows *far, int mem
 }
 
 /* Returns whether all near members have released this number of parts. */
-static bool all_have_let_go(const struct weft_far_rows *far, uint32_t parts) {
+static bool all_have_released(const struct weft_far_rows *far, uint32_t parts) {
     const struct weft_team *team = far->team;
     for (int member = 0; member < team->npes; member++)
         if (!weft_team_member_is_far(team, member) &&
@@ -114,50 +114,50 @@ static char *room_at(const struct weft_far_rows *far, int member, uint32_t numbe
     return rooms + (size_t)room_of(far, number) * far->room_bytes;
 }
 
-static void bring_part(struct weft_far_rows *far, const struct weft_far_part *part) {
-    const struct weft_remote_matrix *shown = &far->shown[part->member];
+static void fetch_part(struct weft_far_rows *far, const struct weft_far_part *part) {
+    const struct weft_remote_matrix *matrix = &far->matrices[part->member];
     int room = room_of(far, part->number);
-    struct weft_far_prefetch *bring = &far->bring[room];
+    struct weft_far_prefetch *prefetch = &far->prefetches[room];
     struct weft_remote_matrix rows =
-        weft_remote_matrix_part(shown, part->row, part->rows, 0, shown->at.cols);
-    *bring = (struct weft_far_prefetch){
-        .pe = shown->pe,
-        .step = (int64_t)(shown->at.ld * weft_element_bytes(shown->at.dtype)),
-        .row_bytes = row_bytes_of(&shown->at),
+        weft_remote_matrix_part(matrix, part->row, part->rows, 0, matrix->at.cols);
+    *prefetch = (struct weft_far_prefetch){
+        .pe = matrix->pe,
+        .step = (int64_t)(matrix->at.ld * weft_element_bytes(matrix->at.dtype)),
+        .row_bytes = row_bytes_of(&matrix->at),
         .rows = part->rows,
         .dest = room_at(far, far->team->my_pe, part->number),
-        .word = &far->team->words->brought[room],
+        .word = &far->team->words->far_rows[room],
         .value = far->begin + part->number + 1,
     };
-    weft_far_prefetch_begin(bring, weft_place_own(rows.place, far->team));
+    weft_far_prefetch_begin(prefetch, weft_place_own(rows.place, far->team));
 }
 
 /* Returns the first part from `part` on that this member fetches. */
 static struct weft_far_part own_part_from(const struct weft_far_rows *far,
                                           struct weft_far_part part) {
     while (part.member >= 0 && part.number % (uint32_t)far->near != (uint32_t)far->mine)
-        part = part_behind(far, &part);
+        part = part_after(far, &part);
     return part;
 }
 
 /* Requests all parts whose rooms are free. */
-static void bring_more(struct weft_far_rows *far) {
+static void fetch_more(struct weft_far_rows *far) {
     uint32_t ahead = 2 * (uint32_t)far->near;
-    while (far->bringing.member >= 0) {
-        struct weft_far_part part = far->bringing;
-        if (part.number >= ahead && !all_have_let_go(far, part.number - ahead + 1))
+    while (far->fetching.member >= 0) {
+        struct weft_far_part part = far->fetching;
+        if (part.number >= ahead && !all_have_released(far, part.number - ahead + 1))
             break;
-        bring_part(far, &part);
-        far->bringing = own_part_from(far, part_behind(far, &part));
+        fetch_part(far, &part);
+        far->fetching = own_part_from(far, part_after(far, &part));
     }
     for (int room = 0; room < 2; room++)
-        weft_far_prefetch_look(&far->bring[room]);
+        weft_far_prefetch_look(&far->prefetches[room]);
 }
 
 static void count_parts(struct weft_far_rows *far) {
     struct weft_far_part part = far->taking;
     while (part.member >= 0)
-        part = part_behind(far, &part);
+        part = part_after(far, &part);
     far->team->far_parts += part.number;
 }
 
@@ -168,20 +168,20 @@ void weft_far_rows_begin(struct weft_far_rows *far) {
     for (int member = 0; member < team->my_pe; member++)
         far->mine += !weft_team_member_is_far(team, member);
     far->begin = team->far_parts;
-    memset(far->bring, 0, sizeof far->bring);
+    memset(far->prefetches, 0, sizeof far->prefetches);
     int first = team->levels->leaders[team->levels->leader];
-    far->taking = first_part_of(far, far_member_behind(far, first), 0);
-    far->bringing = own_part_from(far, far->taking);
+    far->taking = first_part_of(far, far_member_after(far, first), 0);
+    far->fetching = own_part_from(far, far->taking);
     count_parts(far);
-    bring_more(far);
+    fetch_more(far);
 }
 
 /* --- Taking ---------------------------------------------------------------------------------- */
 
 /* Returns the PE for which this one waits: the fetcher of the next part, or, if this PE fetches it,
  * the part's owner. */
-static int awaited_pe(const struct weft_far_rows *far, int bringer) {
-    int member = bringer == far->team->my_pe ? far->taking.member : bringer;
+static int awaited_pe(const struct weft_far_rows *far, int fetcher) {
+    int member = fetcher == far->team->my_pe ? far->taking.member : fetcher;
     return weft_team_world_pe(far->team, member);
 }
 
@@ -190,28 +190,28 @@ bool weft_far_rows_take(struct weft_far_rows *far, bool wait, struct weft_far_pa
     if (far->taking.member < 0)
         return false;
     *part = far->taking;
-    int bringer = near_member(far, part->number % (uint32_t)far->near);
-    struct weft_word *word = &words_of(far, bringer)->brought[room_of(far, part->number)];
-    struct weft_waiter waiter = {.pe = awaited_pe(far, bringer)};
+    int fetcher = near_member(far, part->number % (uint32_t)far->near);
+    struct weft_word *word = &words_of(far, fetcher)->far_rows[room_of(far, part->number)];
+    struct weft_waiter waiter = {.pe = awaited_pe(far, fetcher)};
     uint32_t value = far->begin + part->number + 1;
-    bring_more(far);
+    fetch_more(far);
     while (!weft_word_reached(word, value)) {
         if (!wait)
             return false;
         weft_waiter_turn(&waiter);
-        bring_more(far);
+        fetch_more(far);
     }
     weft_waiter_end(&waiter);
-    *rows = far->shown[part->member].at;
-    rows->data = room_at(far, bringer, part->number);
+    *rows = far->matrices[part->member].at;
+    rows->data = room_at(far, fetcher, part->number);
     rows->ld = rows->cols;
     rows->rows = part->rows;
     return true;
 }
 
-void weft_far_rows_let_go(struct weft_far_rows *far) {
+void weft_far_rows_release(struct weft_far_rows *far) {
     struct weft_team *team = far->team;
-    far->taking = part_behind(far, &far->taking);
+    far->taking = part_after(far, &far->taking);
     atomic_store(&team->words->taken, far->begin + far->taking.number);
-    bring_more(far);
+    fetch_more(far);
 }

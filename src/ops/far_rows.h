@@ -25,14 +25,14 @@ struct weft_far_part {
 
 struct weft_far_rows {
     struct weft_team *team;
-    const struct weft_remote_matrix *shown; /* by member; used for far members */
-    size_t rows_least;                      /* of a part, unless its matrix has fewer rows */
+    const struct weft_remote_matrix *matrices; /* by member; used for far members */
+    size_t rows_least;                         /* of a part, unless its matrix has fewer rows */
     const size_t *rooms_at; /* by member; for near members: the rooms' offset in the workspace */
     size_t room_bytes;
     int near, mine;                        /* the number of near members; this one's number */
     uint32_t begin;                        /* the words' value at the start */
-    struct weft_far_part taking, bringing; /* the next part to take; to fetch */
-    struct weft_far_prefetch bring[2];
+    struct weft_far_part taking, fetching; /* the next part to take; to fetch */
+    struct weft_far_prefetch prefetches[2];
 };
 
 /* Returns the largest number of bytes of a workspace that the two rooms take. */
@@ -47,14 +47,14 @@ size_t weft_far_rows_room(size_t rows, size_t row_bytes, size_t rows_least);
 size_t weft_far_rows_step(size_t rows, size_t rows_least);
 size_t weft_far_rows_next(size_t left, size_t step);
 
-/* Begins to fetch. The caller has set team, shown, rows_least, rooms_at and room_bytes. */
+/* Begins to fetch. The caller has set team, matrices, rows_least, rooms_at and room_bytes. */
 void weft_far_rows_begin(struct weft_far_rows *far);
 
 /* Takes the next part: returns true, and in *rows the part as a matrix in this PE's memory. Returns
  * false if the part has not arrived; with `wait`, blocks until it has, and returns false after the
- * last part. The caller calls weft_far_rows_let_go before it takes the next part. */
+ * last part. The caller calls weft_far_rows_release before it takes the next part. */
 bool weft_far_rows_take(struct weft_far_rows *far, bool wait, struct weft_far_part *part,
                         weft_matrix *rows);
-void weft_far_rows_let_go(struct weft_far_rows *far);
+void weft_far_rows_release(struct weft_far_rows *far);
 
 #endif

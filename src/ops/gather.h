@@ -24,7 +24,7 @@ struct weft_gather {
                            * after the agreement the same on all members */
     bool gathers;         /* A is gathered first, then multiplied */
     bool by_shards;       /* gathered shards are multiplied separately, as in place */
-    weft_matrix gathered; /* the destination of A's rows; data is NULL if A is not gathered */
+    weft_matrix gathered; /* the destination of A's rows; data is NULL if there is none */
 };
 
 /* Facts of an offer. */

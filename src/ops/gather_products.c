@@ -155,7 +155,7 @@ static size_t room_bytes(const struct weft_gather *g) {
 
 /* Returns whether a far shard arrives in parts, because it is larger than a room, although its
  * product must not be cut. */
-static bool whole_shards_come_cut(const struct weft_gather *g) {
+static bool whole_shards_arrive_cut(const struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;
     size_t room = team->far && g->rows_least == SIZE_MAX ? room_bytes(g) : SIZE_MAX;
     for (int member = 0; member < team->npes; member++)
@@ -165,12 +165,14 @@ static bool whole_shards_come_cut(const struct weft_gather *g) {
     return false;
 }
 
-/* From far members A arrives more slowly than b is packed. */
+/* Large shards of far members are not gathered first, because A arrives more slowly than b is
+ * packed.
+ */
 void weft_gather_choose(struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;
     size_t rows = weft_gather_first(g, team->npes), cols = g->shard->cols;
     g->gathers = (g->full || packing_costs_more(g, rows)) && !(team->far && shards_are_large(g));
-    g->by_shards = !g->gathers && whole_shards_come_cut(g);
+    g->by_shards = !g->gathers && whole_shards_arrive_cut(g);
     g->gathers = g->gathers || g->by_shards;
     if (g->full)
         g->gathered = *g->full;
@@ -183,7 +185,8 @@ void weft_gather_choose(struct weft_gather *g) {
             (weft_matrix){weft_gather_workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
 }
 
-/* Copies the rows of A from `first` on if A is gathered; otherwise multiplies them. */
+/* Takes the rows of A from `first` on: copies them if A is gathered or a_full is wanted, and
+ * multiplies them unless A is gathered first. */
 static int take_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
     if (g->gathered.data) {
         weft_matrix dest = weft_matrix_rows(&g->gathered, first, rows->rows);
@@ -204,7 +207,7 @@ static int take_far(const struct weft_gather *g, size_t band, struct weft_far_ro
         size_t first = weft_gather_first_of_band(g, part.member, band) + part.row;
         int failed = take_rows(g, &rows, first);
         error = error ? error : failed;
-        weft_far_rows_let_go(far);
+        weft_far_rows_release(far);
     }
     return error;
 }
@@ -246,14 +249,14 @@ int weft_gather_take(const void *call, size_t band) {
     struct weft_team *team = g->meeting.team;
     if (!team->far)
         return take_all_near(g, band, NULL);
-    struct weft_remote_matrix shown[team->npes];
+    struct weft_remote_matrix matrices[team->npes];
     size_t rooms_at[team->npes], least = g->rows_least;
     for (int member = 0; member < team->npes; member++) {
-        shown[member] = weft_gather_band(g, member, band);
+        matrices[member] = weft_gather_band(g, member, band);
         rooms_at[member] = weft_meeting_offer(&g->meeting, member)->output.offset;
     }
     struct weft_far_rows far = {.team = team,
-                                .shown = shown,
+                                .matrices = matrices,
                                 .rows_least = least,
                                 .rooms_at = rooms_at,
                                 .room_bytes = room_bytes(g)};

@@ -56,8 +56,8 @@ static struct weft_remote_matrix reduced_piece(const struct weft_partials *p, co
     const struct weft_offer *offer = weft_meeting_offer(p->meeting, member);
     if (offer->output.space == WEFT_SPACE_PRIVATE) {
         weft_matrix dense = {NULL, piece->rows, piece->cols, piece->cols, c->dtype};
-        struct weft_place behind = {WEFT_SPACE_WORKSPACE, p->free_at};
-        return weft_remote_matrix_of(team, member, behind, &dense);
+        struct weft_place place = {WEFT_SPACE_WORKSPACE, p->free_at};
+        return weft_remote_matrix_of(team, member, place, &dense);
     }
     weft_matrix whole = {NULL, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype};
     struct weft_remote_matrix theirs = weft_remote_matrix_of(team, member, offer->output, &whole);
@@ -75,17 +75,17 @@ static bool collect_far(const struct weft_partials *p, const weft_matrix *c, siz
                         const struct weft_piece *pieces) {
     enum { ROOM_BYTES = 8 << 20, ALIGNMENT = 64 };
     struct weft_team *team = p->meeting->team;
-    struct weft_remote_matrix shown[team->npes];
+    struct weft_remote_matrix matrices[team->npes];
     size_t rooms_at[team->npes], most = 0, room = p->free_at / 2 / ALIGNMENT * ALIGNMENT;
     for (int member = 0; member < team->npes; member++) {
-        shown[member] = reduced_piece(p, c, col, &pieces[member], member);
+        matrices[member] = reduced_piece(p, c, col, &pieces[member], member);
         rooms_at[member] = 0;
         most = pieces[member].cols > most ? pieces[member].cols : most;
     }
     if (most * weft_element_bytes(c->dtype) > room)
         return false;
     struct weft_far_rows far = {.team = team,
-                                .shown = shown,
+                                .matrices = matrices,
                                 .rows_least = 1,
                                 .rooms_at = rooms_at,
                                 .room_bytes = room < ROOM_BYTES ? room : ROOM_BYTES};
@@ -96,7 +96,7 @@ static bool collect_far(const struct weft_partials *p, const weft_matrix *c, siz
         weft_matrix piece = place_in(c, col, &pieces[part.member]);
         weft_matrix dest = weft_matrix_rows(&piece, part.row, part.rows);
         weft_elements_copy(&dest, &rows);
-        weft_far_rows_let_go(&far);
+        weft_far_rows_release(&far);
     }
     return true;
 }
@@ -106,10 +106,10 @@ static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, 
                            const struct weft_piece *pieces) {
     struct weft_team *team = p->meeting->team;
     weft_sync_barrier(team);
-    bool far_are_here = team->far && collect_far(p, c, col, pieces);
+    bool far_are_copied = team->far && collect_far(p, c, col, pieces);
     for (int distance = 0; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        if (far_are_here && weft_team_member_is_far(team, member))
+        if (far_are_copied && weft_team_member_is_far(team, member))
             continue;
         struct weft_remote_matrix source = reduced_piece(p, c, col, &pieces[member], member);
         weft_matrix dest = place_in(c, col, &pieces[member]);

@@ -97,7 +97,7 @@ struct work {
     uint32_t begin;            /* the progress words' value at the start */
     struct weft_factor factor; /* the band's columns of b */
 
-    size_t brought; /* turns whose far products are requested: at most two more than are reduced */
+    size_t fetched; /* turns whose far products are requested: at most two more than are reduced */
     struct weft_far_copies far;
     struct weft_remote_matrix
         *sources[2]; /* of two turns, by member: products, or copies of far members' */
@@ -140,7 +140,7 @@ static bool gives_source(const struct work *w, int member, int owner) {
 }
 
 /* Finds the members' products for a turn's part of the own piece; begins to fetch far products. */
-static void bring_turn(struct work *w, size_t turn) {
+static void fetch_turn(struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
     struct weft_remote_matrix *sources = w->sources[turn % 2];
@@ -153,7 +153,7 @@ static void bring_turn(struct work *w, size_t turn) {
         if (!gives_source(w, member, team->my_pe))
             sources[member].at.rows = 0;
     sources[team->my_pe].at = own_part(w, &w->own, turn);
-    weft_far_copies_bring(&w->far, (int)(turn % 2), sources);
+    weft_far_copies_fetch(&w->far, (int)(turn % 2), sources);
 }
 
 /* Reduces a turn's part of the own piece over the members in team order. All products are here. */
@@ -170,8 +170,8 @@ static void reduce_turn(const struct work *w, size_t turn) {
 /* Reduces the turns of a product that all members have made completely. */
 static void reduce_rest(struct work *w) {
     for (; w->reduced < w->turns; w->reduced++) {
-        for (; w->brought < w->turns && w->brought < w->reduced + 2; w->brought++)
-            bring_turn(w, w->brought);
+        for (; w->fetched < w->turns && w->fetched < w->reduced + 2; w->fetched++)
+            fetch_turn(w, w->fetched);
         weft_far_copies_await(&w->far, (int)(w->reduced % 2));
         reduce_turn(w, w->reduced);
     }
@@ -336,12 +336,12 @@ static int multiply_part(const struct work *w, const struct weft_piece *part,
  */
 static void reduce_ready(struct work *w) {
     for (;;) {
-        while (w->brought < w->turns && w->brought < w->reduced + 2 &&
-               peers_have_made(w, w->brought, true))
-            bring_turn(w, w->brought++);
-        if (w->reduced == w->made || w->reduced == w->brought ||
+        while (w->fetched < w->turns && w->fetched < w->reduced + 2 &&
+               peers_have_made(w, w->fetched, true))
+            fetch_turn(w, w->fetched++);
+        if (w->reduced == w->made || w->reduced == w->fetched ||
             !peers_have_made(w, w->reduced, false) ||
-            !weft_far_copies_here(&w->far, (int)(w->reduced % 2)))
+            !weft_far_copies_arrived(&w->far, (int)(w->reduced % 2)))
             return;
         reduce_turn(w, w->reduced++);
     }

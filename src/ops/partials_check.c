@@ -8,28 +8,28 @@
 
 /* The data of an offer: this member's K, whether sums of a host are sent to far members, and
  * rows_least of this member's library. */
-struct said {
+struct offer_data {
     uint64_t depth, any_bits, rows_least;
 };
 
-static struct said said_by(const struct weft_meeting *meeting, int member) {
-    struct said said;
-    memcpy(&said, weft_meeting_offer(meeting, member)->data, sizeof said);
-    return said;
+static struct offer_data data_of(const struct weft_meeting *meeting, int member) {
+    struct offer_data data;
+    memcpy(&data, weft_meeting_offer(meeting, member)->data, sizeof data);
+    return data;
 }
 
-static size_t largest_said(const struct weft_meeting *meeting, size_t offset) {
+static size_t largest_of(const struct weft_meeting *meeting, size_t offset) {
     return weft_meeting_largest(meeting, offsetof(struct weft_offer, data) + offset);
 }
 
-static int offer_said(const struct weft_partials *p) {
+static int write_data(const struct weft_partials *p) {
     struct weft_meeting *meeting = p->meeting;
-    struct said said = {p->a->cols, strcmp(weft_env.bits, "any") == 0,
-                        weft_matmul_rows_least(p->a->dtype, p->scales != NULL)};
-    if (!said.any_bits && strcmp(weft_env.bits, "same") != 0)
+    struct offer_data data = {p->a->cols, strcmp(weft_env.bits, "any") == 0,
+                              weft_matmul_rows_least(p->a->dtype, p->scales != NULL)};
+    if (!data.any_bits && strcmp(weft_env.bits, "same") != 0)
         return weft_fail_bare(-EINVAL, "WEFT_BITS is '%s': set it to same or any", weft_env.bits);
-    memcpy(meeting->mine.data, &said, sizeof said);
-    meeting->data_bytes = sizeof said;
+    memcpy(meeting->mine.data, &data, sizeof data);
+    meeting->data_bytes = sizeof data;
     return 0;
 }
 
@@ -52,34 +52,34 @@ int weft_partials_offer(const struct weft_partials *p, const struct weft_matrix_
     facts[WEFT_FACT_OP] = (uint64_t)p->op;
     facts[WEFT_FACT_ROWS] = p->a->rows;
     facts[WEFT_FACT_COLS] = p->b->cols;
-    return offer_said(p);
+    return write_data(p);
 }
 
 int weft_partials_agree(struct weft_partials *p) {
     struct weft_meeting *meeting = p->meeting;
     int error = weft_meeting_agree(meeting);
     for (int member = 1; !error && member < meeting->team->npes; member++)
-        if (said_by(meeting, member).any_bits != said_by(meeting, 0).any_bits)
+        if (data_of(meeting, member).any_bits != data_of(meeting, 0).any_bits)
             error = weft_fail(-EINVAL, "WEFT_BITS differs between PE %d and PE %d",
                               weft_team_world_pe(meeting->team, 0),
                               weft_team_world_pe(meeting->team, member));
     if (!error)
-        p->rows_least = largest_said(meeting, offsetof(struct said, rows_least));
+        p->rows_least = largest_of(meeting, offsetof(struct offer_data, rows_least));
     return error;
 }
 
 enum weft_product weft_partials_agreed(const struct weft_partials *p, enum weft_product how,
                                        bool at_once) {
     for (int member = 0; member < p->meeting->team->npes; member++)
-        if (said_by(p->meeting, member).rows_least != said_by(p->meeting, 0).rows_least)
+        if (data_of(p->meeting, member).rows_least != data_of(p->meeting, 0).rows_least)
             return at_once ? WEFT_PRODUCT_AT_ONCE : WEFT_PRODUCT_IN_PIECES;
     return how;
 }
 
 size_t weft_partials_deepest(const struct weft_meeting *meeting) {
-    return largest_said(meeting, offsetof(struct said, depth));
+    return largest_of(meeting, offsetof(struct offer_data, depth));
 }
 
 bool weft_partials_any_bits(const struct weft_meeting *meeting) {
-    return said_by(meeting, 0).any_bits;
+    return data_of(meeting, 0).any_bits;
 }
