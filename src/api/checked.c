@@ -59,7 +59,7 @@ static void check_range(const struct argument_range *range) {
     }
     if (!begin)
         weft_job_panic("argument %s is %p, in memory of the symmetric heap that is not allocated: "
-                       "it was freed, or never given out",
+                       "it was freed, or never allocated",
                        range->argument, range->p);
     size_t offset = (size_t)((const char *)range->p - (const char *)begin);
     if (offset > object_bytes || range->bytes > object_bytes - offset)

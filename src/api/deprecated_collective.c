@@ -26,7 +26,7 @@ static struct weft_group open_set(int start, int log_stride, int size, long *psy
         weft_misuse_constant(weft_current_call, "logPE_stride", log_stride, "0 to 30");
     if (size < 1 || start + ((int64_t)(size - 1) << log_stride) >= most)
         weft_misuse_constant(weft_current_call, "PE_size", size,
-                             "1 to as many as there are PEs from PE_start, 2^logPE_stride apart");
+                             "1 to the number of PEs from PE_start on, 2^logPE_stride apart");
     if (!weft_near(psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe))
         weft_misuse_access(weft_current_call, "pSync", psync, SHMEM_SYNC_SIZE * sizeof *psync,
                            weft_job.pe);

@@ -35,13 +35,14 @@ static int read_id(const shmemx_uniqueid_t *uniqueid, struct weft_boot_given *gi
     struct id id;
     if (!uniqueid)
         return weft_fail(-EINVAL,
-                         "argument attr: uniqueid is NULL: pass one of shmemx_get_uniqueid");
+                         "argument attr: uniqueid is NULL: pass an id of shmemx_get_uniqueid");
     memcpy(&id, uniqueid, sizeof id);
     if (memcmp(id.magic, id_magic, sizeof id_magic) != 0)
-        return weft_fail(-EINVAL,
-                         "argument attr: uniqueid is not of shmemx_get_uniqueid, or did not arrive "
-                         "whole (%zu bytes)",
-                         sizeof *uniqueid);
+        return weft_fail(
+            -EINVAL,
+            "argument attr: uniqueid was not made by shmemx_get_uniqueid, or not all of "
+            "its %zu bytes have arrived",
+            sizeof *uniqueid);
     memcpy(given->job_key, id.job_key, sizeof given->job_key);
     return 0;
 }

@@ -180,7 +180,7 @@ static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
 static void *allocate_on_host(size_t size, size_t alignment, bool zero) {
     void *p = allocate_object(size, alignment, zero);
     if (!p)
-        weft_fail_bare(-ENOMEM, "%s of %s: the machine does not have that for every PE",
+        weft_fail_bare(-ENOMEM, "%s of %s: the machine does not have that much memory for every PE",
                        weft_current_call, weft_size(size).text);
     return p;
 }
@@ -193,10 +193,9 @@ static void *allocate_in(shmemx_space_t space, size_t size, size_t alignment, bo
         weft_fail(-EINVAL, "argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
                   (int)space);
     else if (alignment != 0 && !is_alignment(alignment, most))
-        weft_fail(
-            -EINVAL,
-            "argument alignment is %zu: pass a power of two from %zu to %zu, as this space has it",
-            alignment, sizeof(void *), most);
+        weft_fail(-EINVAL,
+                  "argument alignment is %zu: pass a power of two from %zu to %zu for this space",
+                  alignment, sizeof(void *), most);
     else if (size == 0)
         weft_fail_bare(-EINVAL, "%s of no bytes", weft_current_call);
     else

@@ -125,7 +125,8 @@ static int check_number(const char *argument, shmemx_number_t number) {
     if (!number.at)
         return 0;
     if (number.bytes != sizeof(int32_t) && number.bytes != sizeof(int64_t))
-        return weft_fail(-EINVAL, "argument %s has %zu bytes: an int32_t has 4, an int64_t 8",
+        return weft_fail(-EINVAL,
+                         "argument %s has %zu bytes: pass 4 for an int32_t, or 8 for an int64_t",
                          argument, number.bytes);
     return check_alignment(argument, number.at, number.bytes);
 }
@@ -146,7 +147,7 @@ static int check_copy(const struct weft_slice_copy *copy) {
     result = result ? result : check_slice("source", copy->source);
     result = result ? result : check_number("nelems", copy->nelems);
     if (result == 0 && copy->elem_bytes == 0)
-        result = weft_fail(-EINVAL, "argument elem_bytes is 0");
+        result = weft_fail(-EINVAL, "argument elem_bytes is 0: pass the size of an element");
     return result;
 }
 

@@ -11,11 +11,13 @@ static int check_pad(const struct weft_pad *pad, int peer) {
     int result = weft_refuse_phase();
     result = result ? result : weft_refuse_null("pads", pad->pads);
     if (result == 0 && (pad->me < 0 || pad->me >= pad->n))
-        result = weft_fail(-EINVAL, "argument rank is %d, n is %d", pad->me, pad->n);
+        result = weft_fail(-EINVAL, "argument rank is %d, but n is %d: pass 0 to n - 1", pad->me,
+                           pad->n);
     if (result == 0 && (peer < 0 || peer >= pad->n))
-        result = weft_fail(-EINVAL, "argument peer is %d, n is %d", peer, pad->n);
+        result =
+            weft_fail(-EINVAL, "argument peer is %d, but n is %d: pass 0 to n - 1", peer, pad->n);
     if (result == 0 && pad->channel < 0)
-        result = weft_fail(-EINVAL, "argument channel is %d", pad->channel);
+        result = weft_fail(-EINVAL, "argument channel is %d: pass 0 or more", pad->channel);
     return result;
 }
 

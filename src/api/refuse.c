@@ -5,7 +5,7 @@
 
 int weft_refuse_phase(void) {
     if (weft_job.npes == 0)
-        return weft_fail(-EPERM, "called outside of shmem_init and shmem_finalize");
+        return weft_fail(-EPERM, "called before shmem_init or after shmem_finalize");
     if (weft_job_aborted())
         weft_job_die_aborted();
     return 0;

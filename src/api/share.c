@@ -23,10 +23,10 @@ static int check_wish(shmemx_space_t space, size_t bytes) {
                          "argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
                          (int)space);
     if (bytes == 0)
-        return weft_fail(-EINVAL, "argument bytes is 0");
+        return weft_fail(-EINVAL, "argument bytes is 0: pass 1 or more");
     if (bytes > SIZE_MAX / 4)
-        return weft_fail_bare(-ENOMEM, "%s of %s: no machine has them", weft_current_call,
-                              weft_size(bytes).text);
+        return weft_fail_bare(-ENOMEM, "%s of %s: no machine has that much memory",
+                              weft_current_call, weft_size(bytes).text);
     return 0;
 }
 
@@ -49,7 +49,8 @@ int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block
 int shmemx_block_alloc_on(int gpu, size_t bytes, shmemx_block_t *block) {
     WEFT_IN_CALL(__func__);
     if (gpu < 0)
-        return weft_fail(-EINVAL, "argument gpu is %d: pass a number of CUDA's, from 0 on", gpu);
+        return weft_fail(-EINVAL, "argument gpu is %d: pass the number of a CUDA device, 0 or more",
+                         gpu);
     return make_block(SHMEMX_SPACE_DEVICE, gpu, bytes, block);
 }
 

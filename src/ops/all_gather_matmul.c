@@ -125,7 +125,7 @@ static int offer_shard(struct weft_gather *g) {
     mine->facts[WEFT_GATHER_LD] = shard->cols;
     size_t rows = shard->rows < g->band_rows ? shard->rows : g->band_rows;
     if (shard->rows > 0 && rows == 0)
-        return weft_fail_bare(-ENOMEM, "a row of a_shard is more than a workspace");
+        return weft_fail_bare(-ENOMEM, "a row of a_shard does not fit into a workspace");
     int error = weft_team_workspace_commit(g->meeting.team, g->free_at + rows * row_bytes);
     g->free_at = weft_page_up(g->free_at + rows * row_bytes);
     if (!error)
@@ -142,7 +142,8 @@ static int offer_rooms(struct weft_gather *g) {
     if (!g->meeting.team->far)
         return 0;
     if (row_bytes > 0 && room == 0 && claim > 0)
-        return weft_fail_bare(-ENOMEM, "a row of a_shard is more than %s",
+        return weft_fail_bare(-ENOMEM,
+                              "a row of a_shard does not fit into the %s for rows of far members",
                               weft_size(weft_far_rows_capacity() / 2).text);
     g->meeting.mine.output = (struct weft_place){WEFT_SPACE_WORKSPACE, g->free_at};
     g->free_at += 2 * room;
@@ -167,7 +168,7 @@ static int offer_scales(struct weft_gather *g) {
     if (g->meeting.team->npes == 1)
         return 0;
     if (rows > most || all > most)
-        return weft_fail_bare(-ENOMEM, "the scales of %zu rows are more than half a workspace",
+        return weft_fail_bare(-ENOMEM, "the scales of %zu rows do not fit into half a workspace",
                               rows > most ? rows : all);
     int error = weft_team_workspace_commit(g->meeting.team, bytes + all * sizeof(float));
     if (error)

@@ -31,7 +31,8 @@ void weft_far_copies_open(struct weft_far_copies *far, const struct weft_team *t
     void *copies = NULL;
     far->rooms = malloc(rooms * far->bytes + 1);
     if (!far->rooms || posix_memalign(&copies, _Alignof(struct weft_far_copy), all) != 0)
-        weft_job_panic("no memory for copies of %zu bytes of %zu members' parts", bytes, rooms / 2);
+        weft_job_panic("no memory for copies of %zu bytes from each of %zu far members", bytes,
+                       rooms / 2);
     far->copies = memset(copies, 0, all);
 }
 

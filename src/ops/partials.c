@@ -25,7 +25,7 @@ int weft_partials_plan(struct weft_partials *p, size_t more) {
     if (most < cols)
         p->band_cols = most;
     if (most == 0)
-        return weft_fail_bare(-ENOMEM, "a column of %zu rows is more than a workspace", rows);
+        return weft_fail_bare(-ENOMEM, "a column of %zu rows does not fit into a workspace", rows);
     p->free_at = p->band_cols * rows * weft_element_bytes(sum_dtype(p));
     return weft_team_workspace_commit(p->meeting->team, p->band_cols * rows * element);
 }

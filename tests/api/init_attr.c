@@ -214,7 +214,8 @@ static void wrong_arguments(void) {
     shmemx_init_attr_t attr = {.pe = 0, .npes = 2, .uniqueid = &zero};
     EXPECT(shmemx_get_uniqueid(NULL) == -EINVAL, "%s", weft_last_error());
     expect_invalid(SHMEMX_INIT_WITH_UNIQUEID, NULL, "attr is NULL");
-    expect_invalid(SHMEMX_INIT_WITH_UNIQUEID, &attr, "uniqueid is not of shmemx_get_uniqueid");
+    expect_invalid(SHMEMX_INIT_WITH_UNIQUEID, &attr,
+                   "uniqueid was not made by shmemx_get_uniqueid");
     expect_invalid(SHMEMX_INIT_WITH_ALLGATHER, &attr, "allgather is NULL");
     expect_invalid(0, &attr, "flags is 0");
     expect_invalid(3, &attr, "flags is 0x3");

@@ -59,7 +59,7 @@ CASES = [
     ("a collective whose length overflows", "shmem_long_alltoall(SHMEM_TEAM_WORLD, heap, longs, SIZE_MAX / 16)", "shmem_long_alltoall: argument dest is 0x[0-9a-f]+, which is not symmetric over 18446744073709551615 bytes"),
     ("a stride of nothing", "shmem_long_alltoalls(SHMEM_TEAM_WORLD, heap, longs, 1, 0, 1)", "shmem_long_alltoalls: argument sst is 0: pass 1 or more"),
     ("a negative reduction", "shmem_int_sum_to_all(&word, &word, -1, 0, 0, 3, &word, psync)", "shmem_int_sum_to_all: argument dest is 0x[0-9a-f]+, which is not symmetric"),
-    ("an active set beyond the last PE", "shmem_barrier(1, 1, 2, psync)", "shmem_barrier: argument PE_size is 2: pass 1 to as many as there are PEs from PE_start"),
+    ("an active set beyond the last PE", "shmem_barrier(1, 1, 2, psync)", "shmem_barrier: argument PE_size is 2: pass 1 to the number of PEs from PE_start on"),
     ("an active set without the caller", "shmem_sync(0, 1, 2, psync)", "shmem_sync: argument PE_start is 0: pass a set that the calling PE is a member of"),
     ("pSync on the stack", "long here[SHMEM_SYNC_SIZE] = {0}; shmem_sync(0, 0, 3, here)", "shmem_sync: argument pSync is 0x[0-9a-f]+, which is not symmetric over 512 bytes"),
 ]

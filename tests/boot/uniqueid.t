@@ -56,7 +56,7 @@ def no_ids():
     host = MAGIC_BYTES + KEY_BYTES
     lots = random.Random(3)
     for wrong in (bytes(len(right)), lots.randbytes(len(right)), b"\xff" * len(right), right[1:] + b"x"):
-        end(begin(wrong, 0, 2), 9, "uniqueid is not of shmemx_get_uniqueid, or did not arrive whole")
+        end(begin(wrong, 0, 2), 9, "uniqueid was not made by shmemx_get_uniqueid, or not all of its")
     elsewhere = right[:host] + lots.randbytes(HOST_BYTES) + right[host + HOST_BYTES:]
     end(begin(elsewhere, 0, 2), 9, "PE 0 has to run on the host where the unique id was made")
     unreachable = elsewhere[:host + HOST_BYTES] + bytes(len(right) - host - HOST_BYTES)
