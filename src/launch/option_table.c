@@ -250,7 +250,7 @@ const struct weft_option_row weft_option_table[] = {
     {OUTPUT, FRONT, "timeout", "SECONDS", set_timeout,
      "end the job after that time, with status 124"},
     {OUTPUT, HOSTS, "v verbose", "", set_verbose,
-     "say what is started, which options do nothing, and who called shmem_global_exit"},
+     "print what is started, which options do nothing, and which PE called shmem_global_exit"},
     {OUTPUT, FRONT, "h help", "", ask_help, "print this"},
     {OUTPUT, FRONT, "V version", "", ask_version, "print the version"},
 
@@ -267,7 +267,7 @@ const struct weft_option_row weft_option_table[] = {
     {HARMLESS, FRONT, "noprefix", "", NULL, "nothing is looked for elsewhere"},
     {HARMLESS, FRONT, "use-hwthread-cpus use-hwthreads", "", NULL,
      "a hardware thread is a processor here"},
-    {HARMLESS, FRONT, "q quiet", "", NULL, "there is only what you have to know"},
+    {HARMLESS, FRONT, "q quiet", "", NULL, "oshrun prints only what is necessary"},
     {HARMLESS, FRONT, "envall genvall", "", NULL, "PEs have the whole environment anyway"},
     {HARMLESS, FRONT, "launcher launcher-exec bootstrap bootstrap-exec rmk iface", "NAME", NULL,
      "WEFT_SSH names what starts processes on other hosts"},

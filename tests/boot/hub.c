@@ -147,18 +147,18 @@ static void random_messages(void) {
         int pe = (int)random_number(FEW);
         if (random_number(2))
             send_random(pe);
-        enum weft_hub_event news = serve(pe);
-        seen[news]++;
+        enum weft_hub_event event = serve(pe);
+        seen[event]++;
         if (random_number(3) == 0)
             take(pe);
-        if (news == WEFT_HUB_LOST) {
+        if (event == WEFT_HUB_LOST) {
             close_hub(FEW);
             open_hub(FEW);
         }
     }
     close_hub(FEW);
-    for (int news = 0; news <= WEFT_HUB_JUNK; news++)
-        EXPECT(seen[news] > 0, "news %d never came", news);
+    for (int event = 0; event <= WEFT_HUB_JUNK; event++)
+        EXPECT(seen[event] > 0, "event %d never came", event);
     int after = entries_of("/proc/self/fd");
     EXPECT(before == after, "%d before, %d after", before, after);
 }

@@ -59,7 +59,7 @@ static void exchange(int times) {
     free(all);
 }
 
-/* An exchange among all PEs, whose list begins with this PE. */
+/* An exchange among all PEs, listed from PE `host` on. */
 static void among(int host) {
     int npes = weft_boot.npes, *pes = calloc((size_t)npes, sizeof *pes), all[npes];
     for (int i = 0; i < npes; i++)

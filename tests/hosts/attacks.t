@@ -161,7 +161,7 @@ def impostor():
     assert said == "refused: it does not answer as a process of this job (certificate verify failed)", said
 
 
-@case("a host whose connection is closed in its handshake, as the door does for want of room, comes again")
+@case("a host whose connection is closed in its handshake, as the listener does to make room, comes again")
 def closed():
     middle = Middle(closes=9)
     with job(*HELLO, port=listening_port(middle)) as it:

@@ -14,7 +14,7 @@
 enum { LINES = FUZZ_HOSTS - 1 };
 
 static struct weft_control *control;
-static struct weft_pe_status *news;
+static struct weft_pe_status *status;
 static struct weft_host_exchanges exchanges;
 static struct weft_host_link links[LINES];
 static int shared; /* number of exchanges */
@@ -22,7 +22,7 @@ static const char *wrong;
 
 static void pe_status_send(void *owner, const struct weft_frame *frame, const void *payload) {
     (void)owner, (void)frame, (void)payload;
-    wrong = "there are news of PEs that have done nothing";
+    wrong = "a state is sent although no PE has changed it";
 }
 
 /* All hosts with members have contributed. */
@@ -30,9 +30,9 @@ static void exchange_share(void *owner, int host, const void *payload, size_t by
     struct weft_tree_given given;
     (void)owner;
     if (!weft_tree_given_read(&given, payload, bytes, FUZZ_PES) || host < -1 || host >= FUZZ_HOSTS)
-        wrong = "an exchange is shared that makes no sense";
+        wrong = "the result of an exchange is invalid";
     else if (!given.head.status && given.bytes != (size_t)given.members.count * given.head.bytes)
-        wrong = "an exchange has another size than what was given to it";
+        wrong = "the result of an exchange differs in size from its contributions";
     unsigned char *copy = malloc(bytes);
     memcpy(copy, payload, bytes); /* as sent to other hosts */
     free(copy);
@@ -49,7 +49,7 @@ static void agent_open(void) {
         .npes = FUZZ_PES, .nhosts = FUZZ_HOSTS, .share = exchange_share};
     shared = 0;
     wrong = NULL;
-    if (weft_pe_status_open(&news, control, FUZZ_PES, pe_status_send, NULL))
+    if (weft_pe_status_open(&status, control, FUZZ_PES, pe_status_send, NULL))
         abort();
     for (int line = 0; line < LINES; line++)
         if (weft_host_link_open(&links[line], line_open(line), 1e9, true))
@@ -70,7 +70,7 @@ static void give(const void *payload, size_t bytes) {
     unsigned char *own = weft_tree_given_make(&given, FUZZ_PES, count, &bytes);
     memset(given.contributions, 1, given.bytes);
     if (weft_host_exchanges_give(&exchanges, 0, own, bytes) != 0)
-        wrong = "what this host gives to an exchange of others is refused";
+        wrong = "a contribution of this host to an exchange of others is refused";
     free(own);
 }
 
@@ -87,7 +87,7 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
         return host_gives(host, payload, frame->bytes);
     case WEFT_TREE_PE_STATUS:
     case WEFT_TREE_LONG_WAIT:
-        return weft_pe_status_hear(news, host, frame, payload) == NULL;
+        return weft_pe_status_hear(status, host, frame, payload) == NULL;
     default:
         return false;
     }
@@ -101,11 +101,11 @@ static bool agent_turn(void) {
         weft_host_link_turn(&links[line], 0);
         while (weft_host_link_next(&links[line], &frame, &payload))
             if (!frame_hear(line + 1, &frame, payload))
-                weft_host_link_refuse(&links[line], "it says what makes no sense");
+                weft_host_link_refuse(&links[line], "it has sent an invalid frame");
         lives = lives && !links[line].end;
     }
     weft_host_exchanges_judge(&exchanges, control);
-    weft_pe_status_tell(news);
+    weft_pe_status_tell(status);
     return lives;
 }
 
@@ -117,7 +117,7 @@ static const char *agent_look(void) {
 static bool agent_close(void) {
     for (int line = 0; line < LINES; line++)
         weft_host_link_close(&links[line]);
-    weft_pe_status_close(news);
+    weft_pe_status_close(status);
     weft_host_exchanges_close(&exchanges);
     return shared > 0;
 }

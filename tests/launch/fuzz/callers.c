@@ -53,7 +53,7 @@ static bool callers_turn(void) {
 static const char *places_look(void) {
     for (int pe = 0; placed && pe < FUZZ_PES; pe++)
         if (places.host_of[pe] < 0 || places.host_of[pe] >= places.nhosts)
-            return "a PE is on a host that is not there";
+            return "a PE is on a host that does not exist";
     for (int host = 0; placed && host < places.nhosts; host++)
         if (!memchr(places.host[host].name, 0, sizeof places.host[host].name))
             return "the name of a host has no end";
@@ -64,7 +64,7 @@ static const char *callers_look(void) {
     const char *wrong = places_look();
     for (int pe = 0; !wrong && placed && pe < FUZZ_PES; pe++)
         if ((places.host_of[pe] == 0) != (pe < HERE))
-            wrong = "a PE that has come from another host is on PE 0's, or the other way round";
+            wrong = "a PE that has connected from another host is on PE 0's, or the reverse";
     return wrong;
 }
 

@@ -26,7 +26,7 @@ static const char *wrong;
 
 static void tell_ending(struct weft_run *run) {
     if (run->cause.pe < -1 || run->cause.pe >= FUZZ_PES)
-        wrong = "the job ends because of a PE that is none";
+        wrong = "the job ends because of a PE that does not exist";
 }
 
 static void tell_cut(struct weft_run *run, int pe, int host) {
@@ -118,7 +118,7 @@ static void exchange_give(void) {
             weft_hub_serve(tested.run.hub, pe, &report);
         }
     if (!weft_hub_gather(tested.run.hub, &gathered, &bytes))
-        wrong = "what the PEs of this host give is not gathered";
+        wrong = "contributions of this host's PEs are not gathered";
     else
         free(gathered);
 }
@@ -159,7 +159,7 @@ static const char *daemon_look(void) {
     if (tested.run.phase >= WEFT_GRACE) {
         int status = weft_end_status(&tested.run);
         if (status < 0 || status > 255)
-            return "the host ends with a status that is none";
+            return "the host ends with an invalid status";
     }
     return wrong;
 }

@@ -138,10 +138,10 @@ static const char *front_look(void) {
     for (int i = 0; i < FUZZ_HOSTS; i++) {
         const struct weft_front_host *host = &front.host[i];
         if (host->untaken < 0 || host->untaken > WEFT_TREE_OUTPUT_MAX + WEFT_TREE_PIECE_MAX)
-            return "a host may have written more than it is let, or less than nothing";
+            return "the amount of a host's unacknowledged output is invalid";
     }
     if (front.input_untaken < 0)
-        return "more input was taken than there was";
+        return "more input was acknowledged than was sent";
     if ((front.phase == WEFT_FRONT_ENDING) != (front.cause.kind != WEFT_ABORT_NONE) &&
         front.phase != WEFT_FRONT_OVER)
         return "a job ends without a cause, or does not with one";
@@ -149,13 +149,13 @@ static const char *front_look(void) {
         const struct weft_front_host *host = &front.host[i];
         const struct weft_tree_done *done = &host->done;
         if (host->state == WEFT_HOST_DONE && front.phase == WEFT_FRONT_STARTING)
-            return "a host is done before its PEs were to start";
+            return "a host is done before its PEs have started";
         if (done->status & ~0xff || done->first_status & ~0xff || done->first_pid < 0 ||
             done->failures < 0 || done->failures > host->npes)
-            return "a host is done with statuses or counts that are none";
+            return "a host is done with invalid statuses or counts";
     }
     if (front.cause.kind == WEFT_ABORT_EXITED && front.cause.detail & ~0xff)
-        return "the job ends by an exit status that is none";
+        return "the job ends with an invalid exit status";
     char text[WEFT_CAUSE_TEXT_BYTES];
     weft_cause_text(&front.cause, text, sizeof text);
     return NULL;

@@ -141,7 +141,7 @@ const char *fuzz_control_look(struct weft_control *control) {
                 (!memchr(facts.call, 0, sizeof facts.call) ||
                  !memchr(facts.where, 0, sizeof facts.where) ||
                  !memchr(facts.awaited, 0, sizeof facts.awaited)))
-                return "what a PE waits for has no end";
+                return "the text of a PE's wait has no end";
         if (weft_boot_is_here(pe) && atomic_load(&control->pe[pe].pid))
             return "another host has written to the entry of a PE of this one";
     }
