@@ -51,7 +51,7 @@ struct pyweft_proposal *pyweft_vectors_propose(struct pyweft_vectors *vectors, b
     return NULL;
 }
 
-/* --- The same on all members ----------------------------------------------------------------- */
+/* --- Agreement of all members ----------------------------------------------------------------- */
 
 enum { DEST = PYWEFT_FACTS_COMMON, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
 _Static_assert(NUMBERS + 3 <= PYWEFT_FACTS_MAX, "there is room for three numbers");

@@ -176,7 +176,7 @@ int weft_on_stream_reserve(const struct weft_team *team) {
     return error == -ENOTSUP ? 0 : error;
 }
 
-/* --- What moves ------------------------------------------------------------------------------- */
+/* --- Copies ----------------------------------------------------------------------------------- */
 
 static enum weft_stream_operation operation_of(const struct weft_plan *plan) {
     if (plan->sender != WEFT_SENDERS_ALL)

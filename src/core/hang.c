@@ -19,7 +19,7 @@
 enum look { SHOW, REPORT, REPORT_AGAIN, REPORT_LAST };
 enum { HEARD_MS = 300 }; /* the delay of other hosts' states, between two looks */
 
-/* --- Where a wait is ------------------------------------------------------------------------- */
+/* --- The place of a wait ---------------------------------------------------------------------- */
 
 /* Returns the team whose words contain `word`, or NULL. All slots of all PEs have the same
  * layout. */
@@ -52,7 +52,7 @@ static bool is_same_call(const struct weft_long_wait_facts *a,
     return a->team == b->team && a->round == b->round && strcmp(a->call, b->call) == 0;
 }
 
-/* --- What another PE does -------------------------------------------------------------------- */
+/* --- The call of another PE ------------------------------------------------------------------- */
 
 /* Reads a wait that `pe` shows, preferably one on the same team. Returns false if it shows none. */
 static bool shown_read(int pe, int team, struct weft_long_wait_facts *facts,

@@ -332,7 +332,7 @@ void weft_message_answer(int pe, const struct iovec *payload, int nparts) {
     channel_number(channel, sizeof head + weft_payload_bytes(payload, nparts));
 }
 
-/* --- What is due ----------------------------------------------------------------------------- */
+/* --- Messages that are due -------------------------------------------------------------------- */
 
 void weft_channel_ask(struct weft_channel *channel, bool all) {
     uint32_t goal = all ? channel->sent : channel->written;

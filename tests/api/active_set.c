@@ -83,7 +83,7 @@ static void check_barriers(void) {
     shmem_barrier_all();
 }
 
-/* --- What all calls have in common ----------------------------------------------------------- */
+/* --- Common to all calls ---------------------------------------------------------------------- */
 
 struct call {
     struct set set;

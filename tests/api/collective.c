@@ -209,7 +209,7 @@ static void refused(const char *call, int error) {
             shmem_##NAME(SHMEM_TEAM_INVALID, (T *)heap_dest, (T *)heap_source, __VA_ARGS__))
 
 static void check_no_team(void) {
-    tap_case("a team that is none is an error with its name, and nobody waits");
+    tap_case("an invalid team is an error with its name, and no PE waits");
     REFUSED(broadcastmem, void, 8, 0);
     REFUSED(collectmem, void, 8);
     REFUSED(fcollectmem, void, 8);

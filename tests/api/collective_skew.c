@@ -131,7 +131,7 @@ static void stream_close(struct stream *stream) {
 }
 
 static void one_team(void) {
-    tap_case("one team, call behind call");
+    tap_case("one team, consecutive calls");
     struct stream stream;
     stream_open(&stream, SHMEM_TEAM_WORLD, 1);
     run(&stream, CALLS);

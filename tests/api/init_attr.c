@@ -60,8 +60,7 @@ static int gather(const void *mine, void *all, size_t bytes, void *context) {
     return own->answer;
 }
 
-/* --- What a PE does once it is one -------------------------------------------------------------
- */
+/* --- Calls of an initialised PE --------------------------------------------------------------- */
 
 static void use(int pe, int npes, int level) {
     int provided = -1, right = (pe + 1) % npes, left = (pe + npes - 1) % npes;
@@ -108,8 +107,7 @@ static void by_allgather(int pe, int npes) {
     exit(0);
 }
 
-/* --- What cannot work --------------------------------------------------------------------------
- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 static void refused_gather(int pe, int npes) {
     struct group own = *group;

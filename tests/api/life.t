@@ -46,7 +46,7 @@ for activity in "compute", "barrier", "finalize", "malloc", "wait", "lock", "spl
         lambda activity=activity: global_exit_while(activity))
 
 
-@case("shmem_global_exit while others come out of shmem_init")
+@case("shmem_global_exit while others leave shmem_init")
 def exit_in_init():
     for turn in range(10):
         result = run("-n", 2 + turn % 3, SHARED, "in-init").expect(42)
@@ -74,7 +74,7 @@ def handlers():
     assert run("-n", 3, SHARED, "barrier-handler").expect(42).err == ""
 
 
-@case("returning from main ends what was begun: start_pes, nested initialisation")
+@case("returning from main finalizes after start_pes and nested initialisation")
 def implicit():
     for program in both():
         for start in "start_pes", "nested", "":
@@ -83,7 +83,7 @@ def implicit():
         run(program, "return", "start_pes").expect(0, out="")
 
 
-@case("exit by another thread, and a finalize that exit comes upon")
+@case("exit by another thread, and exit during a finalize")
 def threads():
     run("-n", 3, SHARED, "exit-by-thread").expect(0)
     for _ in range(5):
@@ -114,7 +114,7 @@ def failing_alone():
     assert "cannot reserve" in result.err, result.err
 
 
-@case("the holder of a lock is killed: who waits and who tests says so and ends")
+@case("the holder of a lock is killed: PEs that wait or test report it and end")
 def killed_holder():
     for npes in 2, 4:
         result = run("-n", npes, SHARED, "killed-holder").expect(137)
@@ -138,7 +138,7 @@ for activity in "barrier", "malloc", "wait", "lock", "split", "finalize":
             assert result.out.count("cleared up") == 2, result.out
 
 
-@case("the holder of a lock has finalized: who waits or tests names it and ends the job")
+@case("the holder of a lock has finalized: a PE that waits or tests names it and ends the job")
 def departed_holder():
     for npes, holder, testing in (2, 1, ""), (2, 0, ""), (3, 0, "t"), (4, 2, "t"):
         result = run("-n", npes, SHARED, f"departed-holder-{holder}{testing}").expect(71)

@@ -143,7 +143,7 @@ int main(void) {
     tap_start(me);
     tap_case("nothing");
     nothing();
-    tap_case("what cannot be");
+    tap_case("impossible sizes");
     impossible();
     tap_case("alignments");
     alignments();

@@ -126,7 +126,7 @@ static void in_threads(void) {
     shmem_barrier_all();
 }
 
-/* --- What is wrong ---------------------------------------------------------------------------- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 static long now_ms(void) {
     struct timespec now;
@@ -183,7 +183,7 @@ int main(void) {
     npes = shmem_team_n_pes(SHMEM_TEAM_SHARED);
     own_pad = shmem_calloc(CHANNELS * (size_t)shmem_n_pes(), sizeof *own_pad);
     box = shmem_calloc((size_t)shmem_n_pes(), sizeof *box);
-    tap_case("a put of a pad orders what was stored");
+    tap_case("a put of a pad orders earlier stores");
     ring();
     tap_case("barriers");
     barriers();
@@ -191,7 +191,7 @@ int main(void) {
     of_groups();
     tap_case("threads on channels of their own");
     in_threads();
-    tap_case("who waits too long says for whom");
+    tap_case("a wait that is too long names the peer");
     too_long();
     tap_case("arguments that are wrong");
     wrong_arguments();

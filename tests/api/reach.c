@@ -115,7 +115,7 @@ static void elements(void) {
 
 /* Data, then the word that announces it, to one PE: with a fence, or in one call. */
 static void order(void) {
-    tap_case("what is put before a fence or a signal is there with what comes behind it");
+    tap_case("data put before a fence or a signal has arrived with the next put or the signal");
     int next = (me + 1) % npes, last = (me + npes - 1) % npes;
     char *data = heap + (size_t)npes * LARGE, *from = malloc(LARGE);
     for (int round = 1; round <= 6; round++) {
@@ -215,7 +215,7 @@ static void blocks(void) {
 }
 
 static void gpus(void) {
-    tap_case("memory of GPUs has an address where a PE is near, or none at all");
+    tap_case("GPU memory has an address if the PE is near, or no address at all");
     long *object = shmemx_malloc(SHMEMX_SPACE_DEVICE, 64);
     for (int pe = 0; pe < npes; pe++) {
         void *there = shmemx_ptr(SHMEMX_SPACE_DEVICE, object, pe);

@@ -44,7 +44,7 @@ def missing_engine():
     run_far(2, "each", REACH, "ab", settings="pe=1,fail_open=13").expect(71, "Permission denied")
 
 
-@case("a placement that is none, or not the same everywhere, ends the job")
+@case("a placement that is invalid, or not the same on all PEs, ends the job")
 def bad_placement():
     run_far(3, "2+2", REACH, "aab").expect(71, "WEFT_PRETEND_HOSTS is '2+2', whose hosts have 4 PEs, but the job has 3")
     for hosts in "none", "cyclic:2":
@@ -53,7 +53,7 @@ def bad_placement():
         result.expect(71, "have different placements: set WEFT_PRETEND_HOSTS to the same value everywhere")
 
 
-@case("who departs has sent all that it was to send, and nobody waits for it in vain")
+@case("a PE that departs has sent all its data, and no PE waits for it in vain")
 def departures():
     for npes, hosts in (2, "each"), (3, "2+1"):
         run_far(npes, hosts, REACH, "leave", settings="seed=5,reorder=16,delay_us=4000").expect(0)

@@ -144,7 +144,7 @@ int main(void) {
     nested();
     tap_case("a second job in one process");
     again();
-    tap_case("what is accessible");
+    tap_case("accessible PEs and addresses");
     accessible();
     tap_case("pointers to objects");
     pointers();

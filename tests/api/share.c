@@ -293,7 +293,7 @@ static void in_threads(void) {
     shmemx_block_free(common);
 }
 
-/* --- What is wrong ---------------------------------------------------------------------------- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 static void refuse_attach(shmemx_block_t block, const int *pes, int count, const char *text) {
     shmemx_share_t share = (shmemx_share_t)&me;
@@ -362,7 +362,7 @@ static void more_than_there_is(void) {
     shmemx_block_free(block);
 }
 
-/* --- What is left ----------------------------------------------------------------------------- */
+/* --- Nothing is left over --------------------------------------------------------------------- */
 
 static int count_descriptors(void) {
     int count = 0;
@@ -432,7 +432,7 @@ int main(void) {
     npes = shmem_n_pes();
     meet_all();
     int descriptors = count_descriptors();
-    tap_case("what random groups write to each other arrives");
+    tap_case("writes of random groups to each other arrive");
     random_groups();
     tap_case("blocks are found by any of their addresses");
     find_blocks();

@@ -152,7 +152,7 @@ static void odd_arguments(void) {
            "parameters that differ");
     shmem_team_destroy(team);
     failed = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &wanted, mask, &team);
-    EXPECT(failed == 0, "parameters of who is no member");
+    EXPECT(failed == 0, "parameters of a PE that is not a member");
     shmem_team_destroy(team);
 }
 
@@ -180,7 +180,7 @@ static void all_slots(void) {
                shmem_long_g(&least, pe), made);
     EXPECT(many[made] == SHMEM_TEAM_INVALID, "a team from a failure");
     int failed = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
-    EXPECT(failed != 0 && team == SHMEM_TEAM_INVALID, "a team of all, some of whom have no room");
+    EXPECT(failed != 0 && team == SHMEM_TEAM_INVALID, "a team of all PEs, some without room");
     EXPECT(npes == 1 || split_half(1, &team) == 0, "the others have room");
     if (npes > 1)
         shmem_team_destroy(team);

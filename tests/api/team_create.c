@@ -277,7 +277,7 @@ int main(void) {
     check_team(&all);
     tap_case("threads of a PE make teams at once");
     in_threads();
-    tap_case("when there is no team left, nobody gets one");
+    tap_case("if no team is left, no PE gets one");
     until_none_is_left();
     tap_case("lists that are wrong");
     wrong_lists();

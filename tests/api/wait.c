@@ -284,7 +284,7 @@ int main(void) {
     for (int t = 0; t < TYPES; t++)
         if (types[t].store)
             for_another_pe(&types[t], (uint64_t)t << 32);
-    tap_case("a flag that goes round");
+    tap_case("a flag that goes around");
     ping_pong();
     shmem_barrier_all();
     int result = tap_finish();

@@ -89,7 +89,7 @@ static void move(const char *what, size_t nparts, size_t scale, size_t gap, int3
 }
 
 static void mismatch(void) {
-    tap_case("who expects another number than is sent is found by all, with one text");
+    tap_case("all members find a wrong expected count, with one text");
     size_t source, dest;
     plan(1, 4, 0, &source, &dest);
     if (me == npes - 1)

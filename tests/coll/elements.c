@@ -7,7 +7,7 @@
 #include "ops/tensor.h"
 
 static void widening(void) {
-    tap_case("every 16-bit value widens to what it means");
+    tap_case("every 16-bit value widens exactly");
     for (unsigned bits = 0; bits < 65536; bits++) {
         uint16_t half = (uint16_t)bits;
         float got, bf16;
@@ -21,7 +21,7 @@ static void widening(void) {
 }
 
 static void eight_bits(void) {
-    tap_case("every 8-bit value widens to what it means");
+    tap_case("every 8-bit value widens exactly");
     for (unsigned bits = 0; bits < 256; bits++) {
         uint8_t byte = (uint8_t)bits;
         float e4m3, e5m2;

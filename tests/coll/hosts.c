@@ -144,7 +144,7 @@ static void check_broadcast(const struct weft_group *group) {
     weft_group_broadcast(group, dest, source, bytes, root);
     if (group->team || group->me != root)
         expect_block(dest, weft_group_pe(group, root), 0, bytes, "broadcast");
-    EXPECT(dest[bytes] == 1, "broadcast: a byte behind %zu", bytes);
+    EXPECT(dest[bytes] == 1, "broadcast: a byte after %zu", bytes);
 }
 
 static void check_fcollect(const struct weft_group *group) {
@@ -253,7 +253,7 @@ int main(void) {
         seed = strtoull(getenv("WEFT_TEST_SEED"), NULL, 10);
     want = aligned_alloc(64, sizeof source);
     theirs = aligned_alloc(64, sizeof source);
-    tap_case("teams of all PEs in their order, and turned round");
+    tap_case("teams of all PEs in their order, and in reverse order");
     with_team(0, 1, npes);
     with_team(npes - 1, npes > 1 ? -1 : 1, npes);
     tap_case("teams of every second PE, and of all but the first");

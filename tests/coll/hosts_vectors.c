@@ -180,7 +180,7 @@ int main(void) {
         all[pe] = malloc(BYTES);
     want = malloc(BYTES);
     wide = malloc(BYTES / 2 * sizeof *wide);
-    tap_case("of all PEs in their order, and turned round");
+    tap_case("of all PEs in their order, and in reverse order");
     with_team(0, 1, PES);
     with_team(PES - 1, -1, PES);
     tap_case("of every second PE, and of all but the first");

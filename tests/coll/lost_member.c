@@ -12,7 +12,7 @@ static int me, npes;
 static struct weft_team *world, *pair;
 
 static void nobody_misses_it(void) {
-    tap_case("who is missed by no team learns so within a second or two, alone at once");
+    tap_case("a PE for which no team waits learns it within two seconds, a single PE at once");
     shmem_barrier_all();
     uint64_t begin_ns = weft_clock_ns();
     EXPECT(weft_lost_member_find_team() == NULL, "a team misses PE %d", me);
@@ -49,7 +49,7 @@ static void lose_one(const struct weft_team *team, int nthreads) {
 }
 
 static void old_answers(void) {
-    tap_case("an answer for one that is not lost changes nothing");
+    tap_case("an answer for a PE that is not lost changes nothing");
     shmem_barrier_all();
     if (me == 0)
         weft_lost_member_answer(world, 1);
@@ -71,7 +71,7 @@ int main(void) {
         shmem_team_t team;
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &team);
         pair = me < 2 ? weft_team_find(team) : NULL;
-        tap_case("who is missed finds the team: all PEs, or two of them");
+        tap_case("a lost PE finds the team that waits for it: all PEs, or two of them");
         lose_one(world, 1);
         lose_one(pair, 1);
         tap_case("threads that are lost at once take turns");

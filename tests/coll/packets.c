@@ -128,7 +128,7 @@ int main(void) {
         set_epochs(world, UINT32_MAX - before);
         check(world, 3 + before);
     }
-    tap_case("who has not sent or read for long is not taken to be ahead");
+    tap_case("a member that has not sent or read for long does not seem to be ahead");
     for (int round = 0; round < 5; round++)
         stay_silent(world);
     shmem_team_destroy(reversed);

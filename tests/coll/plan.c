@@ -63,7 +63,7 @@ static void check_plan(const struct weft_plan *plan, const char *name) {
 }
 
 static void plans(void) {
-    tap_case("what each member gets is what the sender has for it");
+    tap_case("each member gets the block that the sender has for it");
     struct weft_plan broadcast = weft_plan_broadcast(16, 1), fcollect = weft_plan_fcollect(16);
     struct weft_plan alltoall = weft_plan_alltoall(16);
     struct weft_plan alltoalls = weft_plan_alltoalls(&(struct weft_blocks_shape){
@@ -78,7 +78,7 @@ enum { NELEMS = 5000 };
 static long source[NELEMS], dest[4 * NELEMS];
 
 static void collect(void) {
-    tap_case("who brings nothing, from nowhere, gets what the others bring");
+    tap_case("a member that contributes nothing gets the others' contributions");
     struct weft_group group = weft_group_of(weft_team_find(SHMEM_TEAM_WORLD));
     size_t bytes = group.me == 0 ? 0 : sizeof source;
     for (int i = 0; i < NELEMS; i++)

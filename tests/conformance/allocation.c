@@ -192,7 +192,7 @@ static void sizes_and_hints(void) {
 int main(void) {
     shmem_init();
     ring_start();
-    tap_case("43: barriers, and what they complete");
+    tap_case("43: barriers, and the operations that they complete");
     barriers();
     tap_case("43: nothing");
     nothing();

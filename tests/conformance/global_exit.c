@@ -28,7 +28,7 @@ int main(void) {
     me = shmem_my_pe();
     npes = shmem_n_pes();
     tap_start(me);
-    tap_case("49: the job's status is 0, though nobody else has ended");
+    tap_case("49: the job's status is 0, though no other PE has ended");
     EXPECT(shmem_n_pes() == npes, "%d", npes);
     int failed = tap_finish();
     if (failed)

@@ -113,7 +113,7 @@ int main(void) {
     exclusion(&in_heap[1], &in_heap[2], 0);
     EXPECT(in_heap[0] == 0, "the neighbour: %ld", in_heap[0]);
     shmem_free(in_heap);
-    tap_case("53: clearing completes what was put");
+    tap_case("53: clearing completes puts");
     completion();
     tap_case("53: testing");
     testing();

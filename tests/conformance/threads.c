@@ -200,7 +200,7 @@ int main(void) {
     shmem_query_thread(&queried);
     EXPECT(failed == 0 && provided == SHMEM_THREAD_MULTIPLE && queried == provided, "%d %d %d",
            failed, provided, queried);
-    tap_case("8: waits block nobody");
+    tap_case("8: waits block no other thread");
     waits_block_nobody();
     tap_case("8: several threads wait for one word");
     one_gate();

@@ -84,7 +84,7 @@ def outside():
         assert f"oshrun: PE 1 (pid {pid}) was killed by signal 9" in result.err, result.err
 
 
-@case("two deaths at once: one of them is named, by all alike")
+@case("two deaths at once: all survivors name the same one")
 def two():
     for turn in range(40 if LONG else 5):
         job = start("-n", 5, str(BUILD / "tests/core/loop"))

@@ -126,7 +126,7 @@ int main(void) {
     every_type(STATICS, FOREIGN);
     tap_case("tickets");
     tickets();
-    tap_case("everybody at once");
+    tap_case("all PEs at once");
     crowd();
     return places_finish();
 }

@@ -230,7 +230,7 @@ int main(void) {
     gpu_start();
     npes = shmem_n_pes();
     me = shmem_my_pe();
-    tap_case("what members of random groups write to each other arrives");
+    tap_case("writes of members of random groups to each other arrive");
     random_groups();
     size_t before = gpu_memory_left();
     tap_case("a block in two groups, attached again and again");

@@ -66,7 +66,7 @@ int main(void) {
     tap_case("threads begin together");
     start_together();
     one_round();
-    tap_case("what the heap has grown by meanwhile is reached");
+    tap_case("the part by which the heap has grown is accessible");
     expect_reached();
     return gpu_finish();
 }

@@ -30,8 +30,7 @@ static shmem_team_t teams[TEAMS];
 static int nteams;
 static uint64_t blocks_run; /* rounds of this PE's blocks */
 
-/* --- What the rounds work on ---------------------------------------------------------------------
- */
+/* --- The arrays of the rounds ----------------------------------------------------------------- */
 
 static void *allocated(size_t bytes) {
     void *p = shmemx_calloc(SHMEMX_SPACE_DEVICE, 1, bytes);

@@ -28,7 +28,7 @@ static void dropped(weft_device_team *handle) {
     EXPECT(memcmp(handle, &zero, sizeof zero) == 0, "it is not zero");
 }
 
-/* --- What a handle leads to ------------------------------------------------------------------- */
+/* --- Objects of a handle ---------------------------------------------------------------------- */
 
 static size_t words_bytes(const weft_device_team *handle) {
     return weft_device_words_bytes(handle->n, handle->channels);

@@ -12,8 +12,7 @@ static unsigned char *source, *dest, *gathered;
 static uint64_t *device_word, *host_word;
 static int me, npes, left, right;
 
-/* --- What is captured: each waits until all have looked at what the last round has brought ------
- */
+/* --- Captured calls: each waits until all have checked the last round ------------------------- */
 
 static void put(void) {
     ON(barrier_all_on_stream(gpu_stream));
@@ -91,8 +90,7 @@ static void three_barriers(void) {
     barriers(3);
 }
 
-/* --- What has to come of it ----------------------------------------------------------------------
- */
+/* --- Expected results ------------------------------------------------------------------------- */
 
 static uint64_t key_of(uint64_t round, int pe) {
     return round * 64 + (uint64_t)pe + 1;

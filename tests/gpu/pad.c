@@ -17,7 +17,7 @@ static uint32_t **pads; /* n addresses, in this PE's GPU memory */
 static uint32_t *mine;
 static uint64_t *count, *board, *snapshot;
 
-/* --- Who waits too long ----------------------------------------------------------------------- */
+/* --- Waits that are too long ------------------------------------------------------------------ */
 
 /* 0 when all is as it should be. */
 static int time_out(int unused) {

@@ -36,8 +36,7 @@ static shmemx_number_t at32(const int32_t *p) {
     return (shmemx_number_t){.at = p, .bytes = 4};
 }
 
-/* --- Who names what is not there ---------------------------------------------------------------
- */
+/* --- Invalid arguments ------------------------------------------------------------------------ */
 
 /* 0 when all is as it should be. */
 static int trap(int scene) {
@@ -334,8 +333,7 @@ static void graph(void) {
     graph_drop(exec);
 }
 
-/* --- What is refused ----------------------------------------------------------------------------
- */
+/* --- Refused calls ---------------------------------------------------------------------------- */
 
 #define REFUSED(code, text, call)                                                        \
     do {                                                                                 \

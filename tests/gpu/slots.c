@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the rules by which collectives of kernels share slots, as a model: in every sequence
  * of calls no word is overwritten before it is read, read before it is there, or waited for in
- * vain; and without any one of the rules some sequence does that. PEs: 1
+ * vain; and without any one of the rules some sequence fails. PEs: 1
  *
  * A PE's kernels are a straight line of stores to its peers, waits and loads. A store is posted: it
- * arrives any time later, and in no order but behind earlier ones of its PE to the same word or,
- * when it is a release, to any. So the orders in which a run can go are those of one graph, whose
- * edges are a PE's steps, a store's arrival behind its step, and a wait behind the arrival that
- * ends it. The model makes that graph and asks of each word whether the graph orders its loads and
- * stores; what it leaves open, some run gets wrong. */
+ * arrives any time later, only after earlier stores of its PE to the same word or, if it is a
+ * release, to any word. So the possible orders of a run are those of one graph, whose edges are a
+ * PE's steps, a store's arrival after its step, and a wait after the arrival that ends it. The
+ * model makes that graph and checks for each word whether the graph orders its loads and stores;
+ * if it does not, some run fails. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -344,7 +344,7 @@ static void broadcast(struct line *line, int root) {
         post(line, directed_at(peer_at(distance), *epoch, root), flag_of(*epoch), tag_of(0));
 }
 
-/* --- What can go wrong ----------------------------------------------------------------------- */
+/* --- Errors that the model finds -------------------------------------------------------------- */
 
 /* Returns whether a wait ends with this content of its word. Narrow words have two bits. */
 static bool ends_wait(const struct event *wait, int value) {

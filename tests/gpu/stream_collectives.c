@@ -89,8 +89,7 @@ static void check_around(const struct draw *it, size_t dest_bytes) {
     gpu_expect_poison(dests[it->space] + it->dest + dest_bytes, AROUND, "behind the destination");
 }
 
-/* --- What moves data ---------------------------------------------------------------------------
- */
+/* --- Copies ----------------------------------------------------------------------------------- */
 
 static void broadcast(const struct draw *it) {
     int root = (int)gpu_draw(it->key * 8 + 7, (uint64_t)it->n);
@@ -303,7 +302,7 @@ static void reduce_all(void) {
     }
 }
 
-/* --- Where the way changes -------------------------------------------------------------------- */
+/* --- Sizes at which the algorithm changes ----------------------------------------------------- */
 
 /* The elements of the largest block that an algorithm takes, and one more. */
 struct around {

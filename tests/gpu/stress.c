@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: collectives on a stream by the million, of sizes, types, teams and places drawn at
- * random, eager and in graphs; data come from a generator on the GPU, which also checks each
- * result. And packets of 16 bytes by the thousand million, of which none may come in parts while
- * the link is full. A few of each; make check-gpu-all asks for many. PEs: 2 3
+/* Description: collectives on a stream by the million, of random sizes, types, teams
+ * and places, eager and in graphs; data come from a generator on the GPU, which also checks each
+ * result. And packets of 16 bytes by the thousand million, none of which may arrive in parts
+ * while the link is full. A few of each; make check-gpu-all makes many. PEs: 2 3
  *
  *   oshrun -n 2 build/tests/gpu/stress [WHAT:CALLS[:LEAST:MOST]]...
  *
  * WHAT is all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, or mixed for all of them
- * in turns, followed by _graphs for graphs, or _wrap for epochs of packets that come round again
- * and again; LEAST and MOST are bytes of the larger array, like 4 or 16K. torn:PACKETS and
+ * in turns, followed by _graphs for graphs, or _wrap for epochs of packets that wrap around
+ * repeatedly; LEAST and MOST are bytes of the larger array, like 4 or 16K. torn:PACKETS and
  * torn8:PACKETS send packets of one lane and of eight. */
 #include <time.h>
 #include "gpu/graph.h"
@@ -442,7 +442,7 @@ static void run_torn(uint64_t wanted, int width) {
     shmem_free(packets.ring);
 }
 
-/* --- What is asked for ----------------------------------------------------------------------- */
+/* --- Arguments -------------------------------------------------------------------------------- */
 
 static size_t bytes_of(const char *text) {
     char *end;

@@ -20,7 +20,7 @@ FOLDERS = ["include", "examples", "tools", "docs", "python", "tests/python",
            "tests/coll", "tests/ops", "tests/api", "tests/gpu", "tests/random", "tests/conformance", "tests/faults",
            "tests/hosts", "bench"]
 EXCEPT = re.compile(r"tests/python/helion_")  # these have Helion's own comments
-OPENERS = re.compile(r"(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
+OPENERS = re.compile(r"(?:--- )?(Who|Whoever|What|Where|Of|That|Those|The same)\b(?!.*\?$)")
 COMMENTS_SHARE_MAX = 0.01
 PHRASES = [
     r"go(es)? by (?!one)", r"so many", r"whoever", r"(?<!there )(is|are) none", r"of ours", r"its (kin|like)\b",

@@ -224,7 +224,7 @@ WEFT_DEVICE const char *weft_check_comparison(int cmp) {
                                 : "<=";
 }
 
-/* --- What the functions call ------------------------------------------------------------------ */
+/* --- Reports of the functions ----------------------------------------------------------------- */
 
 /* Checks the handle's version. */
 #define WEFT_CHECK_TEAM(t)      weft_check_team(t, __func__)

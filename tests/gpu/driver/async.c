@@ -117,8 +117,7 @@ bool kernel_mbarrier_test(const uint64_t *word, unsigned parity) {
     return mbarrier_of(thread, word)->phase != (parity & 1);
 }
 
-/* --- What global memory holds -------------------------------------------------------------------
- */
+/* --- Contents of global memory ---------------------------------------------------------------- */
 
 void async_forget(struct async *async, const char *at) {
     if (async->seen)
@@ -238,8 +237,7 @@ static void add_copy(struct block *block, struct async_copy copy) {
     *async->copies[async->n++] = copy;
 }
 
-/* --- What threads call --------------------------------------------------------------------------
- */
+/* --- Calls of threads ------------------------------------------------------------------------- */
 
 void kernel_bulk_load(void *shared, const void *from, unsigned bytes, uint64_t *mbarrier) {
     struct thread *thread = thread_self();

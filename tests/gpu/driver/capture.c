@@ -33,8 +33,7 @@ static struct capture *capture_of(uint64_t id) {
     return capture;
 }
 
-/* --- What may be done meanwhile ----------------------------------------------------------------
- */
+/* --- Calls that are allowed meanwhile --------------------------------------------------------- */
 
 static bool forbids(const struct capture *capture) {
     if (capture->mode == MODE_RELAXED || thread_mode == MODE_RELAXED)

@@ -117,8 +117,7 @@ static void prepare(struct fibre_stack *stack) {
 }
 #endif
 
-/* --- What the sanitizers are told ----------------------------------------------------------------
- */
+/* --- Calls of the sanitizers ------------------------------------------------------------------ */
 
 static void tell_entering(struct fibre_stack *stack) {
     (void)stack;

@@ -17,8 +17,7 @@ size_t gpu_used_bytes[GPUS_MAX];
 static _Thread_local struct CUctx_st *stack[STACK_MAX];
 static _Thread_local int depth;
 
-/* --- What there is -----------------------------------------------------------------------------
- */
+/* --- The GPUs --------------------------------------------------------------------------------- */
 
 /* As in CUDA, an invalid or repeated name ends the list. */
 static void read_visible(const char *list) {
@@ -93,8 +92,7 @@ int cuDeviceGet(weft_cu_device *device, int ordinal) {
     CALL(INITIALISED, gpu_of(ordinal) < 0 ? CUDA_ERROR_INVALID_DEVICE : (*device = ordinal, 0));
 }
 
-/* --- What a GPU is -----------------------------------------------------------------------------
- */
+/* --- Attributes of a GPU ---------------------------------------------------------------------- */
 
 static int print(char *text, int bytes, const char *format, int gpu) {
     if (bytes <= 0)

@@ -198,8 +198,7 @@ int cuMemSetAccess(weft_cu_address at, size_t bytes, const struct weft_cu_access
     CALL(NO_CAPTURE, set_access(at, bytes, access, count));
 }
 
-/* --- What operations find ----------------------------------------------------------------------
- */
+/* --- Lookups of operations -------------------------------------------------------------------- */
 
 static struct mapping *mapping_at(uintptr_t address) {
     for (struct mapping *mapping = mappings; mapping; mapping = mapping->next)

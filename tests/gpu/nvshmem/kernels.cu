@@ -10,7 +10,7 @@ WEFT_DEVICE void expect(int true_, uint32_t *wrong) {
         weft_atom_add_sys_u32(wrong, 1);
 }
 
-/* --- Who is there ----------------------------------------------------------------------------- */
+/* --- Numbers of PEs --------------------------------------------------------------------------- */
 
 extern "C" __global__ void names_who(int *found, const int *object, int team) {
     int me = nvshmem_my_pe(), n = nvshmem_n_pes(), next = (me + 1) % n;
@@ -339,7 +339,7 @@ extern "C" __global__ void names_scatters(int *box, size_t nelems, int team, uin
     }
 }
 
-/* --- Waits that nobody ends ------------------------------------------------------------------- */
+/* --- Waits that never end --------------------------------------------------------------------- */
 
 extern "C" __global__ void names_over(int *words, uint64_t *sig, uint32_t *wrong) {
     int values[2] = {1, 2};
