@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For kernels of tests: numbers that both sides of a message can tell, and what is wrong. */
+/* For kernels of tests: numbers that both sides of a message can compute, and reports of errors. */
 #ifndef TESTS_GPU_FOUND_CUH
 #define TESTS_GPU_FOUND_CUH
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: one PE dies while the others wait for it by their GPUs.
+/* Description: one PE dies while the GPUs of the others wait for it.
  *
  *   scenes SCENE VICTIM HOW
  *
  * SCENE is a name of the table below. HOW is the number of a signal, or "exit" for
- * shmem_global_exit(7), "kernel" for weft_abort with status 7, "heard" for the same and a victim
- * that then comes to a barrier, "summed" for one that comes to a reduction, "stale" for a kernel
- * with a handle that has been freed, or "late" for a victim that ends as any program does. Every PE
- * prints its pid, and PE VICTIM "victim" and its pid when it is about to die. Not a test by itself.
- * PEs: none */
+ * shmem_global_exit(7), "kernel" for weft_abort with status 7, "heard" for the same with a victim
+ * that then enters a barrier, "summed" for one that enters a reduction, "stale" for a kernel with a
+ * handle that has been freed, or "late" for a victim that ends normally. Every PE prints its pid,
+ * and PE VICTIM "victim" and its pid when it is about to die. Not a test by itself. PEs: none */
 #include "graph.h"
 #include "image.h"
 #include <shmemx.h>
@@ -202,7 +201,7 @@ static void stream_destroyed(void) {
     gpu_leave();
 }
 
-/* No call of Weft's is made any more: all replay until the victim stops. */
+/* No call of Weft is made any more: all replay until the victim stops. */
 static void replay(void (*enqueue)(void)) {
     weft_cu_graph_exec exec = graph_capture(stream, enqueue);
     if (me != victim)
@@ -226,13 +225,13 @@ static void replay_engine(void) {
     replay(enqueue_fcollect);
 }
 
-/* Kernels of the program's, which Weft does not see. */
+/* Kernels of the program, which Weft does not see. */
 static void own_kernel(void) {
     launch(meet_kernel, &handle, 1);
     synchronize();
 }
 
-/* And no call of Weft's is made any more. */
+/* Kernels of the program, and no call of Weft is made any more. */
 static void own_kernels(void) {
     if (me != victim)
         go_in();

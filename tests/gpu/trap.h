@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels that trap, in a process of their own, because its context is dead afterwards. By one PE,
- * before any of them has a GPU: others on that GPU would wait for its recovery. */
+/* Kernels that trap, in a process of their own, because its context is unusable afterwards. One PE
+ * runs them, before any PE has a GPU: PEs on that GPU would wait for its recovery. */
 #ifndef TESTS_GPU_TRAP_H
 #define TESTS_GPU_TRAP_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: one process with blocks on two GPUs: each is on the GPU that was asked for, is
- * shared like any other, and can be used for meetings on streams of its own GPU; a job ends with
- * them, and the next one still has them. PEs: 1 2 3 */
+/* Description: one process with blocks on two GPUs: each block is on the requested GPU, is shared
+ * like any other block, and can be used for meetings on streams of its own GPU; a job ends while
+ * they exist, and the next job still has them. PEs: 1 2 3 */
 #include "gpu/gpu.h"
 #include <errno.h>
 #include <shmemx.h>

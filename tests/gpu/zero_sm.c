@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: with SHMEMX_ENGINE_COPY, puts, gets and all-gathers in place complete while a kernel
- * holds every multiprocessor of every GPU, which a kernel cannot. So does what the members of other
- * all-gathers and all-to-alls send each other; what one keeps for itself is copied by the driver's
- * own kernel. Only on real GPUs, one for each PE. PEs: 2 4 */
+ * holds every multiprocessor of every GPU, so no other kernel could run. The transfers between
+ * members of other all-gathers and all-to-alls complete as well; a member's own block is copied by
+ * a kernel of the driver. Only on real GPUs, one for each PE. PEs: 2 4 */
 #include "on_stream.h"
 #include <time.h>
 
@@ -96,7 +96,7 @@ static bool while_held(void (*enqueue)(void), int round) {
     return done;
 }
 
-/* How many members' blocks of dest are there, looked at while all multiprocessors are held. */
+/* Returns how many members' blocks are in dest while all multiprocessors are held. */
 static int blocks_while_held(void (*enqueue)(void), int round, bool by_member) {
     static unsigned char found[MEMBERS][BYTES];
     int blocks = 0;

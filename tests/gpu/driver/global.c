@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Variables of kernels' modules: what kernels compiled for the host export, by name. They lie in
- * the memory of the host, one of each whatever the module and the GPU. Only programs that look a
- * variable up call these, so the table of the library's calls has neither. */
+/* Variables that kernels compiled for the host export by name. They are in memory of the host, one
+ * copy of each, whatever the module and the GPU. Only programs that look up a variable make these
+ * calls, so the library's table of calls does not have them. */
 #include "call.h"
 #include <dlfcn.h>
 #include <elf.h>

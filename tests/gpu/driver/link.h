@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of what is alive, one for each kind: a handle that a program passes is looked for before it
- * is believed. What is listed begins with its link. */
+/* Lists of live objects, one for each kind: a handle that a program passes is searched for before
+ * it is used. A listed object begins with its link. */
 #ifndef TESTS_GPU_DRIVER_LINK_H
 #define TESTS_GPU_DRIVER_LINK_H
 
