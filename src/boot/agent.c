@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent sleeps in poll. What PEs write to the page wakes nobody here, so where there are other
- * hosts it looks at it a few times in each beat: that is how late a death comes to them.
+/* The agent sleeps in poll. A PE's write to the control page does not end the poll, so if there are
+ * other hosts the agent reads the page every 20 ms: they hear of a death that much later.
  *
- * A PE whose socket closes is dead, unless it has left in order or closed the socket alone, and
- * nobody waits for it. The guards would find a death too, but not before the PE has joined. */
+ * A PE whose socket closes is dead, except in two cases: it has finalized, or it is alive, has
+ * closed only the socket, and no exchange waits for it. Guards detect deaths, too, but only of PEs
+ * that have joined. */
 #include "boot/agent.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -26,35 +27,36 @@ enum {
     FINISH_MS = 300,
 };
 
-/* What has been said to a host, and heard. */
-struct line {
+/* The connection to another host. */
+struct host {
     struct weft_host_link link;
     bool said_bye, heard_bye;
-    bool over; /* its end has been judged */
+    bool over; /* host_judge has seen the end of the link */
 };
 
 static struct {
     bool runs;
     int nhosts, here;
-    struct line *line; /* by host */
-    struct weft_host_link *parting;
+    struct host *host;              /* by number */
+    struct weft_host_link *parting; /* connections that are being closed */
     int nparting;
     struct weft_hub *hub; /* NULL: the job is over */
     struct weft_pe_status *pe_status;
     struct weft_host_exchanges exchanges; /* PE 0's alone */
-    bool told;                            /* the cause of the end */
-    int wake;                             /* an eventfd */
+    bool told;                            /* other hosts know the cause of the end */
+    int wake;                             /* an eventfd that ends the poll */
     _Atomic bool finishing;
-    _Atomic uint32_t asked, answered; /* turns that others wait for */
+    _Atomic uint32_t asked, answered; /* turns that other threads wait for */
 } agent = {.wake = -1};
 
 /* --- Saying ----------------------------------------------------------------------------------- */
 
+/* Returns whether this is PE 0's agent, to which all others are connected. */
 static bool is_middle(void) {
     return agent.here == 0;
 }
 
-/* Those at the other end of a connection: 0 alone, or all but 0. */
+/* The hosts to which this agent is connected: 0 only, or all except 0. */
 static int hosts_first(void) {
     return is_middle() ? 1 : 0;
 }
@@ -66,7 +68,7 @@ static int hosts_end(void) {
 static void say(const struct weft_frame *frame, const void *payload, int but) {
     for (int host = hosts_first(); host < hosts_end(); host++)
         if (host != but)
-            weft_host_link_send(&agent.line[host].link, frame, payload);
+            weft_host_link_send(&agent.host[host].link, frame, payload);
 }
 
 static void say_pe_status(void *owner, const struct weft_frame *frame, const void *payload) {
@@ -74,7 +76,7 @@ static void say_pe_status(void *owner, const struct weft_frame *frame, const voi
     say(frame, payload, -1);
 }
 
-/* The first time that the job is seen to be over. PEs that wait in an exchange see its end. */
+/* Once the job is over, sends the cause to the other hosts, and ends all exchanges. */
 static void say_cause(void) {
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (cause.kind == WEFT_ABORT_NONE || agent.told)
@@ -95,11 +97,11 @@ static void say_cause(void) {
     weft_host_exchanges_close(&agent.exchanges);
 }
 
-static void say_bye(struct line *line) {
+static void say_bye(struct host *it) {
     struct weft_frame frame = {.kind = WEFT_TREE_BYE, .pe = -1};
-    if (!line->said_bye)
-        weft_host_link_send(&line->link, &frame, NULL);
-    line->said_bye = true;
+    if (!it->said_bye)
+        weft_host_link_send(&it->link, &frame, NULL);
+    it->said_bye = true;
 }
 
 /* --- Ends ------------------------------------------------------------------------------------- */
@@ -127,37 +129,36 @@ static bool host_has_left(int host) {
     return true;
 }
 
-/* The end of a connection. Who has said good-bye, or has left, may end as it likes. */
-static void line_judge(int host) {
-    struct line *line = &agent.line[host];
-    if (line->over || line->link.end == WEFT_HOST_LINK_LIVES)
+/* Ends the job if the link to a host has ended and its agent has neither said BYE nor finalized. */
+static void host_judge(int host) {
+    struct host *it = &agent.host[host];
+    if (it->over || it->link.end == WEFT_HOST_LINK_LIVES)
         return;
-    line->over = true;
-    if (line->link.end == WEFT_HOST_LINK_WRONG)
+    it->over = true;
+    if (it->link.end == WEFT_HOST_LINK_WRONG)
         weft_log("the connection to host %s has failed: %s", weft_boot_host_name(host),
-                 line->link.why);
-    if (line->link.end == WEFT_HOST_LINK_CLOSED && !line->heard_bye &&
-        !pe_has_left(pe_first_of(host)))
+                 it->link.why);
+    if (it->link.end == WEFT_HOST_LINK_CLOSED && !it->heard_bye && !pe_has_left(pe_first_of(host)))
         job_end(WEFT_ABORT_DIED, pe_first_of(host), 0);
-    if (line->link.end != WEFT_HOST_LINK_CLOSED && !line->heard_bye && !host_has_left(host))
+    if (it->link.end != WEFT_HOST_LINK_CLOSED && !it->heard_bye && !host_has_left(host))
         job_end(WEFT_ABORT_HOST, -1, host);
 }
 
-/* Closes the connections that are over, after say_cause: a host that was silent may hear again, and
- * takes the end of its connection for the death of a PE if it has not read the cause before. */
-static void lines_close(void) {
+/* Closes the links that are over. Called after say_cause: a host that was silent may hear again,
+ * and must read the cause before the end of its link, which it would take for the death of a PE. */
+static void links_close(void) {
     for (int host = hosts_first(); host < hosts_end(); host++)
-        if (agent.line[host].over && agent.line[host].link.frames)
-            weft_host_link_close(&agent.line[host].link);
+        if (agent.host[host].over && agent.host[host].link.frames)
+            weft_host_link_close(&agent.host[host].link);
 }
 
-/* An exchange cannot come to its end without a host that has gone in order. */
+/* Ends the job if an exchange waits for a host that has left in order. */
 static void exchanges_judge(void) {
     weft_host_exchanges_judge(&agent.exchanges, weft_attachment.control);
     if (agent.hub)
         weft_hub_judge(agent.hub, weft_attachment.control);
     for (int host = hosts_first(); host < hosts_end(); host++) {
-        bool gone = agent.line[host].over || agent.line[host].heard_bye;
+        bool gone = agent.host[host].over || agent.host[host].heard_bye;
         bool awaited = is_middle() ? weft_host_exchanges_await(&agent.exchanges, host)
                                    : agent.hub && weft_hub_is_pending(agent.hub);
         if (gone && awaited)
@@ -177,7 +178,7 @@ static void share(void *owner, int host, const void *payload, size_t bytes) {
     if (host < 0)
         say(&frame, payload, -1);
     else if (host != agent.here)
-        weft_host_link_send(&agent.line[host].link, &frame, payload);
+        weft_host_link_send(&agent.host[host].link, &frame, payload);
     if ((host >= 0 && host != agent.here) || shared_hear(payload, bytes))
         return;
     weft_log("an exchange has ended on this host before other hosts gave to it; ending the job: a "
@@ -185,12 +186,12 @@ static void share(void *owner, int host, const void *payload, size_t bytes) {
     job_end(WEFT_ABORT_ERROR, weft_attachment.pe, WEFT_STATUS_ERROR);
 }
 
-/* To PE 0's agent: a host gives, or this one. */
+/* Called by PE 0's agent for what another host or its own gives to an exchange. */
 static bool gave_hear(int host, const void *payload, size_t bytes) {
     return agent.told || weft_host_exchanges_give(&agent.exchanges, host, payload, bytes) == 0;
 }
 
-/* PE 0's agent passes on what one host says of its own PEs. */
+/* PE 0's agent forwards what a host reports of its own PEs. */
 static bool pe_status_hear(int host, const struct weft_frame *frame, const void *payload) {
     if (weft_pe_status_hear(agent.pe_status, is_middle() ? host : -1, frame, payload))
         return false;
@@ -199,21 +200,20 @@ static bool pe_status_hear(int host, const struct weft_frame *frame, const void 
     return true;
 }
 
-/* A PE cannot reach another host. If that one does not answer PE 0 either, it comes back or is
- * lost, and a PE that still cannot reach it says so again: so where turns of this thread are late,
- * all of the time counts. */
+/* A PE reports that it cannot reach another host, which ends the job if that host is alive. If PE 0
+ * has not heard of the host for a while, nothing is decided: the host either falls silent for good,
+ * or is heard again, and then the PE repeats its report. */
 static bool cut_judge(const struct weft_cause *cut) {
     if (cut->detail == weft_boot_host(cut->pe))
         return false;
-    const struct line *line = &agent.line[cut->detail];
-    uint64_t silent_ns = weft_clock_ns() - line->link.heard_ns;
-    if (cut->detail == agent.here ||
-        (!line->over && silent_ns < WEFT_TREE_LIVES_MS * WEFT_NS_PER_MS))
+    const struct host *it = &agent.host[cut->detail];
+    uint64_t silent_ns = weft_clock_ns() - it->link.heard_ns;
+    if (cut->detail == agent.here || (!it->over && silent_ns < WEFT_TREE_LIVES_MS * WEFT_NS_PER_MS))
         job_end(WEFT_ABORT_CUT, cut->pe, cut->detail);
     return true;
 }
 
-/* A host tells PE 0's agent of its own PEs, and what it has found out about others. */
+/* Another host reports the cause of an end. */
 static bool cause_hear(int host, const void *payload, size_t bytes) {
     struct weft_control *control = weft_attachment.control;
     struct weft_cause cause;
@@ -244,7 +244,7 @@ static void cut_say(int pe, int host) {
         say(&frame, &told, -1);
 }
 
-/* False: no agent of ours says that. */
+/* Returns false if no agent sends such a frame. */
 static bool frame_hear(int host, const struct weft_frame *frame, const void *payload) {
     switch (frame->kind) {
     case WEFT_TREE_GAVE:
@@ -257,23 +257,23 @@ static bool frame_hear(int host, const struct weft_frame *frame, const void *pay
     case WEFT_TREE_CAUSE:
         return cause_hear(host, payload, frame->bytes);
     case WEFT_TREE_BYE:
-        agent.line[host].heard_bye = true;
-        say_bye(&agent.line[host]);
+        agent.host[host].heard_bye = true;
+        say_bye(&agent.host[host]);
         return true;
     default:
         return false;
     }
 }
 
-static void line_turn(int host, short revents) {
-    struct weft_host_link *link = &agent.line[host].link;
+static void host_turn(int host, short revents) {
+    struct weft_host_link *link = &agent.host[host].link;
     struct weft_frame frame;
     const void *payload;
     weft_host_link_turn(link, revents);
     while (weft_host_link_next(link, &frame, &payload))
         if (!frame_hear(host, &frame, payload))
-            weft_host_link_refuse(link, "it says what makes no sense");
-    line_judge(host);
+            weft_host_link_refuse(link, "it has sent an invalid frame");
+    host_judge(host);
 }
 
 /* --- A turn ----------------------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ static void pe_check_lost(int pe) {
         job_end(WEFT_ABORT_DIED, pe, 0);
 }
 
-/* Reads all that one PE has sent. */
+/* Reads all messages of a PE. */
 static void pe_serve(int pe) {
     struct weft_hub_report report;
     enum weft_hub_event event;
@@ -351,8 +351,8 @@ static int patience_ms(void) {
     return looks ? LOOK_MS : LOOK_ALONE_MS;
 }
 
-/* The array for poll: the wake, then PEs, hosts, and those that part. Returns what was asked before
- * the turn looked at anything. */
+/* One poll and all that it announces. `polls` holds the eventfd, then an entry for each PE, each
+ * host, and each parting link. Returns the value of `asked` before the turn read anything. */
 static uint32_t agent_turn(struct pollfd *polls) {
     int npes = weft_attachment.npes;
     struct pollfd *pes = polls + 1, *hosts = pes + npes, *parting = hosts + agent.nhosts;
@@ -362,7 +362,7 @@ static uint32_t agent_turn(struct pollfd *polls) {
         pes[pe] = (struct pollfd){.fd = agent.hub ? weft_hub_socket(agent.hub, pe) : -1,
                                   .events = agent.hub ? weft_hub_events(agent.hub, pe) : 0};
     for (int host = 0; host < agent.nhosts; host++)
-        hosts[host] = weft_host_link_poll(&agent.line[host].link);
+        hosts[host] = weft_host_link_poll(&agent.host[host].link);
     for (int i = 0; i < agent.nparting; i++)
         parting[i] = weft_host_link_poll(&agent.parting[i]);
     nfds_t all = (nfds_t)(1 + npes + agent.nhosts + agent.nparting);
@@ -370,20 +370,20 @@ static uint32_t agent_turn(struct pollfd *polls) {
         for (nfds_t i = 0; i < all; i++)
             polls[i].revents = 0;
     if (polls[0].revents && !weft_descriptor_is_ours(agent.wake))
-        agent.wake = -1; /* the program has closed it: others wait for the next look */
+        agent.wake = -1; /* the program has closed it: callers wait for the next turn */
     else if (polls[0].revents && read(agent.wake, &count, sizeof count) < 0)
         weft_clock_sleep_ms(1);
     uint32_t asked = atomic_load(&agent.asked);
     hub_turn(pes);
     for (int host = hosts_first(); host < hosts_end(); host++)
-        line_turn(host, hosts[host].revents);
+        host_turn(host, hosts[host].revents);
     partings_turn(parting);
     gather();
     if (agent.nhosts > 1)
         weft_pe_status_tell(agent.pe_status);
     exchanges_judge();
     say_cause();
-    lines_close();
+    links_close();
     return asked;
 }
 
@@ -392,10 +392,9 @@ static uint32_t agent_turn(struct pollfd *polls) {
 static bool all_have_parted(void) {
     bool parted = true;
     for (int host = hosts_first(); host < hosts_end(); host++) {
-        struct line *line = &agent.line[host];
-        say_bye(line);
-        parted =
-            parted && (line->over || (line->heard_bye && weft_host_link_is_flushed(&line->link)));
+        struct host *it = &agent.host[host];
+        say_bye(it);
+        parted = parted && (it->over || (it->heard_bye && weft_host_link_is_flushed(&it->link)));
     }
     return parted;
 }
@@ -418,12 +417,12 @@ static void *agent_main(void *polls) {
     return NULL;
 }
 
-/* Waits for a whole turn, or for the last one. */
+/* Waits for a whole turn, or, when finishing, for the last one. */
 static void turn_await(void) {
     uint64_t one = 1, until_ns = weft_clock_ns() + 2 * FINISH_MS * WEFT_NS_PER_MS;
     uint32_t mine = atomic_fetch_add(&agent.asked, 1) + 1, seen;
     if (weft_descriptor_is_ours(agent.wake) && write(agent.wake, &one, sizeof one) < 0)
-        return; /* it has been woken more often than one can count */
+        return; /* the counter of the eventfd is full */
     while ((int32_t)((seen = atomic_load(&agent.answered)) - mine) < 0 &&
            weft_clock_ns() < until_ns)
         weft_futex_sleep(&agent.answered, seen, WEFT_FUTEX_ALL, FINISH_MS);
@@ -436,18 +435,18 @@ static int agent_make(const struct weft_agent_setup *setup) {
     weft_hub_set_last(agent.hub, weft_attachment.pe);
     agent.parting = setup->parting;
     agent.nparting = setup->nparting;
-    agent.line = calloc((size_t)agent.nhosts, sizeof *agent.line);
-    for (int host = 0; agent.line && host < agent.nhosts; host++) {
-        agent.line[host].link = setup->link[host];
-        if (agent.line[host].link.frames)
-            weft_frames_keep(agent.line[host].link.frames);
+    agent.host = calloc((size_t)agent.nhosts, sizeof *agent.host);
+    for (int host = 0; agent.host && host < agent.nhosts; host++) {
+        agent.host[host].link = setup->link[host];
+        if (agent.host[host].link.frames)
+            weft_frames_keep(agent.host[host].link.frames);
     }
     free(setup->link);
     agent.exchanges = (struct weft_host_exchanges){
         .npes = weft_attachment.npes, .nhosts = agent.nhosts, .share = share};
     agent.wake = weft_descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (agent.wake < 0 || !agent.line)
-        return agent.line ? -errno : -ENOMEM;
+    if (agent.wake < 0 || !agent.host)
+        return agent.host ? -errno : -ENOMEM;
     return weft_pe_status_open(&agent.pe_status, weft_attachment.control, weft_attachment.npes,
                                say_pe_status, NULL);
 }
@@ -460,11 +459,11 @@ int weft_agent_start(const struct weft_agent_setup *setup) {
     if (error == 0)
         error = polls ? weft_thread_start(&thread, agent_main, polls) : -ENOMEM;
     if (error) {
-        weft_log("cannot start the thread that speaks for this host: %s%s", strerror(-error),
-                 weft_remedy(error).text);
+        weft_log("cannot start the thread that connects this host with others: %s%s",
+                 strerror(-error), weft_remedy(error).text);
         weft_hub_close(agent.hub); /* the PEs of this host see the end of their sockets */
         agent.hub = NULL;
-        return error; /* and ends the process, or goes on without a job */
+        return error; /* the caller ends the process, or continues without a job */
     }
     pthread_detach(thread);
     agent.runs = true;
@@ -483,14 +482,15 @@ void weft_agent_finish(void) {
     turn_await();
 }
 
-/* The connections go without a word: their other ends must not take this for the end of the PE. */
+/* Closes descriptors without a farewell: the other ends must not take this for the end of the PE.
+ */
 void weft_agent_forget(void) {
     if (!agent.runs)
         return;
     agent.runs = false;
     for (int host = 0; host < agent.nhosts; host++)
-        if (agent.line[host].link.frames)
-            weft_descriptor_close(weft_frames_socket(agent.line[host].link.frames));
+        if (agent.host[host].link.frames)
+            weft_descriptor_close(weft_frames_socket(agent.host[host].link.frames));
     for (int i = 0; i < agent.nparting; i++)
         if (agent.parting[i].frames)
             weft_descriptor_close(weft_frames_socket(agent.parting[i].frames));

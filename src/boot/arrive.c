@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE that comes from another host tries the addresses of PE 0 in turn, until one of them has a
- * listener with the key of the job: PE 0 may be late, and an address of its host may lead to
- * another machine in this one's networks. */
+/* A PE of another host tries the addresses of PE 0 in turn, until a listener at one of them has the
+ * key of the job: PE 0 may be late, and in the networks of this host an address of PE 0's host may
+ * be that of another machine. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@ struct attempt {
     unsigned char key[WEFT_TLS_KEY_BYTES];
     struct weft_host_call call; /* the last one */
     uint64_t begin_ns;
-    uint64_t seen_ns; /* when PE 0's port last took a call; 0: never */
-    int refusals;     /* of calls by its host, in this round */
+    uint64_t seen_ns; /* when PE 0's port last accepted a connection; 0: never */
+    int refusals;     /* connections that PE 0's host has refused in this round */
     bool hinted;
     bool refused; /* in this round a listener did not accept the key */
 };
 
-/* 0; -EAGAIN: to be tried again; or another -errno, logged. */
+/* Returns 0; -EAGAIN: try again later; or another -errno, logged. */
 static int address_call(struct attempt *attempt, const char *address, struct weft_tls **tls) {
     attempt->call = (struct weft_host_call){.address = address,
                                             .port = attempt->self->job_key.invitation.port,
@@ -53,9 +53,9 @@ static void call_hint(struct attempt *attempt) {
               attempt->call.why);
 }
 
-/* Whether PE 0 has ended, or the way to it is cut, which ends the waiting after a round of calls in
- * vain: its port took a call before, and now its host refuses them at every address, or does not
- * answer. A PE 0 that was never reached may be late. */
+/* Called after a round in which no address has answered. Returns whether PE 0 has ended, or its
+ * host is cut off: its port had accepted a connection before, and now its host refuses them at
+ * every address, or does not answer. If PE 0 was never reached it may be late. */
 static bool call_is_lost(struct attempt *attempt) {
     bool refused = attempt->refusals == attempt->addresses.count;
     uint64_t silent_ns = weft_clock_ns() - attempt->seen_ns;
@@ -72,7 +72,7 @@ static int call_open(struct attempt *attempt, struct weft_tls **tls) {
                 return error;
         }
         if (attempt->refused) {
-            weft_log("who listens for PE 0 has another key than this job's (%s)",
+            weft_log("the listener at PE 0's address has not the key of this job (%s)",
                      attempt->call.why);
             return -EACCES;
         }
@@ -104,7 +104,8 @@ static void hello_send(const struct weft_identity *self, struct weft_host_link *
 
 /* --- Places ----------------------------------------------------------------------------------- */
 
-/* PE 0 is on host 0, and this PE is not. Hosts are numbered by their first PEs, so each has one. */
+/* Returns whether PE 0 is on host 0 and this PE is not, and hosts are numbered in the order of
+ * their first PEs. */
 static bool places_make_sense(const struct weft_places *places, const struct weft_identity *self) {
     bool sensible = places->host_of[0] == 0 && places->here != 0;
     int seen = 0;
@@ -153,7 +154,7 @@ int weft_places_first(const struct weft_places *places, int host) {
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-/* 1: not yet. */
+/* Returns 0, -errno (logged), or 1: the answer has not come yet. */
 static int answer_hear(const struct weft_identity *self, struct weft_host_link *link,
                        struct weft_places *places) {
     struct weft_frame frame;
@@ -165,7 +166,7 @@ static int answer_hear(const struct weft_identity *self, struct weft_host_link *
         if (frame.kind == WEFT_ARRIVAL_REFUSAL)
             weft_log("%.*s", (int)frame.bytes, (const char *)payload);
         else if (error)
-            weft_log("PE 0 on another host does not say where the PEs are: %s", strerror(-error));
+            weft_log("PE 0 on another host has sent no valid list of hosts: %s", strerror(-error));
     } else if (!link->end) {
         return 1;
     } else {
@@ -198,7 +199,7 @@ bool weft_arrive_refused(struct weft_host_link *link, char *why) {
         snprintf(why, WEFT_REFUSAL_BYTES, "%.*s", words ? (int)frame.bytes : 0,
                  (const char *)payload);
         if (!words)
-            snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 on another host says what makes no sense");
+            snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 on another host has sent an invalid frame");
         return true;
     }
     snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 is gone before all PEs had come");

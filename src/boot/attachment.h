@@ -13,8 +13,8 @@
 struct weft_source;
 
 struct weft_attachment {
-    bool valid;    /* false before attaching, and in a forked child */
-    bool launched; /* started by oshrun, which watches over the job and writes the abort word */
+    bool valid;     /* false before attaching, and in a forked child */
+    bool by_oshrun; /* oshrun started the job, watches it, and writes the abort word */
     int pe, npes;
     int root;      /* first PE of this host; without oshrun its agent serves the hub */
     int hub, life; /* descriptors; hub: -1 in a job of one PE; life: -1 without oshrun */

@@ -137,7 +137,7 @@ bool weft_boot_attached(int *pe, int *npes) {
 }
 
 static int launcher_greet(void) {
-    if (!weft_attachment.launched)
+    if (!weft_attachment.by_oshrun)
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
     int error = !weft_descriptor_is_ours(weft_attachment.hub)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PE 0 believes of a caller what it has proven: its number. The rest is checked here, or concerns
- * the caller's host alone. */
+/* PE 0 trusts a caller's number, which TLS has proven. The rest is checked here, or only concerns
+ * the caller's own host. */
 #include "boot/callers.h"
 #include <errno.h>
 #include <limits.h>
@@ -27,12 +27,12 @@ struct caller {
 struct weft_callers {
     const struct weft_identity *self;
     struct weft_tls_listener *listener;
-    bool tried;       /* to open it, */
-    const char *deaf; /* and why that has failed; NULL: it has not */
+    bool tried;       /* to listen */
+    const char *deaf; /* why that has failed; NULL: it has not */
     bool *came;
     int ncame;
-    int unready;           /* hosts, once all PEs have come */
-    bool placed;           /* they know where */
+    int unready;           /* hosts that are not ready, once all PEs have come */
+    bool placed;           /* all callers have been sent PLACES */
     struct caller *caller; /* by PE */
 };
 
@@ -72,7 +72,7 @@ static bool caller_key_of(void *owner, const char *identity,
                                      (uint32_t)pe) == 0;
 }
 
-/* One of a PE beyond the last is heard as well, for it has to be told why it is none. */
+/* Also accepts a PE beyond the last, to send it the reason why it is refused. */
 static void caller_take(void *owner, struct weft_tls *tls) {
     struct weft_callers *callers = owner;
     int pe = weft_source_number(weft_tls_peer(tls), INT_MAX);
@@ -81,7 +81,7 @@ static void caller_take(void *owner, struct weft_tls *tls) {
         weft_tls_close(tls);
     else
         weft_host_link_open(&caller->link, tls, weft_env.host_timeout,
-                            true); /* else it will be missed */
+                            true); /* after a failure the PE counts as missing */
 }
 
 int weft_callers_listen(struct weft_callers *callers) {
@@ -90,8 +90,8 @@ int weft_callers_listen(struct weft_callers *callers) {
     if (callers->tried)
         return 0;
     callers->tried = true;
-    if (!sure && weft_openssl_load() < 0) { /* they may just be late */
-        callers->deaf = "there is no OpenSSL here";
+    if (!sure && weft_openssl_load() < 0) { /* all PEs may be on this host, and some late */
+        callers->deaf = "OpenSSL is not installed on its host";
         return -ENOSYS;
     }
     int reserved = weft_invitation_redeem(&self->job_key.invitation);
@@ -99,7 +99,7 @@ int weft_callers_listen(struct weft_callers *callers) {
         callers->deaf =
             self->job_key.invitation.port
                 ? "PE 0 has to be the process that has made the unique id"
-                : "this one has no address for them (WEFT_INTERFACE may name a network)";
+                : "PE 0's host has no address for them (WEFT_INTERFACE names a network)";
         if (sure)
             weft_log("%s: some PEs are on other hosts, and %s", self->source->name, callers->deaf);
         return -EADDRNOTAVAIL;
@@ -147,13 +147,13 @@ static int hello_judge(struct weft_callers *callers, int pe, const struct weft_a
     return 0;
 }
 
-/* Another version's may be shorter or longer. */
+/* A HELLO of another version may be shorter or longer. */
 static int hello_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
                       const void *payload, char *why) {
     struct weft_arrival_hello hello = {.pid = 0};
     if (frame->kind != WEFT_ARRIVAL_HELLO || callers->caller[pe].hello.pid ||
         frame->bytes < sizeof hello.version)
-        return why_write(why, "PE %d on another host says what makes no sense", pe);
+        return why_write(why, "PE %d on another host has sent an invalid frame", pe);
     memcpy(&hello, payload, frame->bytes < sizeof hello ? frame->bytes : sizeof hello);
     hello.version[sizeof hello.version - 1] = '\0';
     hello.name.name[sizeof hello.name.name - 1] = '\0';
@@ -162,8 +162,8 @@ static int hello_hear(struct weft_callers *callers, int pe, const struct weft_fr
     return hello_judge(callers, pe, &hello, why);
 }
 
-/* After the places the first PE of a host says READY, or why its host gives up, and the other PEs
- * say BYE, each once. */
+/* After PLACES the first PE of a host sends READY, or a REFUSAL with the reason why its host gives
+ * up, and every other PE sends BYE, once. */
 static int caller_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
                        const void *payload, char *why) {
     struct caller *caller = &callers->caller[pe];
@@ -176,7 +176,7 @@ static int caller_hear(struct weft_callers *callers, int pe, const struct weft_f
     }
     if (caller->ready || caller->bye ||
         frame->kind != (caller->first ? WEFT_ARRIVAL_READY : WEFT_ARRIVAL_BYE))
-        return why_write(why, "PE %d on another host says what makes no sense", pe);
+        return why_write(why, "PE %d on another host has sent an invalid frame", pe);
     caller->ready = caller->first;
     caller->bye = !caller->first;
     callers->unready -= caller->ready;
@@ -214,8 +214,8 @@ int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls)
     return count;
 }
 
-/* Callers that have just been let in are heard, too: their words may lie behind the handshake. What
- * a host says when it is ready is for the agent. */
+/* Also reads from callers that have just been accepted: their first frame may have come with the
+ * handshake. What a host sends after READY is left for the agent. */
 int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, char *why) {
     int at = 1, error = 0;
     short revents[callers->self->npes];
@@ -236,7 +236,7 @@ void weft_callers_refuse(struct weft_callers *callers, const char *why) {
         weft_arrive_give_up(&callers->caller[pe].link, why);
 }
 
-/* The place of the host of this caller among those that have been seen. */
+/* Returns the number of the caller's host, or -1 if no PE before it runs there. */
 static int host_find(const struct weft_callers *callers, const struct weft_places *places, int pe) {
     for (int other = 1; other < pe; other++)
         if (callers->caller[other].hello.host == callers->caller[pe].hello.host &&
@@ -278,7 +278,7 @@ static int places_tell(struct weft_callers *callers, const struct weft_places *p
     return 0;
 }
 
-/* By which network the others come is known of the first that has come. */
+/* Finds the network of the job: the one of the first caller's connection. */
 static void network_find(const struct weft_callers *callers, struct weft_places *places) {
     int pe = 1;
     while (pe < callers->self->npes && !callers->caller[pe].link.frames)
@@ -299,14 +299,14 @@ int weft_callers_place(struct weft_callers *callers, struct weft_places *places,
     places->host = calloc(npes, sizeof *places->host);
     places->host_of = calloc(npes, sizeof *places->host_of);
     if (!places->host || !places->host_of)
-        return why_write(why, "there is no memory for who is on which host");
+        return why_write(why, "there is no memory for the hosts of the PEs");
     hosts_find(callers, places);
     network_find(callers, places);
     callers->placed = true;
     callers->unready = places->nhosts - 1;
     if (places_tell(callers, places) == 0)
         return 0;
-    return why_write(why, "there is no memory to tell who is on which host");
+    return why_write(why, "there is no memory to send the hosts of the PEs");
 }
 
 bool weft_callers_are_ready(const struct weft_callers *callers) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Under oshrun the abort word is its to write, as long as it does; elsewhere the PE that knows
- * first does. */
+/* Under oshrun only oshrun writes the abort word, as long as it runs; under other launchers the
+ * first PE that knows a cause does. */
 #include "boot/end.h"
 #include <unistd.h>
 #include "base/clock.h"
@@ -19,7 +19,7 @@ bool weft_boot_end_handled(void) {
     return atomic_load(&end_handler) != NULL;
 }
 
-/* A handler that leaves the call leaves this thread in none. */
+/* The handler runs outside of any call, since it may leave by longjmp. */
 void weft_boot_tell_error(const char *line) {
     weft_end_handler *handler = atomic_load(&end_handler);
     WEFT_IN_CALL(WEFT_NO_CALL);
@@ -30,7 +30,7 @@ void weft_boot_tell_error(const char *line) {
 static _Atomic bool alone;
 
 void weft_boot_go_alone(void) {
-    if (!weft_attachment.launched)
+    if (!weft_attachment.by_oshrun)
         atomic_store(&alone, true);
 }
 
@@ -44,14 +44,14 @@ void weft_boot_tell_end(void) {
         weft_boot_tell_error(weft_boot_abort_text());
 }
 
-/* Asks oshrun by a message of this kind, which fails only when it is over; writes the cause where
- * there is no oshrun, or the program has closed the line to it. */
+/* Asks oshrun to end the job, by a message of this kind. Without oshrun, or if the program has
+ * closed the socket to it, writes the cause to the control page. */
 static void job_end(enum weft_wire_kind kind, int first, const struct weft_cause *cause) {
     struct weft_wire_header wish = {
         .kind = kind, .first = (uint32_t)first, .status = cause->detail};
-    if (weft_attachment.launched && weft_descriptor_is_ours(weft_attachment.hub))
+    if (weft_attachment.by_oshrun && weft_descriptor_is_ours(weft_attachment.hub))
         weft_wire_send(weft_attachment.hub, &wish, NULL, 0);
-    else if (weft_attachment.launched || weft_attachment.npes > 1)
+    else if (weft_attachment.by_oshrun || weft_attachment.npes > 1)
         weft_control_abort(weft_attachment.control, cause);
 }
 
@@ -67,7 +67,7 @@ void weft_boot_end_for(int pe, int status) {
     job_end(WEFT_WIRE_BLAME, pe, &cause);
 }
 
-/* Without oshrun there are agents (boot/agent.h) where there are hosts. */
+/* The hub is served by oshrun, its daemon, or the agent of this host (boot/agent.h). */
 void weft_boot_tell_cut(int host) {
     struct weft_wire_header cut = {.kind = WEFT_WIRE_CUT, .first = (uint32_t)host};
     if (weft_descriptor_is_ours(weft_attachment.hub))
@@ -85,7 +85,7 @@ void weft_boot_part(void) {
     weft_agent_finish();
 }
 
-static _Atomic bool leaving; /* a thread is in the function below, and has said why */
+static _Atomic bool leaving; /* a thread is in weft_boot_exit, and has logged the reason */
 
 void weft_boot_exit(int status) {
     atomic_store(&leaving, true);
@@ -98,7 +98,7 @@ void weft_boot_quit(int status) {
     weft_boot_exit(status);
 }
 
-/* Whether the job was ended on purpose, or by this PE's own exit: there is nothing to complain of.
+/* Returns whether the job was ended on purpose, or by this PE's own exit: then nothing is logged.
  */
 static bool ends_in_order(const struct weft_cause *cause) {
     return cause->kind == WEFT_ABORT_GLOBAL_EXIT ||
@@ -107,8 +107,9 @@ static bool ends_in_order(const struct weft_cause *cause) {
 
 void weft_boot_lost(void) {
     struct weft_cause root_died = {.kind = WEFT_ABORT_DIED, .pe = weft_attachment.root};
-    if (!weft_attachment.launched)
-        weft_control_abort(weft_attachment.control, &root_died); /* unless there is a cause */
+    if (!weft_attachment.by_oshrun)
+        weft_control_abort(weft_attachment.control,
+                           &root_died); /* does nothing if there is a cause */
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (ends_in_order(&cause))
         weft_boot_quit(cause.detail & 0xff);
@@ -126,12 +127,12 @@ void weft_boot_end_self(const char *remark) {
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (ends_in_order(&cause))
         weft_boot_quit(cause.detail & 0xff);
-    if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
+    if (cause.kind != WEFT_ABORT_ERROR) /* after an error its PE has logged everything already */
         weft_log("%s; leaving%s", weft_boot_abort_text(), remark);
     weft_boot_exit(WEFT_STATUS_ABORTED);
 }
 
-/* How a PE died is known a moment later than that it did. */
+/* oshrun knows that a PE has died a moment before it knows by which signal. */
 static void death_await(void) {
     enum { LATER_MS = 100 };
     static _Atomic bool awaited;
@@ -147,7 +148,7 @@ static void death_await(void) {
 const char *weft_boot_abort_text(void) {
     static _Thread_local char text[WEFT_CAUSE_TEXT_BYTES];
     struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
-    if (weft_attachment.control && weft_attachment.launched)
+    if (weft_attachment.control && weft_attachment.by_oshrun)
         death_await();
     if (weft_attachment.control)
         cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);

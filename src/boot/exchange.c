@@ -228,7 +228,7 @@ static int call_run(struct exchange_part *part) {
 
 /* Returns the name of the process that serves exchanges, for reports about long waits. */
 static const char *server_name(void) {
-    if (weft_attachment.launched)
+    if (weft_attachment.by_oshrun)
         return "oshrun";
     return weft_boot_nhosts() > 1 ? "the first PE of this host" : "PE 0";
 }

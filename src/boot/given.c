@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program itself says who it is: with a job key that it has handed round, or with a function
- * that gathers bytes of all PEs. */
+/* The program itself provides the PE number, and either a job key that it has distributed, or a
+ * function that gathers bytes of all PEs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 _Static_assert(WEFT_BOOT_KEY_BYTES == sizeof(struct weft_job_key),
                "opaque to the program, and as large");
 
-static struct weft_boot_given given; /* npes is 0 until the program has said so */
+static struct weft_boot_given given; /* npes is 0 until the program has given it */
 
 void weft_boot_give(const struct weft_boot_given *what) {
     given = *what;
@@ -38,7 +38,7 @@ static int given_open(struct weft_identity *self) {
     return 0;
 }
 
-/* PE 0's job key out of all, if every PE stands at its place. */
+/* Takes PE 0's job key, if every entry is at the index of its PE. */
 struct given_entry {
     int32_t pe, npes;
     uint64_t host;
@@ -50,7 +50,7 @@ static int given_pick(const struct given_entry *all, struct weft_identity *self)
     for (int pe = 0; pe < given.npes; pe++) {
         if (all[pe].pe != pe || all[pe].npes != given.npes) {
             weft_log("shmemx_init_attr: argument attr: allgather has brought the data of PE %d of "
-                     "%d to place %d of %d: pe and npes have to be those of its group",
+                     "%d to place %d of %d: pe and npes must be those of its group",
                      all[pe].pe, all[pe].npes, pe, given.npes);
             return -EINVAL;
         }

@@ -163,7 +163,7 @@ void weft_guard_look(void) {
     static _Atomic uint64_t next_look_ns;
     static _Atomic uint32_t next_pe;
     int npes = weft_attachment.npes;
-    if (!weft_attachment.launched || !weft_attachment.valid || npes == 1)
+    if (!weft_attachment.by_oshrun || !weft_attachment.valid || npes == 1)
         return;
     uint64_t now_ns = weft_clock_ns(), due_ns = atomic_load(&next_look_ns);
     if (now_ns < due_ns ||

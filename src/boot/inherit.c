@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oshrun as a source: a process inherits three descriptors, named by the environment: the hub's
+/* oshrun as a source. A process inherits three descriptors, which the environment names: the hub's
  * socket, the control page and the life socket. The sockets get high numbers and become
- * close-on-exec, so that a PE which turns into another program is seen to be gone. Nothing is ever
- * sent on the life socket: it becomes readable only when the launcher's end closes, and then the
- * kernel kills this process (fcntl(2), F_SETSIG). Nothing of the environment is believed: numbers
- * and kinds of descriptors are checked, and what is wrong gets one line. */
+ * close-on-exec, so that oshrun notices a PE that executes another program. Nothing is ever sent on
+ * the life socket: it becomes readable only when oshrun's end closes, and then the kernel kills
+ * this process (fcntl(2), F_SETSIG). The environment is not trusted: numbers and kinds of
+ * descriptors are checked, and each error is one line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +25,8 @@ static int variable_read(const char *name, int max, int *value) {
     if (*value >= 0)
         return 0;
     weft_log(
-        "%s=%s in the environment is no number of a launcher's: start this program with oshrun",
+        "%s=%s in the environment is not a number that oshrun has set: start this program with "
+        "oshrun",
         name, text ? text : "");
     return -EINVAL;
 }
@@ -61,28 +62,29 @@ static bool is_launcher_socket(int fd) {
            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-/* A program that closes what it inherited (Python's subprocess does, unless close_fds=False), or a
- * program started by a PE: what the environment names is then no longer there. */
+/* The descriptors that the environment names may be closed: a wrapper may close what it inherits
+ * (Python's subprocess does, unless close_fds=False), or a PE may have started this program. */
 static int sockets_check(void) {
     if (is_launcher_socket(weft_attachment.hub) && is_launcher_socket(weft_attachment.life))
         return 0;
     weft_log(
         "descriptor %d or %d is not oshrun's socket any more: this process was started by a PE, "
-        "or by a wrapper that closes descriptors, and is no PE: start the program itself with "
+        "or by a wrapper that closes descriptors, and is not a PE: start the program itself with "
         "oshrun, give it a unique id (shmemx_init_attr), or set WEFT_LAUNCHER=none to have it "
         "run alone",
         weft_attachment.hub, weft_attachment.life);
     return -ENOTSOCK;
 }
 
-/* Has the kernel kill this process when the launcher's end of the life socket closes. The launcher
- * may be gone already: nothing would fire any more, so look once after arming. */
+/* Has the kernel kill this process when oshrun's end of the life socket closes. If oshrun is gone
+ * already no signal would come, so the socket is checked once after that. */
 static int life_arm(void) {
     int life = weft_attachment.life;
     if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETSIG, SIGKILL) < 0 ||
         fcntl(life, F_SETFL, fcntl(life, F_GETFL) | O_ASYNC) < 0) {
         int code = -errno;
-        weft_log("cannot bind this process's life to the launcher's: %s", strerror(-code));
+        weft_log("cannot have the kernel end this process with oshrun (fcntl): %s",
+                 strerror(-code));
         return code;
     }
     struct pollfd state = {.fd = life, .events = POLLIN};
@@ -104,7 +106,7 @@ int weft_inherit(void) {
     error = error ? error : life_arm();
     if (error)
         return error;
-    weft_attachment.launched = true;
+    weft_attachment.by_oshrun = true;
     weft_attachment.hub = weft_descriptor_keep(weft_attachment.hub);
     weft_attachment.life = weft_descriptor_keep(weft_attachment.life);
     close(control_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A peer of ours speaks at once, so that most are heard as they come in and take up no room. */
+/* A PE sends at once, so most are read when they are accepted, and never enter the array. */
 #include "boot/listener.h"
 #include <errno.h>
 #include <string.h>
@@ -26,14 +26,14 @@ void weft_listener_close(struct weft_listener *listener) {
     *listener = (struct weft_listener){.listening = -1};
 }
 
-/* Milliseconds from now until then, rounded up, at most `limit_ms`. */
+/* Returns the milliseconds until then, rounded up, at most `limit_ms`. */
 static int poll_limit_ms(uint64_t then_ns, int limit_ms) {
     uint64_t now_ns = weft_clock_ns();
     uint64_t left_ms = then_ns > now_ns ? (then_ns - now_ns) / WEFT_NS_PER_MS + 1 : 0;
     return left_ms < (uint64_t)limit_ms ? (int)left_ms : limit_ms;
 }
 
-/* poll(2) takes no more entries than the process may have descriptors. */
+/* poll(2) fails for more entries than the process may have descriptors. */
 void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
                         int limit_ms) {
     bool rests = listener->rest_ms && poll_limit_ms(listener->rests_until_ns, REST_MS_MAX) > 0;
@@ -52,8 +52,8 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
         polls[i].revents = 0;
 }
 
-/* Closes a silent connection. The socket is shut first and heard once more then, so that no word of
- * the peer's is lost. */
+/* Closes the oldest silent connection. Shuts the socket first and reads once more, so that no
+ * message of the peer is lost. */
 static void peer_dismiss_oldest(struct weft_listener *listener) {
     const struct weft_connection *peer = &listener->silent[0];
     shutdown(peer->socket, SHUT_RD);
@@ -76,8 +76,8 @@ static void silent_hear(struct weft_listener *listener, const struct pollfd *pol
         peer_dismiss_oldest(listener);
 }
 
-/* Accepts nobody for a while, because descriptors or memory have run out. Silent connections are
- * closed, which gives back what they hold. */
+/* Accepts nothing for a while, because descriptors or memory have run out, and closes the silent
+ * connections, to free what they hold. */
 static void listener_rest(struct weft_listener *listener, int code) {
     if (!listener->logged)
         weft_log("cannot let another PE in (accept4): %s%s; trying again until it works",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listening socket, and the connections that it has accepted and that have sent nothing yet.
- * Anybody may connect, also other users, as fast as they can: a turn accepts a bounded number, so
- * that those that are in already are heard in every turn. A silent connection is closed after a
- * while, and sooner if its place is needed; a peer that this hits finds its socket closed before it
- * has sent a word, and connects again. */
+/* A listening socket for the PEs of this host, and its connections that have sent nothing yet. Any
+ * process of the host may connect, also of other users, at any rate: a turn accepts a bounded
+ * number, so that accepted connections are read in every turn. A silent connection is closed after
+ * a while, and sooner if its place is needed; a PE whose socket is closed before it has sent its
+ * message connects again. */
 #ifndef WEFT_BOOT_LISTENER_H
 #define WEFT_BOOT_LISTENER_H
 
@@ -20,8 +20,8 @@ struct weft_connection {
     uint64_t since_ns;
 };
 
-/* Hears what a peer says, without waiting. False: nothing yet. Otherwise the socket is the
- * hearer's to keep or to close. */
+/* Reads the message of a peer, without blocking. Returns false if there is none yet; otherwise the
+ * socket belongs to this function. */
 typedef bool weft_listener_hear(void *owner, int socket, pid_t pid);
 
 struct weft_listener {
@@ -29,25 +29,24 @@ struct weft_listener {
     void *owner;
     int listening, nsilent;
     struct weft_connection silent[WEFT_LISTENER_SILENT_MAX]; /* the oldest first */
-    uint64_t rests_until_ns; /* looks at no new connection: there were no descriptors for it */
+    uint64_t rests_until_ns; /* accepts nothing until then: descriptors ran out */
     long rest_ms;
     bool logged;
 };
 
-/* The listening socket, or -errno of opening it, which is returned; it is the listener's from here
- * on. */
+/* Takes over the socket `listening`. If that is -errno, returns it; otherwise 0. */
 int weft_listener_open(struct weft_listener *listener, int listening, weft_listener_hear *hear,
                        void *owner);
 void weft_listener_close(struct weft_listener *listener);
 
-/* Sleeps until somebody connects or sends, or a poll of the caller's is due, or `limit_ms` are
- * over. The first `count` entries of `polls` are the caller's, filled in, and the
- * WEFT_LISTENER_POLLS behind them are the listener's. */
+/* Blocks until somebody connects or sends, or one of the caller's descriptors is ready, or for
+ * `limit_ms`. The first `count` entries of `polls` are the caller's, filled in; the
+ * WEFT_LISTENER_POLLS entries after them are the listener's. */
 void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
                         int limit_ms);
 
-/* Hears who has spoken, lets in who has come, and dismisses who was silent for too long. `polls`:
- * the listener's entries. */
+/* Reads from connections that have sent, accepts new ones, and closes those that were silent for
+ * too long. `polls` are the listener's entries. */
 void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls);
 
 #endif

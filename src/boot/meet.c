@@ -153,7 +153,7 @@ static int meet_from_afar(const struct weft_identity *self, struct weft_attachme
     if (error == 0) {
         attachment->root = weft_places_first(&places, places.here);
         if (attachment->root == self->pe) {
-            error = weft_meet_receive(self, attachment, &places, &link);
+            error = weft_meet_as_root(self, attachment, &places, &link);
         } else {
             error = root_find(self, attachment, &link);
             weft_arrive_say(&link, WEFT_ARRIVAL_BYE);
@@ -172,6 +172,6 @@ int weft_meet(const struct weft_identity *self, struct weft_attachment *attachme
     if (weft_source_is_elsewhere(self))
         return meet_from_afar(self, attachment);
     if (self->pe == 0)
-        return weft_meet_receive(self, attachment, NULL, NULL);
+        return weft_meet_as_root(self, attachment, NULL, NULL);
     return root_find(self, attachment, NULL);
 }

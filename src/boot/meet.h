@@ -25,7 +25,7 @@ int weft_meet(const struct weft_identity *self, struct weft_attachment *attachme
 
 /* The root's side. A root on another host than PE 0's passes the hosts of all PEs, and its
  * connection to PE 0, which becomes the agent's; both are NULL on PE 0. */
-int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment,
+int weft_meet_as_root(const struct weft_identity *self, struct weft_attachment *attachment,
                       const struct weft_places *places, struct weft_host_link *link);
 
 /* The peer's message, after a header of kind WEFT_WIRE_HELLO. The fields up to `version` never

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Process managers that speak PMI: version 1, as MPICH's mpiexec (hydra), Slurm's pmi2 plugin, Flux
- * and others do, or version 2, as Slurm (srun --mpi=pmi2) and hydra do. They have left us a socket
- * (PMI_FD) or the port where they listen (PMI_PORT, PMI_ID); it is one question and answer at a
- * time.
+/* Process managers that speak PMI: MPICH's mpiexec (hydra) and Slurm (srun --mpi=pmi2) speak
+ * versions 1 and 2, Flux and others version 1. Version 1 is used unless WEFT_LAUNCHER names pmi2.
+ * This process has inherited a socket (PMI_FD), or connects to a port (PMI_PORT, PMI_ID). It sends
+ * one request at a time, and waits for the answer.
  *
- * Version 1 is lines of "key=value" with blanks between; version 2 begins like it and goes on with
- * messages of "key=value;", each behind its length in six digits. The first key is always cmd.
- * Sources: MPICH's documents "PMI-2 Wire Protocol" and "PMI v2 Design Thoughts".
+ * Version 1 consists of lines of "key=value", separated by blanks. Version 2 begins with such
+ * lines, then uses messages of "key=value;", each after its length in six digits. The first key is
+ * always cmd. Sources: MPICH's documents "PMI-2 Wire Protocol" and "PMI v2 Design Thoughts".
  *
- * The socket is duplicated: an MPI library in this process may use and close the same one. So no
- * more is read than belongs to an answer. */
+ * The socket is duplicated: an MPI library in this process may use and close the same one. For the
+ * same reason never more than one answer is read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -105,7 +105,7 @@ static int message_receive(char *message) {
 
 /* --- Questions and answers ------------------------------------------------------------------- */
 
-/* The value of a key in an answer; false when it has none or it does not fit. */
+/* Copies the value of a key in an answer. Returns false if there is none, or it does not fit. */
 static bool value_find(const char *answer, const char *key, char *value, size_t bytes) {
     char separator[2] = {server.version == 2 ? ';' : ' ', '\0'};
     size_t length = strlen(key);
@@ -128,8 +128,8 @@ static bool message_is_answer(const char *answer, const char *expected) {
            (!value_find(answer, "rc", code, sizeof code) || strcmp(code, "0") == 0);
 }
 
-/* Sends `question`, without its line end or length, and receives the answer, whose cmd has to be
- * `expected` and whose rc, if any, 0. 0 or -errno, logged. */
+/* Sends `question`, which has neither line end nor length, and receives the answer, whose cmd must
+ * be `expected`, and whose rc, if any, 0. Returns 0 or -errno, logged. */
 static int message_ask(const char *question, const char *expected, char answer[MESSAGE_MAX]) {
     int error = message_send(question);
     error = error ? error : message_receive(answer);
@@ -144,7 +144,7 @@ static int message_ask(const char *question, const char *expected, char answer[M
     return error;
 }
 
-/* Asks for the value of one key. 0 or -errno, logged. */
+/* Sends a question and copies one value of the answer. Returns 0 or -errno, logged. */
 static int value_ask(const char *question, const char *expected, const char *key, char *value,
                      size_t bytes) {
     char answer[MESSAGE_MAX];
@@ -163,9 +163,10 @@ static int descriptor_take(const char *text) {
     server.fd = fd < 0 ? -1 : weft_descriptor_keep(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (server.fd >= 0)
         return 0;
-    weft_log("PMI_FD=%s is no open descriptor: a wrapper has closed it, or this program was not "
-             "started by the process manager; WEFT_LAUNCHER=none runs it alone",
-             text);
+    weft_log(
+        "PMI_FD=%s is not an open descriptor: a wrapper has closed it, or this program was not "
+        "started by the process manager; WEFT_LAUNCHER=none runs it alone",
+        text);
     return -EBADF;
 }
 
@@ -214,12 +215,11 @@ static int setting_receive(const char *key, int *number) {
         *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
     if (error == 0 && *number >= 0)
         return 0;
-    weft_log("PMI_PORT: the process manager does not say its '%s'", key);
+    weft_log("PMI_PORT: the process manager has not sent '%s'", key);
     return error ? error : -EPROTO;
 }
 
-/* Through a port the server has to be told who connects, and tells what variables tell otherwise.
- */
+/* A process that connects to the port sends its id, and receives what otherwise is in variables. */
 static int process_introduce(const char *id, struct weft_identity *self) {
     char question[64], answer[MESSAGE_MAX];
     int debug = -1;
@@ -252,7 +252,7 @@ static int version_agree(int version) {
     return 0;
 }
 
-/* PE and size are -1 where they are not known yet. */
+/* Sets the PE and the number of PEs to -1 if they are not known yet. */
 static int server_connect(int version, struct weft_identity *self) {
     const char *fd = getenv("PMI_FD"), *port = getenv("PMI_PORT"), *id = getenv("PMI_ID");
     self->pe = weft_source_number(getenv("PMI_RANK"), WEFT_WIRE_PES_MAX);
@@ -284,7 +284,7 @@ static int number_find(const char *answer, const char *key, int *number) {
     *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
     if (*number >= 0)
         return 0;
-    weft_log("PMI: the process manager does not say its '%s': '%.100s'", key, answer);
+    weft_log("PMI: the process manager has not sent a valid '%s': '%.100s'", key, answer);
     return -EPROTO;
 }
 
@@ -320,7 +320,7 @@ static int pmi_fence(void) {
                                : message_ask("cmd=kvs-fence;", "kvs-fence-response", answer);
 }
 
-/* The store is one for all PEs. A source id is a hint where to look first; -1 is none. */
+/* All PEs have one store. The field srcid says which PE's values to search first; -1 means none. */
 static int pmi_get(const char *key, char *value, size_t bytes) {
     char question[MESSAGE_MAX];
     snprintf(question, sizeof question,
@@ -331,14 +331,14 @@ static int pmi_get(const char *key, char *value, size_t bytes) {
                      value, bytes);
 }
 
-/* Says good-bye, to which nobody needs an answer. */
+/* Tells the process manager that this process ends in order. */
 static void pmi_close(void) {
     char ignored[MESSAGE_MAX];
     if (server.fd < 0)
         return;
     if (weft_descriptor_is_ours(server.fd) &&
         message_send(server.version == 1 ? "cmd=finalize" : "cmd=finalize;") == 0)
-        message_receive(ignored); /* once it has answered, it knows before we exit */
+        message_receive(ignored); /* it must know before this process exits */
     weft_descriptor_close(server.fd);
     server.fd = -1;
 }

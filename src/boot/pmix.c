@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PMIx, as Open MPI's mpirun, PRRTE's prterun and Slurm (srun --mpi=pmix) speak it. The protocol is
- * libpmix's own affair, so it is opened at run time, if the environment speaks of PMIx. The
+/* PMIx, which Open MPI's mpirun, PRRTE's prterun and Slurm (srun --mpi=pmix) speak. Only libpmix
+ * knows the protocol, so it is opened at run time, if the environment has variables of PMIx. The
  * declarations here are the interface that libpmix.so.2 has kept since version 2 (PMIx Standard
  * 2.0: chapters "Data Structures", "Initialization and Finalization", "Key-Value Management"). */
 #include <dlfcn.h>
@@ -13,10 +13,10 @@
 
 enum {
     PMIX_NAMESPACE_BYTES = 256,
-    PMIX_RANK_OF_JOB = -2, /* PMIX_RANK_WILDCARD: what is known of the job as a whole */
+    PMIX_RANK_OF_JOB = -2, /* PMIX_RANK_WILDCARD: for values of the whole job */
     PMIX_STRING = 3,
     PMIX_UINT32 = 14,
-    PMIX_GLOBAL = 3, /* visible to all PEs, wherever they run */
+    PMIX_GLOBAL = 3, /* visible to the PEs of all hosts */
 };
 
 struct pmix_process {
@@ -29,7 +29,7 @@ struct pmix_value {
     union {
         char *string;
         uint32_t uint32;
-        uint64_t room[8]; /* the library's own union has grown over time */
+        uint64_t room[8]; /* at least as large as the library's union, which has grown */
     } data;
 };
 
@@ -46,7 +46,7 @@ static struct {
     const char *(*error_string)(int status);
 } pmix;
 
-/* Open MPI says the size in the environment; others do not. */
+/* Only Open MPI has the number of PEs in the environment. */
 static int pmix_promises(void) {
     if (!getenv("PMIX_RANK") || !getenv("PMIX_NAMESPACE"))
         return 0;
@@ -60,8 +60,8 @@ static int pmix_fail(const char *call, int status) {
     return -EPROTO;
 }
 
-/* Returns the value that PMIx_Get brings, which the caller frees; NULL if it failed, logged as
- * `what`. */
+/* Calls PMIx_Get. Returns the value, which the caller frees, or NULL after logging `what` has
+ * failed. */
 static struct pmix_value *pmix_ask(const struct pmix_process *of, const char *key,
                                    const char *what) {
     struct pmix_value *value = NULL;
@@ -69,7 +69,7 @@ static struct pmix_value *pmix_ask(const struct pmix_process *of, const char *ke
     if (status)
         pmix_fail(what, status);
     else if (!value)
-        weft_log("PMIx: %s: it succeeds, and brings nothing", what);
+        weft_log("PMIx: %s: it has succeeded without a value", what);
     return status ? NULL : value;
 }
 
@@ -90,11 +90,12 @@ static int pmix_load_calls(void) {
 static int pmix_load(void) {
     static const char *const names[] = {"libpmix.so.2", "libpmix.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names && !pmix.handle; i++)
-        pmix.handle = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL); /* its plugins want its symbols */
+        pmix.handle =
+            dlopen(names[i], RTLD_NOW | RTLD_GLOBAL); /* global: its plugins use its symbols */
     if (pmix.handle)
         return pmix_load_calls();
     weft_log("PMIx: this process was started through PMIx, but libpmix.so.2 cannot be opened (%s): "
-             "install it, such as Debian's libpmix2, or name another way in WEFT_LAUNCHER",
+             "install it (Debian: libpmix2), or name another launcher in WEFT_LAUNCHER",
              dlerror());
     return -ENOENT;
 }
@@ -116,7 +117,7 @@ static int pmix_ask_size(int *npes) {
     return 0;
 }
 
-/* How many PEs run on this host, where the server says so. */
+/* Asks for the number of PEs on this host, which not all servers know. */
 static int pmix_ask_here(void) {
     struct pmix_process job = pmix.self;
     struct pmix_value *value = NULL;
@@ -163,7 +164,7 @@ static int pmix_get(const char *key, char *text, size_t bytes) {
     if (error == 0)
         strcpy(text, value->data.string);
     else
-        weft_log("PMIx: what PE 0 has put as '%s' is no text of ours", key);
+        weft_log("PMIx: the value '%s' of PE 0 is not a text that Weft has put", key);
     pmix_release(value);
     return error;
 }

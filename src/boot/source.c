@@ -47,8 +47,7 @@ int weft_job_key_draw(struct weft_job_key *job_key) {
     weft_invitation_make(&job_key->invitation);
     if (getrandom(job_key->secret, sizeof job_key->secret, 0) == sizeof job_key->secret)
         return 0;
-    weft_log("no random numbers to make a key of (getrandom): %s%s", strerror(errno),
-             weft_remedy(-errno).text);
+    weft_log("cannot make a key (getrandom): %s%s", strerror(errno), weft_remedy(-errno).text);
     return -EIO;
 }
 
@@ -66,8 +65,8 @@ int weft_job_key_read(struct weft_identity *self, char *text) {
     unsigned byte;
     if (strspn(text, "0123456789abcdef") != digits || text[digits]) {
         weft_log_make_printable(text, SHOWN_BYTES);
-        weft_log("%s: what PE 0 has put is '%s', and no key of a job of ours: do all PEs run the "
-                 "same version of Weft?",
+        weft_log("%s: PE 0 has put '%s', which is not the key of a job: do all PEs run the same "
+                 "version of Weft?",
                  self->source->name, text);
         return -EPROTO;
     }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A source answers two questions about a process, as whatever started it would: which PE it is, and
- * which secret all PEs of the job share.
- *
- * A source is one way to be started. It says which PE of how many this process is, and carries PE
- * 0's job key to the others: through a small store, or by a way of its own. With the job key the
- * PEs find each other on this host (boot/meet.h); the source is not needed any more then. Sources
- * are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one.
+/* A source is one way in which a process was started: by oshrun, another launcher, or the program.
+ * It provides the number of this PE and the number of PEs, and carries PE 0's job key, a secret, to
+ * all PEs: through a small store, or in its own way. With the job key the PEs find each other
+ * (boot/meet.h), and the source is not needed any more. Sources are tried in the order of the table
+ * in source_find.c, unless WEFT_LAUNCHER names one.
  *
  * This header brings what all sources need: the log, and boot/wire.h's limit to the number of PEs.
  */
@@ -24,29 +22,29 @@
 
 struct weft_job_key {
     unsigned char secret[WEFT_JOB_KEY_BYTES]; /* separates this job from all others */
-    uint64_t host;                            /* where PE 0 runs; 0: it is not said */
-    struct weft_invitation invitation;        /* of PE 0, for PEs on other hosts */
+    uint64_t host;                            /* of PE 0 (weft_source_host); 0: not known */
+    struct weft_invitation invitation; /* PE 0's addresses and port, for PEs of other hosts */
 };
 
-/* After three seconds one line says which PEs this one waits for and why; after five minutes it
- * gives up. A PE that is refused hears the reason as text. */
+/* After three seconds of waiting one line names the missing PEs and the reason; after five minutes
+ * the start fails. A PE that is refused gets the reason as text. */
 enum { WEFT_MEET_HINT_MS = 3000, WEFT_MEET_LIMIT_MS = 300000, WEFT_REFUSAL_BYTES = 256 };
 
 struct weft_source;
 
 struct weft_identity {
-    const struct weft_source *source; /* which says so */
+    const struct weft_source *source;
     int pe, npes;
-    int here; /* how many of them run on this host; 0: it is not known */
+    int here; /* PEs on this host; 0: not known */
     struct weft_job_key job_key;
-    char because[128]; /* what in the environment says so: "RANK=0 and ..."; or nothing */
+    char because[128]; /* the variables that say so: "RANK=0 and ..."; or empty */
 };
 
 /* Functions that can fail return 0 or -errno, logged. */
 struct weft_source {
     const char *name; /* as WEFT_LAUNCHER calls it */
 
-    /* The number of PEs that the environment speaks of: 0 if it is not of this source,
+    /* Returns the number of PEs according to the environment: 0 if that is not of this source,
      * WEFT_NPES_UNKNOWN if it does not say. It is called before main, and may call nothing but
      * getenv. */
     int (*promises)(void);
@@ -83,16 +81,18 @@ extern const struct weft_source weft_source_given, weft_source_oshrun, weft_sour
  * is. 0, or -EINVAL when WEFT_LAUNCHER names none (not logged: asked before main, too). */
 int weft_source_find(const struct weft_source **source);
 
-/* The first source that speaks of several PEs, whether or not it is believed; NULL: none does. */
+/* Returns the first source that announces several PEs, even if it is not used; NULL: none does. */
 const struct weft_source *weft_source_announced(void);
 
-/* Opens it and has PE 0's job key brought; `self` is complete then. 0 or -errno, logged. */
+/* Opens the source and fetches PE 0's job key. Fills in all of `self`. Returns 0 or -errno, logged.
+ */
 int weft_source_identify(const struct weft_source *source, struct weft_identity *self);
 
-/* Writes "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */
+/* Logs "waiting for PE 1 of 2 to call shmem_init", and the variables that announce that PE. */
 void weft_source_hint(const struct weft_identity *self, const char *missing);
 
-/* This host, or rather its part where abstract sockets of one reach the other; never 0. */
+/* Returns a number that processes have in common exactly if they can reach each other by abstract
+ * sockets: those of one host and network namespace. Never 0. */
 uint64_t weft_source_host(void);
 
 /* True if PE 0 runs on another host. */
@@ -101,12 +101,12 @@ bool weft_source_is_elsewhere(const struct weft_identity *self);
 /* Draws a job key for a new job. 0 or -errno, logged. */
 int weft_job_key_draw(struct weft_job_key *job_key);
 
-/* As text of at most WEFT_STORE_VALUE_MAX bytes with the end, and back, which came to `self` and
- * may be anything: 0, or -EPROTO, logged. */
+/* Write a job key as text of at most WEFT_STORE_VALUE_MAX bytes with the zero, and read such text,
+ * which may be anything, into `self`: 0, or -EPROTO, logged. */
 void weft_job_key_write(const struct weft_job_key *job_key, char *text);
 int weft_job_key_read(struct weft_identity *self, char *text);
 
-/* Reads a number of digits alone, at most `max`; -1 for anything else and for NULL. */
+/* Returns the number that the text consists of, 0 to `max`, or -1: anything else, and NULL. */
 int weft_source_number(const char *text, int max);
 
 #endif

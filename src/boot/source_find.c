@@ -6,8 +6,8 @@
 #include "base/privilege.h"
 #include "boot/source.h"
 
-/* The order: the program's own word comes first, then oshrun's, then the sources that can be asked
- * for most. PMI-2 servers speak PMI-1 too, so PMI-2 comes into play only when it is named. */
+/* In this order: what the program itself says, then oshrun, then the sources that provide most.
+ * Servers of PMI-2 also speak PMI-1, so PMI-2 is only used when WEFT_LAUNCHER names it. */
 static const struct weft_source *const sources[] = {
     &weft_source_given, &weft_source_oshrun,   &weft_source_pmix, &weft_source_pmi1,
     &weft_source_pmi2,  &weft_source_torchrun, &weft_source_slurm};
@@ -54,17 +54,18 @@ static int store_share_key(struct weft_identity *self) {
     return error ? error : weft_job_key_read(self, text);
 }
 
-/* A PE on another host than PE 0 calls it. */
+/* Checks that PEs of other hosts can connect to PE 0. */
 static int host_check(const struct weft_identity *self) {
     if (!weft_source_is_elsewhere(self))
         return 0;
     if (self->pe == 0)
-        weft_log("%s: PE 0 has to run on the host where the unique id was made, and in the process "
-                 "that has made it, if PEs are on several hosts",
-                 self->source->name);
+        weft_log(
+            "%s: if PEs are on several hosts, PE 0 must be the process that has made the unique "
+            "id",
+            self->source->name);
     else if (!self->job_key.invitation.port)
         weft_log("%s: PE 0 runs on another host than PE %d, or in another network namespace, and "
-                 "has no address there that others could call",
+                 "has no address there to which others could connect",
                  self->source->name, self->pe);
     else
         return 0;
@@ -87,7 +88,7 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
     if (error == 0 && self->npes > 1)
         weft_log_set_pe(self->pe);
     if (self->here < 0 || self->here > self->npes)
-        self->here = 0; /* a launcher that says so knows nothing */
+        self->here = 0; /* the launcher's number is wrong */
     if (error || self->npes == 1)
         return error;
     if (source->describe)

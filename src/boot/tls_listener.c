@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pending connections stand in one list, the oldest first. One that has said nothing is a socket
- * and no more; with its first byte it gets a TLS connection. An epoll descriptor holds all sockets,
- * and a timer for the next moment at which somebody's time is over. */
+/* Pending connections are in one list, the oldest first. A connection that has sent nothing is only
+ * a socket; with its first byte it gets a TLS state. An epoll descriptor holds all sockets, and a
+ * timer for the time at which the oldest connection expires. */
 #include "boot/tls_listener.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum {
     SILENT_MAX = 256,
-    PENDING_A_TURN = 32, /* whose handshake goes on: about 0.2 ms each at worst */
+    PENDING_A_TURN = 32, /* handshakes continued by a turn: about 0.2 ms each at worst */
     ACCEPTED_A_TURN = 32,
     FROM_BYTES = 80, /* [address%interface]:port */
     REST_MS = 50,
@@ -42,9 +42,9 @@ enum refusal {
 
 struct pending_call {
     struct pending_call *older, *younger;
-    struct weft_tls *tls; /* NULL: it has said nothing */
-    int socket;           /* -1: there is no connection */
-    bool shown;           /* a message of somebody with a key */
+    struct weft_tls *tls; /* NULL: it has sent nothing */
+    int socket;           /* -1: this entry is free */
+    bool shown;           /* it has named an identity that has a key */
     uint64_t since_ns;
     char from[FROM_BYTES];
 };
@@ -53,27 +53,27 @@ struct weft_tls_listener {
     struct weft_tls_listener_options options;
     int epoll, listening, timer;
     uint16_t port;
-    struct pending_call *pending, *unused; /* all there is room for; those that are free */
+    struct pending_call *pending, *unused; /* all entries; the list of free ones */
     struct pending_call *oldest, *youngest;
     int nspeaking;
-    char (*in)[WEFT_TLS_IDENTITY_BYTES]; /* who has been let in */
+    char (*in)[WEFT_TLS_IDENTITY_BYTES]; /* the identities that were handed over */
     int nin;
-    uint64_t rests_until_ns; /* accepts nobody: there were no descriptors for it */
-    bool starved;            /* that has been said */
+    uint64_t rests_until_ns; /* accepts nothing until then: descriptors ran out */
+    bool starved;            /* that has been logged */
     struct {
         uint64_t said_ns, unsaid;
     } refused[REFUSALS];
 };
 
-/* `as`: the pending connection; the listener itself, for the timer; NULL, for the port. */
+/* `as` is what epoll returns: the pending connection; the listener, for the timer; NULL: the port.
+ */
 static int descriptor_watch(struct weft_tls_listener *listener, int operation, int fd, short events,
                             void *as) {
     struct epoll_event event = {.events = (uint32_t)events, .data.ptr = as};
     return epoll_ctl(listener->epoll, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/* --- Pending connections -----------------------------------------------------------------------
- */
+/* --- Pending connections --------------------------------------------------------------------- */
 
 static void pending_add(struct weft_tls_listener *listener, struct pending_call *pending) {
     pending->older = listener->youngest;
@@ -82,7 +82,7 @@ static void pending_add(struct weft_tls_listener *listener, struct pending_call 
     listener->youngest = pending;
 }
 
-/* It is not pending any more; its connection is the caller's. */
+/* Frees the entry. The connection belongs to the caller. */
 static void pending_remove(struct weft_tls_listener *listener, struct pending_call *pending) {
     *(pending->older ? &pending->older->younger : &listener->oldest) = pending->younger;
     *(pending->younger ? &pending->younger->older : &listener->youngest) = pending->older;
@@ -127,12 +127,12 @@ static void pending_expire(struct weft_tls_listener *listener) {
             pending_refuse(listener, pending, REFUSED_SLOW,
                            "its handshake has taken more than 5 s");
         else
-            pending_refuse(listener, pending, REFUSED_SILENT, "it has said nothing for 5 s");
+            pending_refuse(listener, pending, REFUSED_SILENT, "it has sent nothing for 5 s");
     }
 }
 
-/* Makes room where strangers hold all of it: by the oldest of those that have said nothing, or have
- * said something and shown no key. */
+/* Frees an entry when all are taken: refuses the oldest connection that has sent nothing, or the
+ * oldest in a handshake that has named no identity with a key. */
 static void pending_dismiss(struct weft_tls_listener *listener, bool silent) {
     struct pending_call *last = NULL;
     for (struct pending_call *pending = listener->oldest; pending; pending = pending->younger) {
@@ -145,7 +145,7 @@ static void pending_dismiss(struct weft_tls_listener *listener, bool silent) {
         }
     }
     if (last)
-        pending_refuse(listener, last, REFUSED_CROWD, "others came and it had shown no key yet");
+        pending_refuse(listener, last, REFUSED_CROWD, "others came and it had shown no key");
 }
 
 /* --- Handshakes ------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static void pending_let_in(struct weft_tls_listener *listener, struct pending_ca
     listener->options.take(listener->options.owner, tls);
 }
 
-/* Its first byte has come. */
+/* Called for its first byte. */
 static int pending_begin(struct weft_tls_listener *listener, struct pending_call *pending) {
     if (listener->nspeaking == listener->options.places)
         pending_dismiss(listener, false);
@@ -207,7 +207,7 @@ static void pending_shake(struct weft_tls_listener *listener, struct pending_cal
     }
 }
 
-/* One that says nothing and goes away, as a port scanner does, needs no TLS. */
+/* Creates no TLS state for a connection that closes without a byte, as a port scanner's does. */
 static void pending_hear(struct weft_tls_listener *listener, struct pending_call *pending) {
     char first;
     if (!pending->tls) {
@@ -241,7 +241,8 @@ static void address_write(char *text, const struct sockaddr_storage *address, so
         snprintf(text, FROM_BYTES, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-/* Accepts nobody for a moment. Those who have said nothing go, which gives back what they hold. */
+/* Accepts nothing for a moment, and closes the connections that have sent nothing, to free their
+ * descriptors. */
 static void listener_rest(struct weft_tls_listener *listener, int code) {
     if (!listener->starved)
         weft_log("cannot let another host in (accept4): %s%s; trying again until it works",
@@ -261,8 +262,8 @@ static void listener_wake(struct weft_tls_listener *listener) {
     descriptor_watch(listener, EPOLL_CTL_MOD, listener->listening, POLLIN, NULL);
 }
 
-/* There is room always, once the oldest silent one has gone: not all pending ones can be speaking.
- * A peer of ours speaks at once, and is heard before another one comes. */
+/* After the oldest silent connection is refused there is a free entry: fewer than all can be in
+ * handshakes. A PE or daemon sends at once, and is read before another connection is accepted. */
 static void pending_come(struct weft_tls_listener *listener, int socket,
                          const struct sockaddr_storage *address, socklen_t bytes) {
     if (!listener->unused)
@@ -279,7 +280,7 @@ static void pending_come(struct weft_tls_listener *listener, int socket,
         pending_hear(listener, pending);
 }
 
-/* Errors of accept(2) that are those of one connection only are passed over. */
+/* Ignores errors of accept(2) that only concern one connection. */
 static void pending_accept(struct weft_tls_listener *listener) {
     for (int come = 0; come < ACCEPTED_A_TURN; come++) {
         struct sockaddr_storage address;
@@ -340,7 +341,7 @@ static int port_bind(int family, const struct sockaddr *any, socklen_t bytes) {
     return error;
 }
 
-/* Both families by one socket, or IPv4 alone where the other one is switched off. */
+/* One socket for both families, or for IPv4 only if IPv6 is disabled. */
 static int port_take(void) {
     struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
     struct sockaddr_in any4 = {.sin_family = AF_INET};
@@ -348,7 +349,7 @@ static int port_take(void) {
     return listening >= 0 ? listening : port_bind(AF_INET, (struct sockaddr *)&any4, sizeof any4);
 }
 
-/* Both families have the port at the same place. */
+/* The port is at the same offset in addresses of both families. */
 static uint16_t port_number(int listening) {
     struct sockaddr_in6 address = {0};
     socklen_t bytes = sizeof address;
@@ -424,7 +425,7 @@ void weft_tls_listener_close(struct weft_tls_listener *listener) {
     for (int i = 0; i < REFUSALS; i++)
         unsaid += listener->refused[i].unsaid;
     if (unsaid)
-        weft_note("%llu more connections were refused for such reasons",
+        weft_note("%llu more connections were refused for these reasons",
                   (unsigned long long)unsaid);
     if (listener->listening >= 0)
         shutdown(listener->listening, SHUT_RDWR); /* a forked child may have the socket, too */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launchers that leave nothing but variables: torchrun, and srun without a PMI. The key of the job
- * is made of what all its PEs find alike. It keeps jobs apart and no stranger out: that is done by
- * the kernel's word for the user of a socket (boot/meet.c). Over several hosts it takes a secret,
- * which torchrun's store brings to all. MASTER_PORT is read, never bound. */
+/* Launchers that only set variables: torchrun, and srun without a PMI. The key of the job is a hash
+ * of variables that have the same values on all its PEs. It tells jobs apart, but is no secret: the
+ * kernel reports the user of a socket, which keeps others out (boot/meet.c). Several hosts need a
+ * secret, which torchrun's store carries. MASTER_PORT is read, never bound. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@ enum { FACTS_MAX = 5 };
 
 struct dialect {
     const char *pe, *npes;
-    const char *here;             /* how many of them run on this host, or */
-    const char *hosts;            /* how many hosts there are: NULL or absent, it is not said */
-    const char *facts[FACTS_MAX]; /* the first has to be there */
+    const char *here;             /* PEs on this host, or */
+    const char *hosts;            /* the number of hosts; NULL or absent: not known */
+    const char *facts[FACTS_MAX]; /* the first must be set */
 };
 
 static const struct dialect torchrun = {
@@ -52,7 +52,7 @@ static int dialect_open(struct weft_identity *self) {
     self->pe = variable_number(dialect->pe);
     self->npes = variable_number(dialect->npes);
     if (!dialect_promises(dialect)) {
-        weft_log("%s: %s, %s and %s have to be in the environment", self->source->name, dialect->pe,
+        weft_log("%s: %s, %s and %s must be in the environment", self->source->name, dialect->pe,
                  dialect->npes, dialect->facts[0]);
         return -EINVAL;
     }
@@ -60,15 +60,15 @@ static int dialect_open(struct weft_identity *self) {
     self->here = here > 0 ? here : self->npes;
     if (hosts <= 1)
         return 0;
-    weft_log("%s: %s=%d, and srun has left no way to bring a secret from one host to another: use "
+    weft_log("%s: %s=%d, and srun without a PMI cannot carry a secret between hosts: use "
              "srun --mpi=pmi2 or --mpi=pmix",
              self->source->name, dialect->hosts, hosts);
     return -EHOSTUNREACH;
 }
 
-/* The hash of all facts and the size, anew for each byte of the key, whose number comes last: it
- * takes its eight bytes more until the last fact's last digit, such as that of a restart, has
- * reached the bits that are the key's. */
+/* Each byte of the key is a hash of all facts, the number of PEs, and the index of the byte. The
+ * index comes last, with eight bytes: only after so many more does a change of the last fact's last
+ * digit, as by a restart, reach the bits of the hash that are used. */
 static void facts_hash(struct weft_identity *self) {
     const char *const *facts = dialect_of(self)->facts;
     for (uint64_t at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
@@ -84,7 +84,7 @@ static void facts_hash(struct weft_identity *self) {
     self->job_key.host = 0;
 }
 
-/* Under a name that this start of the job has alone. */
+/* The name of the entry in the store is unique to this start of the job. */
 static int torchrun_share_far(struct weft_identity *self) {
     struct weft_tcpstore store;
     char name[32], text[WEFT_STORE_VALUE_MAX];

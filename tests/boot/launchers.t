@@ -120,7 +120,7 @@ def port():
 def override():
     variables = {**starters.torchrun_variables(2, 29502)[0], "PMI_FD": "77", "PMI_RANK": "0", "PMI_SIZE": "2"}
     program = [PE, "join", "npes"]
-    Job([spawn(program, variables)]).expect(71, "PMI_FD=77 is no open descriptor")
+    Job([spawn(program, variables)]).expect(71, "PMI_FD=77 is not an open descriptor")
     job = Job([spawn(program, {**variables, "WEFT_LAUNCHER": "none"})]).expect(0)
     assert job.out == ["npes 1\n"], job.out
     both = [{**one, "PMI_FD": "77", "PMI_RANK": "0", "PMI_SIZE": "2", "WEFT_LAUNCHER": "torchrun"}
@@ -142,7 +142,7 @@ def nonsense():
         assert job.out == ["npes 1\n"], job.out
     Job([spawn([PE, "join"], {**good, "RANK": "2"})]).expect(71, "PE 2 of 2 is no place")
     Job([spawn([PE, "join"], {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "2",
-                              "SLURM_JOB_ID": "1"})]).expect(71, "SLURM_STEP_NUM_NODES=2, and srun has left no way")
+                              "SLURM_JOB_ID": "1"})]).expect(71, "SLURM_STEP_NUM_NODES=2, and srun without a PMI cannot carry")
     Job([spawn([PE, "join", "npes"], {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1"})]).expect(0)
     Job([spawn([PE, "join"], {"PMI_PORT": "nowhere", "PMI_ID": "0"})]).expect(71, "is no host:port")
     Job([spawn([PE, "join"], {"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"})]).expect(71, "cannot connect to 127.0.0.1:1")
@@ -175,7 +175,7 @@ def bad_managers():
         starters.pmi1(manager, pe, connection, questions)
 
     for dialect, text in ((closes, "does not answer"), (rejects, "does not speak version 1"), (babbles, "does not answer"),
-                          (forgets, None), (lies, "no key of a job of ours")):
+                          (forgets, None), (lies, "which is not the key of a job")):
         job = starters.managed(2, [PE, "join"], dialect).wait()
         assert job.status == [71, 71] and all(err.count("\n") == 1 for err in job.err) or dialect is forgets, (job.status, job.err)
         # The PE that reads the false value first has ended before the other one asks.

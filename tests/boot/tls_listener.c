@@ -361,7 +361,7 @@ static void patience_end(uint64_t begin_ns) {
         EXPECT(is_closed(patients[i]), "stranger %d is in still", i);
         close(patients[i]);
     }
-    EXPECT(lines_count() == 2 && strstr(lines, "it has said nothing for 5 s") &&
+    EXPECT(lines_count() == 2 && strstr(lines, "it has sent nothing for 5 s") &&
                strstr(lines, "its handshake has taken more than 5 s"),
            "%s", lines);
     listener_close();

@@ -58,9 +58,9 @@ def no_ids():
     for wrong in (bytes(len(right)), lots.randbytes(len(right)), b"\xff" * len(right), right[1:] + b"x"):
         end(begin(wrong, 0, 2), 9, "uniqueid was not made by shmemx_get_uniqueid, or not all of its")
     elsewhere = right[:host] + lots.randbytes(HOST_BYTES) + right[host + HOST_BYTES:]
-    end(begin(elsewhere, 0, 2), 9, "PE 0 has to run on the host where the unique id was made")
+    end(begin(elsewhere, 0, 2), 9, "PE 0 must be the process that has made the unique id")
     unreachable = elsewhere[:host + HOST_BYTES] + bytes(len(right) - host - HOST_BYTES)
-    end(begin(unreachable, 1, 2), 9, "has no address there that others could call")
+    end(begin(unreachable, 1, 2), 9, "has no address there to which others could connect")
     for pe, npes in ((2, 2), (-1, 2), (0, 0), (0, -1), (1, 100000), (2**31 - 1, 2**31 - 1)):
         end(begin(right, pe, npes), 9, "is no place in a job of 1 to 4096 PEs")
 
@@ -157,7 +157,7 @@ def deaths():
     time.sleep(5.5)
     host.kill()
     end(host, -9, "waiting for PE 2 of 3 to call shmem_init\n.*: PEs on other hosts cannot come: "
-                  "(PE 0 has to be the process that has made the unique id|this one has no address for them)")
+                  "(PE 0 has to be the process that has made the unique id|PE 0's host has no address for them)")
     end(second, 9)
     assert not settled_leftovers()
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The root's part of the meeting. Whoever comes has to belong to this user; says in one message
- * which PE it is; and waits for the page. Nothing here blocks on a single peer.
+/* The root's part of the meeting. A peer must belong to this user. It sends one message, its PE
+ * number, and waits for the control page. Nothing here blocks on a single peer.
  *
- * PE 0 waits for all PEs, here and from other hosts, and opens its port when it knows that some are
- * elsewhere, or has waited for a moment without knowing. Another host's root waits for its own. */
+ * PE 0 waits for the PEs of all hosts. It opens its port once it knows that some run elsewhere, or
+ * after a moment if it does not know. The root of another host waits for the PEs of its host. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -31,8 +31,8 @@ enum { MANY_PEERS = 512, MESSAGE_MAX = 4096, MOMENT_MS = 200 };
 struct acceptor {
     const struct weft_identity *self;
     struct weft_listener listener;
-    struct weft_connection *pe;   /* by number; socket -1: nobody; ours stays empty */
-    bool *came;                   /* by number, from wherever */
+    struct weft_connection *pe;   /* by number; socket -1: it has not come; unused for this PE */
+    bool *came;                   /* by number, from any host */
     struct weft_places places;    /* of another host's root: known from the beginning on; PE 0 finds
                                      out */
     struct weft_callers *callers; /* PE 0's: from other hosts */
@@ -47,7 +47,7 @@ struct acceptor {
 
 /* --- Refusing -------------------------------------------------------------------------------- */
 
-/* Says why, and closes. */
+/* Sends the reason to the peer, and closes its socket. */
 static void peer_refuse(const struct weft_connection *peer, const char *why) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
     struct weft_wire_body body = {.payload = why, .bytes = strlen(why)};
@@ -55,8 +55,8 @@ static void peer_refuse(const struct weft_connection *peer, const char *why) {
     close(peer->socket);
 }
 
-/* The job cannot come about: everyone hears why, and so does `peer`, if not NULL, whose place is
- * none. */
+/* The job cannot start: sends the reason to all that have come, and to `peer`, which has no place
+ * among them, if it is not NULL. Returns an error. */
 __attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *acceptor,
                                                          const struct weft_connection *peer,
                                                          const char *format, ...) {
@@ -81,7 +81,7 @@ __attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *accept
 
 /* --- Hearing a peer ------------------------------------------------------------------------- */
 
-/* Whether that PE can be one of this host. */
+/* Returns whether that PE can run on this host. */
 static bool pe_is_expected(const struct acceptor *acceptor, int pe) {
     bool is = pe >= 1 && pe < acceptor->self->npes && pe != acceptor->self->pe;
     const int32_t *host_of = acceptor->places.host_of;
@@ -115,7 +115,7 @@ static int hello_judge(struct acceptor *acceptor, const struct weft_hello *hello
                        const struct weft_connection *peer) {
     static const size_t fixed = offsetof(struct weft_hello, version) + sizeof hello->version;
     if (bytes < fixed || hello->magic != WEFT_HELLO_MAGIC) {
-        close(peer->socket); /* nobody of ours */
+        close(peer->socket); /* it belongs to another job */
         return 0;
     }
     if (bytes != sizeof *hello ||
@@ -173,8 +173,8 @@ static int acceptor_check_time(struct acceptor *acceptor) {
         return 0;
     missing_list(acceptor, missing, sizeof missing);
     if (waited_ms >= WEFT_MEET_LIMIT_MS) {
-        give_up(acceptor, NULL, "PE %s of %d not here after %d s", missing, acceptor->self->npes,
-                WEFT_MEET_LIMIT_MS / 1000);
+        give_up(acceptor, NULL, "PE %s of %d has not come after %d s", missing,
+                acceptor->self->npes, WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
     if (*missing) {
@@ -185,7 +185,7 @@ static int acceptor_check_time(struct acceptor *acceptor) {
     return 0;
 }
 
-/* Peers have nothing more to say, so what can be read of one is its end. */
+/* Peers send nothing more, so a socket that can be read has ended. */
 static int acceptor_check_peers(struct acceptor *acceptor) {
     const struct pollfd *line = acceptor->polls;
     for (int pe = 1; pe < acceptor->self->npes; pe++)
@@ -195,7 +195,7 @@ static int acceptor_check_peers(struct acceptor *acceptor) {
     return 0;
 }
 
-/* Lets PEs of other hosts come, if there are any, or may be. */
+/* Listens for PEs of other hosts, if there are some or may be. */
 static int port_open(struct acceptor *acceptor) {
     const struct weft_identity *self = acceptor->self;
     bool known = self->here > 0, elsewhere = known && self->here < self->npes;
@@ -219,7 +219,7 @@ static int hosts_turn(struct acceptor *acceptor, const struct pollfd *polls) {
     return port_open(acceptor);
 }
 
-/* Waits once for news from the peers that have come, and from the listening sockets. */
+/* Waits once for the end of a peer, or for a connection. */
 static int acceptor_turn(struct acceptor *acceptor) {
     nfds_t connected = 0;
     for (int pe = 1; pe < acceptor->self->npes; pe++)
@@ -244,14 +244,15 @@ static int acceptor_turn(struct acceptor *acceptor) {
 
 /* --- All are here ---------------------------------------------------------------------------- */
 
-/* The connection to the first PE of another host; NULL: this one, of neither, has none. */
+/* Returns the connection to the first PE of another host, or NULL: hosts other than PE 0's have no
+ * connections to each other. */
 static struct weft_host_link *link_to(const struct acceptor *acceptor, int host) {
     if (!acceptor->callers)
         return host == 0 ? acceptor->link : NULL;
     return weft_callers_link(acceptor->callers, weft_places_first(&acceptor->places, host));
 }
 
-/* The connections to other hosts; how many. */
+/* Collects the connections to other hosts. Returns their number. */
 static int connections_list(const struct acceptor *acceptor, int *sockets) {
     int count = 0;
     for (int host = 0; host < acceptor->places.nhosts; host++) {
@@ -262,8 +263,8 @@ static int connections_list(const struct acceptor *acceptor, int *sockets) {
     return count;
 }
 
-/* Each gets the page and the connections to other hosts. A PE that has ended meanwhile does not
- * keep the job from beginning: the hub finds its socket closed, and names it. */
+/* Sends the page and the connections to other hosts to each peer. If a peer has ended meanwhile the
+ * job starts all the same: the hub finds its socket closed, and names it. */
 static int peers_welcome(struct acceptor *acceptor, int page) {
     int connections[acceptor->places.nhosts], count = connections_list(acceptor, connections);
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME, .count = (uint32_t)count};
@@ -283,7 +284,7 @@ static int peers_welcome(struct acceptor *acceptor, int page) {
     return 0;
 }
 
-/* Our own line to the hub, and the hub on everybody's other end. */
+/* Connects this PE to the hub, which takes over the sockets of all peers. */
 static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *attachment,
                              struct weft_hub **hub) {
     int npes = acceptor->self->npes, own[2], sockets[npes];
@@ -301,8 +302,8 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *
     return error;
 }
 
-/* For the agent: PE 0's connections to the first PE of each host, and those to others, which end
- * soon; of another host's root the one to PE 0. */
+/* Collects the connections that the agent takes over: PE 0's to the first PE of each host, and
+ * those to other PEs, which are about to close; on another host, the one to PE 0. */
 static int setup_make(struct acceptor *acceptor, struct weft_agent_setup *setup) {
     const struct weft_places *places = &acceptor->places;
     setup->link = calloc((size_t)places->nhosts, sizeof *setup->link);
@@ -337,7 +338,7 @@ static int page_make(struct acceptor *acceptor, struct weft_attachment *attachme
     }
     int processors = CPU_COUNT(&acceptor->processors);
     attachment->control->cores = granted < processors ? granted : processors;
-    for (int pe = 1; pe < npes; pe++) { /* for a death before it says so itself */
+    for (int pe = 1; pe < npes; pe++) { /* to name a PE that dies before it has written its pid */
         int pid = acceptor->pe[pe].pid;
         if (acceptor->callers && !pid)
             pid = weft_callers_pid(acceptor->callers, pe);
@@ -373,7 +374,7 @@ static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment 
     error = setup_make(acceptor, &setup);
     if (error)
         weft_log("no memory for connections to %d hosts", acceptor->places.nhosts);
-    return error ? error : weft_agent_start(&setup); /* which serves the hub from here on */
+    return error ? error : weft_agent_start(&setup); /* which serves the hub from now on */
 }
 
 /* --- The whole ------------------------------------------------------------------------------- */
@@ -416,7 +417,7 @@ static void acceptor_close(struct acceptor *acceptor) {
     free(acceptor->polls);
 }
 
-/* All PEs have come: PE 0 tells who is where, and hears when they have met there. */
+/* All PEs have come: PE 0 sends the host of each PE to all, and waits until all hosts have met. */
 static int acceptor_place(struct acceptor *acceptor) {
     char why[WEFT_REFUSAL_BYTES];
     if (!acceptor->callers)
@@ -429,7 +430,7 @@ static int acceptor_place(struct acceptor *acceptor) {
     return error;
 }
 
-int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment,
+int weft_meet_as_root(const struct weft_identity *self, struct weft_attachment *attachment,
                       const struct weft_places *places, struct weft_host_link *link) {
     struct acceptor acceptor = {.self = self,
                                 .link = link,
