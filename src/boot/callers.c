@@ -19,8 +19,8 @@ enum { ROOM_FOR_STRANGERS = 16 };
 
 struct caller {
     struct weft_host_link link;
-    struct weft_arrival_hello hello; /* pid is 0 before it has come */
-    bool first;                      /* of its host, once all PEs have come */
+    struct weft_arrival_hello hello; /* pid is 0 until it has arrived */
+    bool first;                      /* of its host, once all PEs have connected */
     bool ready, bye;                 /* it has said so */
 };
 
@@ -31,7 +31,7 @@ struct weft_callers {
     const char *deaf; /* why that has failed; NULL: it has not */
     bool *came;
     int ncame;
-    int unready;           /* hosts that are not ready, once all PEs have come */
+    int unready;           /* hosts that are not ready, once all PEs have connected */
     bool placed;           /* all callers have been sent PLACES */
     struct caller *caller; /* by PE */
 };
@@ -214,7 +214,7 @@ int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls)
     return count;
 }
 
-/* Also reads from callers that have just been accepted: their first frame may have come with the
+/* Also reads from callers that have just been accepted: their first frame may have arrived with the
  * handshake. What a host sends after READY is left for the agent. */
 int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, char *why) {
     int at = 1, error = 0;

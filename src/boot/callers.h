@@ -4,8 +4,8 @@
  *      PE on another host                     PE 0
  *      call, TLS by a key of its number ---->       at the port of the invitation
  *      HELLO                            ---->       its PE number and host
- *                                       <----  PLACES    once all PEs have come: the host of each
- *      READY, or BYE                    ---->       its host has met; or: it is done
+ *                                       <----  PLACES    once all PEs have connected: the host of
+ * each READY, or BYE                    ---->       its host has met; or: it is done
  *
  * Either side may send a REFUSAL with its reason at any time. Both send BEAT four times a second
  * (boot/host_link.h). The first PE of each host sends READY when the PEs of its host have met, and
@@ -61,7 +61,7 @@ int weft_places_first(const struct weft_places *places, int host);
 
 struct weft_callers;
 
-/* `came`, which belongs to the caller, has an entry for each PE: whether it has come, from this
+/* `came`, which belongs to the caller, has an entry for each PE: whether it has arrived, from this
  * host or another. Returns 0 or -ENOMEM. */
 int weft_callers_open(struct weft_callers **callers, const struct weft_identity *self, bool *came);
 
@@ -75,19 +75,20 @@ void weft_callers_hint(const struct weft_callers *callers);
 /* Fills in what to poll for, at most npes + 1 entries. Returns their number. */
 int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls);
 
-/* After the poll: reads frames, and accepts connections. Returns the number of PEs that have come;
- * or -EPROTO: the job cannot start, for the reason in why[WEFT_REFUSAL_BYTES]. */
+/* After the poll: reads frames, and accepts connections. Returns the number of PEs that have
+ * arrived; or -EPROTO: the job cannot start, for the reason in why[WEFT_REFUSAL_BYTES]. */
 int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, char *why);
 
-/* Sends all that have come the reason why the job does not start. */
+/* Sends all that have connected the reason why the job does not start. */
 void weft_callers_refuse(struct weft_callers *callers, const char *why);
 
-/* Called when all PEs have come: closes the port, numbers the hosts, and sends the host of each PE
- * to all. Returns 0; or -errno, with the reason. Take turns after it until all hosts are ready. */
+/* Called when all PEs have arrived: closes the port, numbers the hosts, and sends the host of each
+ * PE to all. Returns 0; or -errno, with the reason. Take turns after it until all hosts are ready.
+ */
 int weft_callers_place(struct weft_callers *callers, struct weft_places *places, char *why);
 bool weft_callers_are_ready(const struct weft_callers *callers);
 
-/* Return the pid of a PE that has come, and its connection, which the caller may move away. */
+/* Return the pid of a PE that has connected, and its connection, which the caller may move away. */
 int weft_callers_pid(const struct weft_callers *callers, int pe);
 struct weft_host_link *weft_callers_link(struct weft_callers *callers, int pe);
 
@@ -95,7 +96,7 @@ void weft_callers_close(struct weft_callers *callers);
 
 /* --- The other side --------------------------------------------------------------------------- */
 
-/* Connects to PE 0, and blocks until all PEs have come. Fills in the places and the connection,
+/* Connects to PE 0, and blocks until all PEs have arrived. Fills in the places and the connection,
  * which belong to the caller. Returns 0 or -errno, logged. */
 int weft_arrive(const struct weft_identity *self, struct weft_places *places,
                 struct weft_host_link *link);

@@ -55,8 +55,8 @@ static void peer_refuse(const struct weft_connection *peer, const char *why) {
     close(peer->socket);
 }
 
-/* The job cannot start: sends the reason to all that have come, and to `peer`, which has no place
- * among them, if it is not NULL. Returns an error. */
+/* The job cannot start: sends the reason to all that have arrived, and to `peer`, which has no
+ * place among them, if it is not NULL. Returns an error. */
 __attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *acceptor,
                                                          const struct weft_connection *peer,
                                                          const char *format, ...) {
@@ -417,7 +417,8 @@ static void acceptor_close(struct acceptor *acceptor) {
     free(acceptor->polls);
 }
 
-/* All PEs have come: PE 0 sends the host of each PE to all, and waits until all hosts have met. */
+/* All PEs have arrived: PE 0 sends the host of each PE to all, and waits until all hosts have met.
+ */
 static int acceptor_place(struct acceptor *acceptor) {
     char why[WEFT_REFUSAL_BYTES];
     if (!acceptor->callers)

@@ -49,8 +49,8 @@ struct weft_source {
      * getenv. */
     int (*promises)(void);
 
-    /* Opens the source, and fills in pe and npes; it may block until all PEs have come. NULL for a
-     * source that needs no opening (oshrun). */
+    /* Opens the source, and fills in pe and npes; it may block until all PEs have arrived. NULL for
+     * a source that needs no opening (oshrun). */
     int (*open)(struct weft_identity *self);
 
     /* The source's store: all PEs can get after their fence what PE 0 has put before. Values are

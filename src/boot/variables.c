@@ -67,7 +67,7 @@ static int dialect_open(struct weft_identity *self) {
 }
 
 /* Each byte of the key is a hash of all facts, the number of PEs, and the index of the byte. The
- * index comes last, with eight bytes: only after so many more does a change of the last fact's last
+ * index comes last, with eight bytes: only after that many does a change of the last fact's last
  * digit, as by a restart, reach the bits of the hash that are used. */
 static void facts_hash(struct weft_identity *self) {
     const char *const *facts = dialect_of(self)->facts;
