@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The window and its address formula, for C and for CUDA kernels.
  *
- *  base              base+stride         base+2*stride |--- slot 0 ------|--- slot 1 --------|---
- *  slot 2 ------| ... ^ p here             ^ the same object there
+ *   base              base+stride         base+2*stride
+ *   |--- slot 0 ------|--- slot 1 --------|--- slot 2 ------| ...
+ *            ^ p here             ^ the same object there
  *
  * A window maps the symmetric memory of all near PEs into this process's address space: one slot
  * for each PE, `stride` bytes apart. The near PEs form an arithmetic progression first, first+step,
