@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A message is written at once, from the caller's memory. If the kernel has no room for all of it,
- * the rest is copied, and the connection accepts no other message until that is sent: so a
- * connection keeps one partial message at most.
+/* A message is sent by one system call: a frame of up to 512 bytes from a copy on the stack, a
+ * longer one from the caller's memory. If the kernel has no room for all of it, the rest is copied,
+ * and the connection accepts no other message until that is sent: so a connection keeps one partial
+ * message at most.
  *
  * Reading fills the end's buffer `room` with all available data, and messages are delivered from
  * there. The beginning of an incomplete message is copied to a part; the next read continues after
@@ -17,13 +18,13 @@
 #include "base/descriptor.h"
 
 enum {
-    HEAD_BYTES = offsetof(struct weft_tcp_frame, message),
+    LENGTH_BYTES = offsetof(struct weft_tcp_frame, message),
     FREE_MAX = 8,      /* free parts that are kept */
-    SHORT_BYTES = 512, /* longest frame that is sent in one piece */
+    SHORT_BYTES = 512, /* longest frame that is copied into one piece */
 };
 
 static size_t frame_bytes(size_t message_bytes) {
-    return (HEAD_BYTES + message_bytes + WEFT_ENGINE_ALIGNMENT - 1) &
+    return (LENGTH_BYTES + message_bytes + WEFT_ENGINE_ALIGNMENT - 1) &
            ~(size_t)(WEFT_ENGINE_ALIGNMENT - 1);
 }
 
@@ -90,9 +91,9 @@ static void connection_close(struct weft_tcp_connection *connection) {
     epoll_ctl(end->epoll, EPOLL_CTL_DEL, connection->socket, NULL);
     weft_descriptor_close(connection->socket);
     connection->socket = -1;
-    part_give_back(end, connection->in);
-    part_give_back(end, connection->out);
-    connection->in = connection->out = NULL;
+    part_give_back(end, connection->incoming);
+    part_give_back(end, connection->unsent);
+    connection->incoming = connection->unsent = NULL;
 }
 
 void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error) {
@@ -114,7 +115,7 @@ static bool is_for_now(int error) {
 }
 
 bool weft_tcp_connection_flush(struct weft_tcp_connection *connection) {
-    struct weft_tcp_part *part = connection->out;
+    struct weft_tcp_part *part = connection->unsent;
     if (!part)
         return true;
     const char *frame = (const char *)&part->frame;
@@ -128,7 +129,7 @@ bool weft_tcp_connection_flush(struct weft_tcp_connection *connection) {
     if (part->from < part->to)
         return false;
     part_give_back(connection->end, part);
-    connection->out = NULL;
+    connection->unsent = NULL;
     return true;
 }
 
@@ -150,8 +151,8 @@ static void pieces_make(struct weft_tcp_pieces *pieces, const struct iovec *part
         pieces->message_bytes += parts[i].iov_len;
     }
     pieces->bytes = frame_bytes(pieces->message_bytes);
-    pieces->of[0] = (struct iovec){&pieces->message_bytes, HEAD_BYTES};
-    size_t rest = pieces->bytes - HEAD_BYTES - pieces->message_bytes;
+    pieces->of[0] = (struct iovec){&pieces->message_bytes, LENGTH_BYTES};
+    size_t rest = pieces->bytes - LENGTH_BYTES - pieces->message_bytes;
     if (rest)
         pieces->of[pieces->count++] = (struct iovec){(void *)(uintptr_t)nothing, rest};
 }
@@ -169,8 +170,8 @@ static void pieces_copy(const struct weft_tcp_pieces *pieces, size_t skipped, ch
 
 /* Returns a part with the rest of a frame whose first `skipped` bytes are sent, or NULL if there is
  * no memory. */
-static struct weft_tcp_part *part_of(struct weft_engine_end *end,
-                                     const struct weft_tcp_pieces *pieces, size_t skipped) {
+static struct weft_tcp_part *rest_copy(struct weft_engine_end *end,
+                                       const struct weft_tcp_pieces *pieces, size_t skipped) {
     struct weft_tcp_part *part = part_take(end);
     if (part) {
         pieces_copy(pieces, skipped, (char *)&part->frame);
@@ -183,7 +184,7 @@ struct weft_tcp_part *weft_tcp_part_make(struct weft_engine_end *end, const stru
                                          int nparts) {
     struct weft_tcp_pieces pieces;
     pieces_make(&pieces, parts, nparts);
-    return part_of(end, &pieces, 0);
+    return rest_copy(end, &pieces, 0);
 }
 
 /* Copies a short frame into one piece, which costs the kernel less than several. */
@@ -200,7 +201,7 @@ static ssize_t pieces_send(int socket, const struct weft_tcp_pieces *pieces) {
 int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struct iovec *parts,
                              int nparts) {
     struct weft_tcp_pieces pieces;
-    if (connection->out && !weft_tcp_connection_flush(connection))
+    if (connection->unsent && !weft_tcp_connection_flush(connection))
         return connection->socket < 0 ? connection->link->error : -EAGAIN;
     pieces_make(&pieces, parts, nparts);
     ssize_t sent = pieces_send(connection->socket, &pieces);
@@ -213,7 +214,7 @@ int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struc
         weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
         return -EAGAIN;
     }
-    if (!error && !(connection->out = part_of(connection->end, &pieces, (size_t)sent)))
+    if (!error && !(connection->unsent = rest_copy(connection->end, &pieces, (size_t)sent)))
         error = -ENOMEM; /* one half of a message has been sent */
     if (error)
         weft_tcp_connection_fail(connection, error);
@@ -233,16 +234,16 @@ static void message_deliver(struct weft_engine_end *end, const void *message, si
 /* Returns the number of bytes that the kept frame still lacks. While its length is unknown, counts
  * the length field only. */
 static size_t part_misses(const struct weft_tcp_part *part) {
-    size_t whole = part->to < HEAD_BYTES ? HEAD_BYTES : frame_bytes(part->frame.bytes);
+    size_t whole = part->to < LENGTH_BYTES ? LENGTH_BYTES : frame_bytes(part->frame.bytes);
     return whole - part->to;
 }
 
 /* Delivers the kept frame if it is complete. */
 static void part_deliver(struct weft_tcp_connection *connection) {
-    struct weft_tcp_part *part = connection->in;
-    if (part->to < HEAD_BYTES || part_misses(part) > 0)
+    struct weft_tcp_part *part = connection->incoming;
+    if (part->to < LENGTH_BYTES || part_misses(part) > 0)
         return;
-    connection->in = NULL;
+    connection->incoming = NULL;
     message_deliver(connection->end, part->frame.message, part->frame.bytes);
     part_give_back(connection->end, part);
 }
@@ -255,7 +256,7 @@ static void part_keep(struct weft_tcp_connection *connection, const void *bytes,
     }
     memcpy(&part->frame, bytes, nbytes);
     part->to = nbytes;
-    connection->in = part;
+    connection->incoming = part;
 }
 
 static bool length_is_possible(struct weft_tcp_connection *connection, uint64_t bytes) {
@@ -270,14 +271,14 @@ static bool length_is_possible(struct weft_tcp_connection *connection, uint64_t 
 static void room_deliver(struct weft_tcp_connection *connection, size_t left) {
     const unsigned char *at = connection->end->room;
     uint64_t bytes;
-    while (left >= HEAD_BYTES) {
+    while (left >= LENGTH_BYTES) {
         memcpy(&bytes, at, sizeof bytes);
         if (!length_is_possible(connection, bytes))
             return;
         size_t whole = frame_bytes(bytes);
         if (left < whole)
             break;
-        message_deliver(connection->end, at + HEAD_BYTES, bytes);
+        message_deliver(connection->end, at + LENGTH_BYTES, bytes);
         at += whole;
         left -= whole;
     }
@@ -287,11 +288,11 @@ static void room_deliver(struct weft_tcp_connection *connection, size_t left) {
 
 /* Gives the bytes read to the kept frame first. */
 static void read_take(struct weft_tcp_connection *connection, size_t missed, size_t got) {
-    struct weft_tcp_part *part = connection->in;
+    struct weft_tcp_part *part = connection->incoming;
     size_t taken = got < missed ? got : missed;
     if (part) {
         part->to += taken;
-        if (part->to < HEAD_BYTES || !length_is_possible(connection, part->frame.bytes))
+        if (part->to < LENGTH_BYTES || !length_is_possible(connection, part->frame.bytes))
             return;
         part_deliver(connection);
     }
@@ -301,17 +302,17 @@ static void read_take(struct weft_tcp_connection *connection, size_t missed, siz
 
 /* Reads into the kept frame, if there is one, and then into the buffer. */
 static ssize_t bytes_read(struct weft_tcp_connection *connection, size_t missed) {
-    struct weft_tcp_part *part = connection->in;
+    struct weft_tcp_part *part = connection->incoming;
     struct weft_engine_end *end = connection->end;
     if (!part)
         return recv(connection->socket, end->room, sizeof end->room, 0);
     struct iovec into[] = {{(char *)&part->frame + part->to, missed},
                            {end->room, sizeof end->room}};
-    return readv(connection->socket, into, part->to < HEAD_BYTES ? 1 : 2);
+    return readv(connection->socket, into, part->to < LENGTH_BYTES ? 1 : 2);
 }
 
 bool weft_tcp_connection_read(struct weft_tcp_connection *connection) {
-    size_t missed = connection->in ? part_misses(connection->in) : 0;
+    size_t missed = connection->incoming ? part_misses(connection->incoming) : 0;
     ssize_t got = bytes_read(connection, missed);
     if (got > 0)
         read_take(connection, missed, (size_t)got);

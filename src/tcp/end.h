@@ -86,7 +86,8 @@ struct weft_tcp_connection {
     } stage;
     uint64_t since_ns; /* time at which a stranger connected */
     struct weft_tcp_greeting greeting;
-    struct weft_tcp_part *in, *out;
+    struct weft_tcp_part *incoming; /* the beginning of a frame that has arrived, or NULL */
+    struct weft_tcp_part *unsent;   /* the rest of a frame to send, or NULL */
 };
 
 struct weft_engine_link {

@@ -124,7 +124,7 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
 /* Returns the connection to send on. After a partial message the link may change to the connection
  * on which both sides agree. */
 static struct weft_tcp_connection *way_out(struct weft_engine_link *link) {
-    if (link->better && !link->out->out) {
+    if (link->better && !link->out->unsent) {
         link->out = link->better;
         link->better = NULL;
     }
@@ -195,7 +195,7 @@ static unsigned engine_progress(struct weft_engine_end *end) {
             called = true;
     }
     if (called)
-        weft_tcp_greeting_answer(end);
+        weft_tcp_greeting_accept(end);
     if (end->nstrangers)
         weft_tcp_greeting_dismiss(end);
     return end->moved;

@@ -15,7 +15,7 @@
 
 enum {
     STRANGERS_MAX = 64,
-    ANSWERS_MAX = 16, /* calls accepted by one poll */
+    ACCEPTS_MAX = 16, /* calls accepted by one poll */
     TRIES_MAX = 1000,
 };
 #define PATIENCE_NS UINT64_C(5000000000)
@@ -94,9 +94,9 @@ void weft_tcp_link_take(struct weft_engine_link *link, struct weft_tcp_connectio
     connection->link = link;
     if (!link->out) {
         link->out = connection;
-        connection->out = link->first;
+        connection->unsent = link->first;
         link->first = NULL;
-        if (connection->out)
+        if (connection->unsent)
             weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
     } else if (is_preferred(link, connection)) {
         link->better = connection;
@@ -300,7 +300,7 @@ void weft_tcp_greeting_go_on(struct weft_tcp_connection *connection) {
 /* --- Being called ---------------------------------------------------------------------------- */
 
 /* If this process has no descriptors left, closes the oldest stranger's connection. */
-static void answer_failed(struct weft_engine_end *end, int error) {
+static void accept_failed(struct weft_engine_end *end, int error) {
     struct weft_tcp_connection *oldest = oldest_stranger(end);
     if (error != EMFILE && error != ENFILE)
         return;
@@ -312,13 +312,13 @@ static void answer_failed(struct weft_engine_end *end, int error) {
     end->error = -error;
 }
 
-void weft_tcp_greeting_answer(struct weft_engine_end *end) {
-    for (int i = 0; i < ANSWERS_MAX; i++) {
+void weft_tcp_greeting_accept(struct weft_engine_end *end) {
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
         int on = 1, fd = weft_descriptor_keep(
                         accept4(end->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd < 0) {
             if (i == 0) /* for later calls the queue may just be empty */
-                answer_failed(end, errno);
+                accept_failed(end, errno);
             return;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -23,7 +23,7 @@
 int weft_tcp_greeting_call(struct weft_engine_link *link);
 
 /* Accepts a limited number of calls. */
-void weft_tcp_greeting_answer(struct weft_engine_end *end);
+void weft_tcp_greeting_accept(struct weft_engine_end *end);
 
 /* Continues the greeting of a connection, which may be freed by that. */
 void weft_tcp_greeting_go_on(struct weft_tcp_connection *connection);
