@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes the
  * puts of every context; on SHMEM_CTX_INVALID both do nothing. A GPU's operations are ordered by
- * completing them. Messages to a far PE are ordered already, so a fence only sends those that are
- * still being coalesced; an acknowledgment completes them, for every context. */
+ * completing them. weft_far_fence orders messages to far PEs; acknowledgments complete them, for
+ * every context. While weft_job.order_slow is 0, no quiet has to wait for messages, and the job
+ * uses no GPU: then a call is one instruction. */
 #include "core/order.h"
 #include "api/define.h"
 

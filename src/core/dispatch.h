@@ -32,8 +32,8 @@ static inline const struct weft_operations *weft_dispatch_of(const void *symmetr
     return !operations && weft_is_far(pe) ? &weft_far_operations : operations;
 }
 
-/* Orders the operations that host calls have started through a table before all that they start
- * later. Messages to one PE are in order anyway. */
+/* Orders the operations on GPU memory that host calls have started before all that they start
+ * later, by waiting for them. Messages are ordered by weft_far_fence. */
 static inline void weft_dispatch_fence(void) {
     if (__builtin_expect(weft_job.devices, 0))
         weft_space_device->operations->quiet();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ordering of stores and puts. fence is a release. quiet also keeps later loads after earlier
- * stores, which takes a locked instruction on x86. Both apply to host memory; complete is a quiet
- * of all memory. */
+ * stores, which takes a locked instruction on x86. Both apply to near host memory only. complete is
+ * a quiet of all memory, for the library's own calls; shmem_fence and shmem_quiet are in
+ * api/order.c. */
 #ifndef WEFT_CORE_ORDER_H
 #define WEFT_CORE_ORDER_H
 

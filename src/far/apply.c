@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Everything runs under the lock of messages, on a processor of the target's host. Operations on
- * another space's memory are only begun here. The *_find functions check a place before any memory
+ * GPU memory are only begun here. The *_find functions check a place before any memory
  * is touched. They return NULL if the message was refused, or put off until operations begun by
  * earlier messages of that PE are complete. */
 #include "far/apply.h"
@@ -46,24 +46,26 @@ static bool reader_take(struct reader *reader, void *part, size_t bytes) {
     return true;
 }
 
-static bool is_in_space(const struct weft_far_place *place) {
-    return place->window == WEFT_FAR_SPACE;
+/* Returns whether the place is in GPU memory. */
+static bool is_on_device(const struct weft_far_place *place) {
+    return place->window == WEFT_FAR_DEVICE;
 }
 
-/* Returns whether a function of the space succeeded. Any error but -EAGAIN ends the job. */
-static bool space_check(int error) {
+/* Returns whether a function of weft_space_device succeeded. Any error but -EAGAIN ends the job. */
+static bool device_check(int error) {
     if (error && error != -EAGAIN)
         weft_channel_fail("%s", weft_fail_text());
     return error == 0;
 }
 
-bool weft_far_settled(int from) {
-    return !weft_space_device || space_check(weft_space_device->messages->settle(from));
+bool weft_far_work_done(int from) {
+    return !weft_space_device || device_check(weft_space_device->messages->settle(from));
 }
 
+/* All windows have the same slots, so this PE's slot of the scratch is its slot in each of them. */
 static bool serves(const struct weft_far_place *place, const struct weft_window *window) {
     return place->slot == weft_windows.scratch.mine ||
-           (serves_all_slots && !is_in_space(place) && place->slot < window->count);
+           (serves_all_slots && !is_on_device(place) && place->slot < window->count);
 }
 
 /* Makes a part of the scratch accessible: a host proxy is not a member of its near PEs' teams, and
@@ -122,7 +124,7 @@ static char *place_find_around(const struct reader *reader, const struct weft_fa
     }
     if (place->window == WEFT_FAR_SCRATCH && bytes && !scratch_open(lowest, bytes))
         return NULL;
-    bool must_settle = !is_in_space(place) && !weft_far_settled(reader->from);
+    bool must_settle = !is_on_device(place) && !weft_far_work_done(reader->from);
     return must_settle ? NULL : slot_begin(window, place->slot) + place->offset;
 }
 
@@ -195,12 +197,12 @@ static void blocks_load(char *to, const char *from, int64_t step, size_t bytes, 
         bytes_copy(to, from + (int64_t)i * step, bytes);
 }
 
-/* --- In another space ------------------------------------------------------------------------ */
+/* --- In GPU memory --------------------------------------------------------------------------- */
 
 /* Stores the data, or begins to. Returns false if the message is refused or put off. */
 static bool data_store(const struct reader *reader, const struct weft_far_place *place, char *to,
                        const struct weft_far_blocks *blocks) {
-    if (!is_in_space(place)) {
+    if (!is_on_device(place)) {
         blocks_store(to, blocks->step, blocks->bytes, blocks->count, reader->at);
         return true;
     }
@@ -210,18 +212,18 @@ static bool data_store(const struct reader *reader, const struct weft_far_place 
                                      .source_step = (ptrdiff_t)blocks->bytes,
                                      .bytes = blocks->bytes,
                                      .nblocks = blocks->count};
-    return space_check(weft_space_device->messages->put(reader->from, &copy));
+    return device_check(weft_space_device->messages->put(reader->from, &copy));
 }
 
-static bool space_get(const struct reader *reader, char *from,
-                      const struct weft_far_blocks *blocks) {
+static bool device_get(const struct reader *reader, char *from,
+                       const struct weft_far_blocks *blocks) {
     const void *answer = NULL;
     struct weft_strided_copy copy = {.source = from,
                                      .source_step = blocks->step,
                                      .dest_step = (ptrdiff_t)blocks->bytes,
                                      .bytes = blocks->bytes,
                                      .nblocks = blocks->count};
-    if (!space_check(weft_space_device->messages->get(reader->from, &copy, &answer)))
+    if (!device_check(weft_space_device->messages->get(reader->from, &copy, &answer)))
         return false;
     struct iovec data = {(void *)answer, blocks->bytes * blocks->count};
     weft_message_answer(reader->from, &data, 1);
@@ -229,9 +231,9 @@ static bool space_get(const struct reader *reader, char *from,
 }
 
 /* Comes after the data of its message, which has begun, so it is never put off. */
-static bool space_signal(int from, uint64_t *word, uint64_t value, enum weft_far_word_op op) {
+static bool device_signal(int from, uint64_t *word, uint64_t value, enum weft_far_word_op op) {
     enum weft_signal_op as = op == WEFT_FAR_SIGNAL_ADD ? WEFT_SIGNAL_ADD : WEFT_SIGNAL_SET;
-    return space_check(weft_space_device->messages->signal(from, word, value, as));
+    return device_check(weft_space_device->messages->signal(from, word, value, as));
 }
 
 /* --- Kinds of messages ----------------------------------------------------------------------- */
@@ -267,18 +269,18 @@ static bool put_word_apply(struct reader *reader, const struct weft_far_header *
         return weft_message_refuse(reader->from, "it changes a word by unknown operation %u",
                                    header->detail);
     size_t bytes = header->detail == WEFT_FAR_WORD ? sizeof(struct weft_word) : sizeof(uint64_t);
-    bool in_space = is_in_space(&word.place);
-    if (in_space && header->detail == WEFT_FAR_WORD)
+    bool on_device = is_on_device(&word.place);
+    if (on_device && header->detail == WEFT_FAR_WORD)
         return weft_message_refuse(reader->from, "it sets a word of the library in the %s",
-                                   window_names[WEFT_FAR_SPACE]);
-    if (reader->left && in_space != is_in_space(&header->place))
+                                   window_names[WEFT_FAR_DEVICE]);
+    if (reader->left && on_device != is_on_device(&header->place))
         return weft_message_refuse(reader->from,
                                    "its data and its word are not in the same memory");
     void *at = word_find(reader, &word.place, bytes);
     if (!at || (reader->left && !put_apply(reader, header)))
         return false;
-    if (in_space)
-        return space_signal(reader->from, at, word.value, header->detail);
+    if (on_device)
+        return device_signal(reader->from, at, word.value, header->detail);
     word_apply(header->detail, at, word.value);
     return true;
 }
@@ -306,12 +308,12 @@ static bool get_apply(struct reader *reader, const struct weft_far_header *heade
     if (!from)
         return false;
     bool whole = blocks.count == 1 && blocks.bytes > sizeof(uint64_t);
-    size_t most = whole ? weft_channel_room() : sizeof packed;
+    size_t most = whole ? weft_message_payload_max() : sizeof packed;
     if (blocks.bytes > most || blocks.count > most || blocks.bytes * blocks.count > most)
         return weft_message_refuse(reader->from, "it wants %lu blocks of %lu bytes at once",
                                    (unsigned long)blocks.count, (unsigned long)blocks.bytes);
-    if (is_in_space(&header->place))
-        return space_get(reader, from, &blocks);
+    if (is_on_device(&header->place))
+        return device_get(reader, from, &blocks);
     if (!whole)
         blocks_load(packed, from, blocks.step, blocks.bytes, blocks.count);
     struct iovec answer = {whole ? from : packed, blocks.bytes * blocks.count};
@@ -332,9 +334,9 @@ static bool amo_apply(struct reader *reader, const struct weft_far_header *heade
         return false;
     uint64_t before = 0;
     bool fetches = header->detail & WEFT_FAR_AMO_FETCHES;
-    if (is_in_space(&header->place)) {
+    if (is_on_device(&header->place)) {
         struct weft_amo there = {op, bytes, word, amo.value, amo.cond, fetches ? &before : NULL};
-        if (!space_check(weft_space_device->messages->amo(reader->from, &there)))
+        if (!device_check(weft_space_device->messages->amo(reader->from, &there)))
             return false;
     } else {
         before = weft_amo_apply(op, bytes, word, amo.value, amo.cond);

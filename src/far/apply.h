@@ -10,7 +10,7 @@
 
 /* The functions of struct weft_message_user. */
 bool weft_far_apply(int from, const void *payload, size_t bytes);
-bool weft_far_settled(int from);
+bool weft_far_work_done(int from);
 void weft_far_answered(int from, const struct weft_message_request *request, const void *payload,
                        size_t bytes);
 

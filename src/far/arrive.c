@@ -20,8 +20,8 @@ static bool channel_take_acknowledgment(struct weft_channel *channel, uint32_t a
                                    "it acknowledges message %u, but the last one sent was %u",
                                    acknowledged, channel->sent);
     channel->acknowledged = acknowledged;
-    if (weft_epoch_reached(acknowledged, channel->written))
-        channel->written = acknowledged;
+    if (weft_epoch_reached(acknowledged, channel->quiet_until))
+        channel->quiet_until = acknowledged;
     if (weft_epoch_reached(acknowledged, channel->asked))
         channel->asked = acknowledged;
     weft_channel_count(channel);
@@ -76,7 +76,7 @@ static bool channel_apply(struct weft_channel *channel, const struct head *head,
     else if (!channel->put_off || bytes > 0)
         *left = weft_channels.user->apply(channel->pe, payload, bytes) ? 0 : bytes;
     channel->unacked_bytes += (uint32_t)(bytes - *left);
-    if (*left > 0 || !weft_channels.user->settled(channel->pe))
+    if (*left > 0 || !weft_channels.user->work_done(channel->pe))
         return false;
     channel->applied = head->number;
     channel->unacked_bytes += (uint32_t)sizeof *head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The head of messages, and the layout of a bundle, which holds several small messages:
  *
- *     head | payload
+ *     head | payload                                    a payload is laid out by far/protocol.h
  *     head | bytes, payload | bytes, payload | ...      each payload aligned as that of a message
  */
 #ifndef WEFT_FAR_BUNDLE_H

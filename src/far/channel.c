@@ -65,7 +65,7 @@ static struct weft_channel *channel_make(int pe) {
         return NULL;
     }
     channel->pe = pe;
-    channel->sent = channel->acknowledged = channel->written = channel->asked =
+    channel->sent = channel->acknowledged = channel->quiet_until = channel->asked =
         weft_message_first - 1;
     channel->watched = channel->acknowledged;
     channel->applied = channel->ack_sent = channel->ack_wanted = weft_message_first - 1;
@@ -88,8 +88,8 @@ static void channel_make_due(struct weft_channel *channel) {
     weft_channels.due = channel;
 }
 
-/* Marks the channel as dead. If its PE has died, the launcher reports that. If this process ran out
- * of a resource, no other process would report it, so the job ends here. */
+/* Marks the channel as dead. If its PE has died, oshrun or the agent (boot/agent.h) reports that.
+ * If this process ran out of a resource, no other process would report it, so the job ends here. */
 static void channel_die(struct weft_channel *channel, int error) {
     if (error == -EMFILE || error == -ENFILE)
         weft_channel_fail("cannot open a connection to PE %d on another host: %s%s, or set "
@@ -143,7 +143,7 @@ static void channels_set_unfinished(uint32_t channels) {
 
 void weft_channel_count(struct weft_channel *channel) {
     bool unfinished =
-        channel->written != channel->acknowledged || channel->requested != channel->answered;
+        channel->quiet_until != channel->acknowledged || channel->requested != channel->answered;
     if (unfinished != channel->unfinished)
         channels_set_unfinished(weft_channels_unfinished + (unfinished ? 1 : UINT32_MAX));
     channel->unfinished = unfinished;
@@ -151,7 +151,7 @@ void weft_channel_count(struct weft_channel *channel) {
 
 /* A quarter of the bytes that may be under way, so that a sender that waits for room gets its
  * acknowledgments in time. */
-size_t weft_channel_room(void) {
+size_t weft_message_payload_max(void) {
     size_t most = weft_channels.engine->message_bytes;
     return (most < ACK_BYTES ? most : ACK_BYTES) - sizeof(struct head);
 }
@@ -291,7 +291,7 @@ bool weft_channel_add(struct weft_channel *channel, const struct weft_message *m
     bundle->bytes += bytes;
     channel_weigh(channel, bytes);
     if (!message->no_quiet)
-        channel->written = channel->sent;
+        channel->quiet_until = channel->sent;
     weft_channel_count(channel);
     return true;
 }
@@ -309,7 +309,7 @@ bool weft_channel_try_send(struct weft_channel *channel, const struct weft_messa
     if (head.asks)
         channel->asked = head.number;
     if (!message->no_quiet)
-        channel->written = head.number;
+        channel->quiet_until = head.number;
     if (request) {
         channel->requests[channel->requested++ % WEFT_CHANNEL_REQUESTS] = *request;
         channel->answer_bytes += request->block_bytes * request->nblocks;
@@ -335,7 +335,7 @@ void weft_message_answer(int pe, const struct iovec *payload, int nparts) {
 /* --- Messages that are due -------------------------------------------------------------------- */
 
 void weft_channel_ask(struct weft_channel *channel, bool all) {
-    uint32_t goal = all ? channel->sent : channel->written;
+    uint32_t goal = all ? channel->sent : channel->quiet_until;
     channel->quiet_follows = goal - channel->acknowledged == 1;
     if (weft_epoch_reached(channel->asked, goal))
         return;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A channel: the two streams of messages between this PE and a far one.
+/* A channel: the two streams of messages between this process and the process of a far PE, which
+ * may be a host proxy and apply messages for other PEs, too (weft_far_receiver).
  *
  *   A sends to B:  1  2  3  4  5                  engine delivers:  2  1  4  5  3
  *                                                 B applies:        1 2, then 3 4 5
  *   B to A:        "5 acknowledged", on its next message, or alone
  *
- * Every message has a number in its stream. The target applies messages in the order of their
- * numbers and keeps those that arrive early. An acknowledgment is the number of the last message
- * applied. It is part of every message in the other direction; it is sent alone after a number of
- * messages or bytes, or when the peer asks for it. Numbers have 32 bits and wrap around. A bundle
- * of small messages (far/coalesce.h) counts as one message.
+ * Every message except a control message (far/bundle.h) has a number in its stream. The target
+ * applies messages in the order of their numbers and keeps those that arrive early. An
+ * acknowledgment is the number of the last message applied. It is part of every message in the
+ * other direction; it is sent alone after a number of messages or bytes, or when the peer asks for
+ * it. Numbers have 32 bits and wrap around. A bundle of small messages (far/coalesce.h) counts as
+ * one message.
  *
  * The messages under way are limited. An answer is a message like any other but is never refused:
  * it belongs to a request, and requests are limited, too. Answers arrive in the order of the
@@ -37,7 +39,7 @@ struct weft_message {
     const struct weft_message_request
         *request;  /* how to store the answer, or NULL if there is none */
     bool no_quiet; /* no quiet waits for it: the target's own progress shows that it was applied */
-    bool may_wait; /* a small one may wait a moment for others to the same PE */
+    bool may_wait; /* if small, it may wait a moment for others to the same process */
 };
 
 /* A continuation to call when an answer has arrived. It runs under the lock of messages: it may
@@ -58,14 +60,14 @@ struct weft_message_request {
 /* The functions that read and write payloads (far/apply.c). They are called under the lock of
  * messages and must not block. */
 struct weft_message_user {
-    /* Applies a message from PE `from`, whose payload is aligned to WEFT_ENGINE_ALIGNMENT, and may
-     * answer it. Returns false if an earlier operation has to complete first, or the message was
-     * refused. In the first case apply is called again with the same message before any other from
-     * that PE. */
+    /* Applies a message from the process of PE `from`, whose payload is aligned to
+     * WEFT_ENGINE_ALIGNMENT, and may answer it. Returns false if an earlier operation has to
+     * complete first, or the message was refused. In the first case apply is called again with the
+     * same message before any other from that PE. */
     bool (*apply)(int from, const void *payload, size_t bytes);
     /* Returns whether all operations begun by messages from that PE are complete. Its last message
      * counts as applied only then. */
-    bool (*settled)(int from);
+    bool (*work_done)(int from);
     /* Stores the answer to a request. */
     void (*answered)(int from, const struct weft_message_request *request, const void *payload,
                      size_t bytes);
@@ -99,16 +101,16 @@ struct weft_message_kept {
 };
 
 struct weft_channel {
-    int pe;
+    int pe;                          /* the PE whose process is at the other end */
     struct weft_engine_link *engine; /* NULL until the first message is sent */
     int error;                       /* not 0: the channel has been dead since dead_ns */
     uint64_t dead_ns;
 
     /* Outgoing messages. */
     uint32_t sent, acknowledged;
-    uint32_t
-        written; /* a quiet waits until this message is acknowledged; never before `acknowledged` */
-    uint32_t asked; /* an acknowledgment up to this message was requested or has arrived */
+    uint32_t quiet_until; /* a quiet waits for the acknowledgment of the messages up to this one;
+                             never before `acknowledged` */
+    uint32_t asked;       /* an acknowledgment up to this message was requested or has arrived */
     bool must_ask;
     bool quiet_follows; /* the last quiet found one message: a single put now asks */
     uint32_t sent_bytes,
@@ -171,8 +173,9 @@ void weft_channel_fail_closed(void);
  * is no memory. */
 struct weft_channel *weft_channel_of(int pe);
 
-/* Updates whether a quiet has to wait for the channel. Called whenever a number it depends on has
- * changed. */
+/* Updates whether a quiet has to wait for the channel. Called whenever a number that decides this
+ * has changed. While a quiet has to wait for some channel, a bit of weft_job.order_slow is set;
+ * otherwise shmem_quiet and shmem_fence skip far PEs (api/order.c). */
 void weft_channel_count(struct weft_channel *channel);
 
 /* Marks the channel to `pe` as dead: the engine has no connection to that PE any more. The channel
@@ -183,7 +186,7 @@ void weft_channel_give_up(int pe, int error);
 void weft_channel_acknowledge(struct weft_channel *channel);
 
 /* Returns the largest payload of one message. */
-size_t weft_channel_room(void);
+size_t weft_message_payload_max(void);
 
 /* A bundle of small messages (far/bundle.h) is one message, the last one of the queue. open_bundle
  * opens one; add appends a message that is no request. Both return false if there is no room; add

@@ -48,8 +48,8 @@ uint32_t weft_far_slot(int pe);
 int weft_far_first(int pe);
 
 /* Returns the PE whose process applies messages to a PE's host memory: the PE itself or its host
- * proxy, the first of its near PEs. Messages that concern the process rather than its windows are
- * sent to the PE itself. */
+ * proxy, the first of its near PEs. A PE applies messages to its GPU memory itself
+ * (weft_far_receiver). */
 int weft_far_proxy(int pe);
 
 /* Returns whether some PE has a proxy that is another process. */

@@ -40,7 +40,7 @@ static int proxies_read(bool *uses_proxies) {
 }
 
 static void endpoint_write(void *room, struct weft_endpoint *endpoint) {
-    endpoint->message_bytes = weft_channel_room();
+    endpoint->message_bytes = weft_message_payload_max();
     weft_probes_open(&endpoint->probe);
     snprintf(endpoint->engine, sizeof endpoint->engine, "%s", weft_channels.engine->name);
     memset(room, 0, WEFT_FAR_ENDPOINT_BYTES);
@@ -48,7 +48,7 @@ static void endpoint_write(void *room, struct weft_endpoint *endpoint) {
 }
 
 int weft_far_open(void *room, int *file) {
-    static const struct weft_message_user user = {weft_far_apply, weft_far_settled,
+    static const struct weft_message_user user = {weft_far_apply, weft_far_work_done,
                                                   weft_far_answered, weft_endpoint_address,
                                                   weft_far_wake_served};
     struct weft_endpoint endpoint = {.version = ENDPOINT_VERSION,

@@ -6,8 +6,8 @@
  * one word. Messages are not trusted: a message names a window, slot, offset and length, which are
  * checked against the target's windows before any memory is touched. A bad message ends the job.
  *
- * Messages to one PE are applied in the order in which they were sent. A PE that sees the word of a
- * put therefore sees its data, too; a fence does nothing; a quiet waits for acknowledgments. */
+ * Messages to one process are applied in the order in which they were sent. A PE that sees the word
+ * of a put therefore sees its data, too. A quiet waits for acknowledgments. */
 #ifndef WEFT_FAR_FAR_H
 #define WEFT_FAR_FAR_H
 
@@ -40,8 +40,9 @@ void weft_far_finish(void);
  * open. */
 void weft_far_abandon(void);
 
-/* Sends the bundles that still wait for more messages. Orders nothing unless two processes serve
- * one PE. */
+/* Orders the messages to each PE. They are in order already if one process applies all of them, so
+ * this only sends the open bundles (far/coalesce.h). If the host proxy applies the messages to a
+ * PE's host memory and the PE itself those to its GPU memory, this is weft_far_quiet. */
 void weft_far_fence(void);
 
 /* Blocks until all that this process has sent, to any PE or to these PEs, has been applied, and all
@@ -57,9 +58,13 @@ void weft_far_settle(void);
  * from a message looks for the word's sleepers afterwards. */
 void weft_far_leave_words(void);
 
-/* Puts to one of the library's own objects. `dest` is the object's address in this PE's own slot of
- * the heap, the statics or the scratch; any other address ends the job. The caller may reuse
- * `source` on return. */
+/* --- For the library's own code --------------------------------------------------------------
+ *
+ * Collectives, teams and locks call these functions, which end the job if an address is not
+ * symmetric. Public calls use weft_far_operations, which returns an error. */
+
+/* Puts to an object that `dest` names by its address in this PE's own slot of the heap, the statics
+ * or the scratch. The caller may reuse `source` on return. */
 void weft_far_put(void *dest, const void *source, size_t bytes, int pe);
 
 /* As weft_far_put, then sets the word at the target and wakes its sleepers. `bytes` may be 0. No

@@ -20,8 +20,9 @@ void weft_messages_start(void);
  * in its call. */
 void weft_messages_close(void);
 
-/* Sends a message, or adds it to a bundle; in that case the caller must wake the progress thread.
- * Blocks until there is room. The caller may reuse the message and its payload on return. */
+/* Sends a message to the process of `pe`, which may be a host proxy, or adds it to a bundle; in
+ * that case the caller must wake the progress thread. Blocks until there is room. The caller may
+ * reuse the message and its payload on return. */
 void weft_message_send(int pe, const struct weft_message *message);
 
 /* Calls `begin`, which must not block, under the lock. Does nothing if the engine is closed. */

@@ -6,7 +6,8 @@
 /* Returns the most that one request may ask for: rows that are packed into one answer, or a part of
  * one row. */
 static struct weft_far_blocks next_blocks(const struct weft_far_prefetch *prefetch) {
-    size_t most = weft_channel_room() & ~(size_t)63, left = prefetch->row_bytes - prefetch->within;
+    size_t most = weft_message_payload_max() & ~(size_t)63,
+           left = prefetch->row_bytes - prefetch->within;
     size_t packed = WEFT_FAR_PACKED_BYTES / prefetch->row_bytes;
     if (prefetch->rows == 1 || packed < 2)
         return (struct weft_far_blocks){0, left < most ? left : most, 1};

@@ -30,7 +30,7 @@ struct path {
     uint64_t silent_ns,
         dead_ns; /* how long no message was acknowledged, and how long a channel has been dead */
     uint64_t probed_ns;   /* the silence when the last probe began */
-    uint64_t reported_ns; /* when the launcher was last told */
+    uint64_t reported_ns; /* when the cut was last reported */
     int probe;            /* a socket, or -1 */
     int waiting;          /* a PE with unacknowledged messages, or -1 */
     bool moves, dead;     /* acknowledged a message in this turn; has a dead channel */

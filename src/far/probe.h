@@ -5,7 +5,7 @@
  * host still answers: it refuses a connection to a port on which no process listens. So another
  * host counts as unreachable if for WEFT_HOST_TIMEOUT neither a message to it was acknowledged nor
  * such a connection refused, or if the engine has given up a channel to it for as long. This is
- * reported to the launcher, which knows whether the host is alive. */
+ * reported to oshrun or the agent (boot/agent.h), which knows whether the host is alive. */
 #ifndef WEFT_FAR_PROBE_H
 #define WEFT_FAR_PROBE_H
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The format of messages, as the sender (far/rma.c) writes and the target (far/apply.c) reads it.
- * Each message begins with a struct weft_far_header; the data is at the end. */
+/* The format of payloads, as the sender (far/rma.c) writes and the target (far/apply.c) reads it. A
+ * put that is sent by TCP without a bundle consists of:
+ *
+ *     length    | struct head  | struct weft_far_header | operands | data | padding
+ *     tcp/end.h | far/bundle.h |                    this file             | tcp/end.h
+ */
 #ifndef WEFT_FAR_PROTOCOL_H
 #define WEFT_FAR_PROTOCOL_H
 
@@ -17,12 +21,12 @@ enum weft_far_kind {
     WEFT_FAR_AMO,        /* struct weft_far_amo_operands; the answer, if wanted, is the old value */
 };
 
-/* WEFT_FAR_SPACE is the heap of job/space.h. WEFT_FAR_SCRATCH comes last: public calls may not name
- * it. */
+/* WEFT_FAR_DEVICE is the heap in GPU memory (job/space.h). WEFT_FAR_SCRATCH comes last: public
+ * calls may not name it. All windows have the same slots. */
 enum weft_far_window {
     WEFT_FAR_HEAP,
     WEFT_FAR_STATICS,
-    WEFT_FAR_SPACE,
+    WEFT_FAR_DEVICE,
     WEFT_FAR_SCRATCH,
     WEFT_FAR_WINDOWS
 };
@@ -79,7 +83,7 @@ static inline const struct weft_window *weft_far_window(uint32_t window) {
         return &weft_windows.heap.window;
     case WEFT_FAR_STATICS:
         return &weft_windows.statics.window;
-    case WEFT_FAR_SPACE:
+    case WEFT_FAR_DEVICE:
         return weft_space_device ? weft_space_device->heap.window : NULL;
     case WEFT_FAR_SCRATCH:
         return &weft_windows.scratch.window;
@@ -97,7 +101,7 @@ static inline size_t weft_far_window_bytes(uint32_t window) {
 /* Returns the PE whose process applies messages for this place: a PE applies those for its GPU
  * memory itself. */
 static inline int weft_far_receiver(const struct weft_far_place *place, int pe) {
-    return place->window == WEFT_FAR_SPACE ? pe : weft_far_proxy(pe);
+    return place->window == WEFT_FAR_DEVICE ? pe : weft_far_proxy(pe);
 }
 
 #endif

@@ -52,13 +52,13 @@ struct weft_far_place weft_far_place_of(const void *p, size_t bytes, int pe) {
 
 /* --- Putting --------------------------------------------------------------------------------- */
 
-static struct iovec part_of(const void *p, size_t bytes) {
+static struct iovec iovec_of(const void *p, size_t bytes) {
     return (struct iovec){(void *)p, bytes};
 }
 
 /* Returns the bytes of data that fit into a message next to `overhead` bytes. */
 static size_t piece_bytes(size_t overhead) {
-    return (weft_channel_room() - overhead) & ~(size_t)63;
+    return (weft_message_payload_max() - overhead) & ~(size_t)63;
 }
 
 /* Sends a message that may wait in a bundle, and wakes the progress thread if it does. */
@@ -74,10 +74,10 @@ static void data_send(struct weft_far_place place, const char *source, size_t by
     while (bytes > 0) {
         size_t piece = bytes < most ? bytes : most;
         struct weft_far_header header = {WEFT_FAR_PUT, 0, place};
-        put_send(receiver, &(struct weft_message){
-                               .payload = {part_of(&header, sizeof header), part_of(source, piece)},
-                               .nparts = 2,
-                               .may_wait = true});
+        put_send(receiver, &(struct weft_message){.payload = {iovec_of(&header, sizeof header),
+                                                              iovec_of(source, piece)},
+                                                  .nparts = 2,
+                                                  .may_wait = true});
         place.offset += piece;
         source += piece;
         bytes -= piece;
@@ -98,7 +98,7 @@ struct announced {
  * not fit into it, or everything if data and word are in different kinds of memory. */
 static size_t announced_before(const struct announced *put) {
     size_t most = piece_bytes(sizeof(struct weft_far_header) + sizeof put->word);
-    if ((put->data.window == WEFT_FAR_SPACE) != (put->word.place.window == WEFT_FAR_SPACE))
+    if ((put->data.window == WEFT_FAR_DEVICE) != (put->word.place.window == WEFT_FAR_DEVICE))
         return put->bytes;
     return put->bytes > most ? (put->bytes - 1) / most * most : 0;
 }
@@ -114,9 +114,9 @@ static void announced_send(struct announced put, int pe) {
     put.data.offset += before;
     struct weft_far_header header = {WEFT_FAR_PUT_WORD, put.op, put.data};
     weft_message_send(receiver, &(struct weft_message){
-                                    .payload = {part_of(&header, sizeof header),
-                                                part_of(&put.word, sizeof put.word),
-                                                part_of(put.source + before, put.bytes - before)},
+                                    .payload = {iovec_of(&header, sizeof header),
+                                                iovec_of(&put.word, sizeof put.word),
+                                                iovec_of(put.source + before, put.bytes - before)},
                                     .nparts = 3,
                                     .no_quiet = put.no_quiet});
 }
@@ -153,7 +153,7 @@ static void fetch_send(struct fetch *fetch, int receiver, const void *payload, s
         atomic_fetch_add_explicit(&fetch->missing, 1, memory_order_relaxed);
         request->missing = &fetch->missing;
     }
-    weft_message_send(receiver, &(struct weft_message){.payload = {part_of(payload, bytes)},
+    weft_message_send(receiver, &(struct weft_message){.payload = {iovec_of(payload, bytes)},
                                                        .nparts = 1,
                                                        .request = request});
 }
@@ -270,9 +270,9 @@ static void packed_send(const struct strided *run, int pe) {
         memcpy(packed + i * blocks->bytes, run->here + (ptrdiff_t)i * run->here_step,
                blocks->bytes);
     put_send(weft_far_receiver(&run->place, pe),
-             &(struct weft_message){.payload = {part_of(&header, sizeof header),
-                                                part_of(blocks, sizeof *blocks),
-                                                part_of(packed, blocks->bytes * blocks->count)},
+             &(struct weft_message){.payload = {iovec_of(&header, sizeof header),
+                                                iovec_of(blocks, sizeof *blocks),
+                                                iovec_of(packed, blocks->bytes * blocks->count)},
                                     .nparts = 3,
                                     .may_wait = true});
 }
@@ -328,7 +328,7 @@ static void amo_send(const struct weft_far_place *word, const struct weft_amo *a
     if (!amo->fetch) {
         weft_message_send(
             weft_far_receiver(word, pe),
-            &(struct weft_message){.payload = {part_of(&body, sizeof body)}, .nparts = 1});
+            &(struct weft_message){.payload = {iovec_of(&body, sizeof body)}, .nparts = 1});
         return;
     }
     struct fetch fetch = {.pe = pe};

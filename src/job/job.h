@@ -30,7 +30,7 @@ struct weft_job {
     /* The flags that calls test on entry, derived from the ones above by weft_job_set_mode. */
     bool plain;         /* running and not checked: a call need not check its caller */
     bool dispatch;      /* devices or far: an access may need an operation table */
-    uint8_t order_slow; /* why ordering takes more than a fence instruction, as bits; or 0 */
+    uint8_t order_slow; /* why fence and quiet take more than an instruction, as bits; or 0 */
     bool slow;          /* checked or devices: calls take the slow path */
     bool fetch_slow;    /* slow or oversubscribed: calls that fetch a value take the slow path */
 };
@@ -43,8 +43,8 @@ extern struct weft_job weft_job;
 enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES, WEFT_JOB_FAR, WEFT_JOB_THREADS };
 void weft_job_set_mode(enum weft_job_mode mode, bool on);
 
-/* Says whether this PE has messages under way that a quiet must wait for. If it has none, near
- * calls are ordered as in a job on one host. */
+/* Says whether this PE has messages under way that a quiet must wait for (far/channel.c). If it has
+ * none, fence and quiet are an instruction, as in a job on one host. */
 void weft_job_set_unfinished(bool unfinished);
 
 /* Joins the job and installs the crash handler; leaves the job. weft_job_join returns 0, or -errno

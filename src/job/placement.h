@@ -22,7 +22,8 @@ static inline bool weft_slots_have(const struct weft_slots *slots, int pe) {
     return distance % slots->step == 0 && distance / slots->step < slots->count;
 }
 
-/* Returns whether `pe` is a PE of the job that has no slot in this PE's windows. */
+/* Returns whether `pe` is a PE of the job that has no slot in this PE's windows. All windows have
+ * the same slots, so the check reads only the scratch. */
 static inline bool weft_is_far(int pe) {
     const struct weft_window *w = &weft_windows.scratch.window;
     return weft_window_slot(w, pe) >= w->count && (unsigned)pe < (unsigned)weft_job.npes;

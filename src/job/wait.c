@@ -54,8 +54,9 @@ static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     weft_job_die_aborted();
 }
 
-/* Returns whether only messages can end a wait for this PE, or for any PE: no other process stores
- * directly to this PE's memory. */
+/* Returns whether only messages can end a wait for this PE, or for any PE: the PE is far, or all
+ * are. Either this process applies these messages or its host proxy, which calls
+ * weft_arrivals_notify. */
 static inline bool messages_alone(int pe) {
     return weft_job.far && (weft_windows.scratch.window.count <= 1 || weft_is_far(pe));
 }

@@ -4,10 +4,10 @@
  * A wait spins while every PE has a processor, then yields, then sleeps: on a futex if the library
  * owns the word (weft_word_set wakes it), by a short timer if users store to the word. In a job
  * with far PEs a wait also delivers messages (weft_wait_look), and a wait that sleeps for a user's
- * word is woken when the progress thread delivers messages (weft_arrivals). Every wait checks the
- * job's abort word and ends the process when the job is over. The load of the word itself acquires
- * what the writer stored before. No fence after the load does, because the thread sanitizer does
- * not follow fences. */
+ * word is woken when another thread or the host proxy delivers messages (weft_arrivals). Every wait
+ * checks the job's abort word and ends the process when the job is over. The load of the word
+ * itself acquires what the writer stored before. No fence after the load does, because the thread
+ * sanitizer does not follow fences. */
 #ifndef WEFT_JOB_WAIT_H
 #define WEFT_JOB_WAIT_H
 

@@ -74,7 +74,7 @@ static bool apply(int from, const void *text, size_t bytes) {
     return true;
 }
 
-static bool settled(int from) {
+static bool work_done(int from) {
     (void)from;
     if (!slow || draw(&slow) % 3 == 0)
         completed = applied;
@@ -96,7 +96,7 @@ static const void *address(int pe, size_t *bytes) {
     return "";
 }
 
-static const struct weft_message_user user = {apply, settled, take_answer, address, NULL};
+static const struct weft_message_user user = {apply, work_done, take_answer, address, NULL};
 
 static void begin(uint32_t first) {
     weft_channels_free();
@@ -201,13 +201,13 @@ static void check_limits(uint32_t first) {
     EXPECT(send_one(8, NULL), "one is applied, and there is no room for another");
     EXPECT(!send_one(8, NULL), "there is room for two");
     acknowledge(small + 1);
-    while (large < SENT_MAX && send_one(weft_channel_room(), NULL))
+    while (large < SENT_MAX && send_one(weft_message_payload_max(), NULL))
         large++;
-    size_t bytes = large * weft_channel_room();
+    size_t bytes = large * weft_message_payload_max();
     EXPECT(bytes <= WEFT_CHANNEL_BYTES && bytes > WEFT_CHANNEL_BYTES / 2, "%zu bytes are under way",
            bytes);
     acknowledge(small + 1 + large);
-    EXPECT(send_one(weft_channel_room(), NULL), "all are applied, and there is no room");
+    EXPECT(send_one(weft_message_payload_max(), NULL), "all are applied, and there is no room");
     EXPECT(!weft_channels.failure[0], "%s", weft_channels.failure);
 }
 

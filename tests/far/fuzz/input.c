@@ -115,7 +115,7 @@ static const void *address(int pe, size_t *bytes) {
 }
 
 static const struct weft_message_user user = {.apply = weft_far_apply,
-                                              .settled = weft_far_settled,
+                                              .work_done = weft_far_work_done,
                                               .answered = weft_far_answered,
                                               .address = address};
 
@@ -219,7 +219,7 @@ static void look_at_channel(const struct weft_channel *channel) {
              asked = channel->requested - channel->answered;
     if (under_way >= WEFT_CHANNEL_RING)
         wrong = "more messages are under way than there are places";
-    else if (channel->written - channel->acknowledged > under_way)
+    else if (channel->quiet_until - channel->acknowledged > under_way)
         wrong = "a quiet waits for a message that has not been sent";
     else if (channel->asked - channel->acknowledged > under_way)
         wrong = "an acknowledgment is asked for of a message that has not been sent";
