@@ -113,7 +113,7 @@ MUTATIONS = [
     ("a share of the ring is used again at once", "gpu/far", 3, "each", "", GPU,
      [(r"oldest->held \|\| reach_ticket\(oldest->ticket\) != 0", "false"),
       (r"RING_BYTES = 4 << 20", "RING_BYTES = 20 << 10")]),
-    ("lists of parts are not brought", "coll/alltoallv", 3, "each", "", LISTS, [(r"    bring_lists\(&c\);\n", "")]),
+    ("lists of parts are not fetched", "coll/alltoallv", 3, "each", "", LISTS, [(r"    fetch_lists\(&c\);\n", "")]),
     ("members of a host leave before the others there have done", "coll/hosts", 6, "3+3", REORDERED, PUSH,
      [(r"        weft_sync_barrier_near\(group->team\);\n", "")]),
     ("pushes of earlier calls count for this one", "coll/hosts", 6, "2+2+2", REORDERED, PUSH,
