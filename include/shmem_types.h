@@ -21,7 +21,7 @@
 #define SHMEM_REALS(X, A)   X(float, float, A) X(double, double, A)
 #define SHMEM_COMPLEX(X, A) X(complexf, float _Complex, A) X(complexd, double _Complex, A)
 
-/* Atomics (the specification's standard, bitwise and extended AMO types), and waits. */
+/* Types of atomics (the specification's standard, bitwise and extended AMO) and of waits. */
 #define SHMEM_AMO_TYPES(X, A)                                                                      \
     SHMEM_WORDS(X, A) SHMEM_FIXED_WORDS(X, A) X(size, size_t, A) X(ptrdiff, ptrdiff_t, A)
 #define SHMEM_AMO_BITWISE_TYPES(X, A)  SHMEM_UNSIGNED_WORDS(X, A) SHMEM_FIXED_WORDS(X, A)

@@ -114,7 +114,7 @@ WEFT_ADDR uint32_t weft_window_slot_of(const struct weft_window *w, const void *
 struct weft_array {
     char *first;            /* address in place 0 */
     ptrdiff_t step;         /* bytes from one place to the next */
-    const uint16_t *places; /* place of each member; NULL: member i is place i */
+    const uint16_t *places; /* slot of each member in the array; NULL: member i has slot i */
 };
 
 /* Returns the array of the copies of `p` in the slots first, first + step, ... */

@@ -41,9 +41,9 @@ struct pyweft_array {
 /* Whether the call reads or writes the array. */
 enum pyweft_array_use { PYWEFT_ARRAY_READ, PYWEFT_ARRAY_WRITTEN };
 
-/* Takes an array with contiguous elements. If it lies on a GPU, its producer orders its work before
- * `stream`. Returns false with TypeError if the object is no array, or ValueError if the call
- * cannot use it. */
+/* Takes an array with contiguous elements. If it lies on a GPU, `stream` waits for its producer's
+ * work. Returns false with TypeError if the object is no array, or ValueError if the call cannot
+ * use it. */
 bool pyweft_array_take(struct pyweft_array *array, const char *call, const char *name,
                        PyObject *object, enum pyweft_array_use use, weft_stream stream);
 

@@ -23,7 +23,7 @@ bool pyweft_array_from_cuda(struct pyweft_array *array, PyObject *object,
 void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t *shape,
                             const int64_t *strides);
 
-/* Raises ValueError for an element type that the table lacks. Returns false. */
+/* Raises ValueError: the table of dtype.h lacks the element type. Returns false. */
 bool pyweft_array_refuse_type(const struct pyweft_request *request, const char *what,
                               const char *detail);
 

@@ -114,8 +114,7 @@ static bool take_fetch(struct atomic *a, PyObject *fetch) {
     if (a->fetch.device < 0)
         return true;
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument fetch is in memory of a GPU: pass an array in memory of the host",
-                 a->call);
+                 "%s: argument fetch is in GPU memory: pass an array in host memory", a->call);
     return false;
 }
 
@@ -191,9 +190,9 @@ WITH_VALUE(xor, XOR)
     "RuntimeError: before init(), after finalize(), or a GPU or a peer failed."
 #define MOVES "\n\nThe array is of int32, int64, uint32, uint64, float32 or float64." ERRORS
 #define WHOLE "\n\nThe array is of int32, int64, uint32 or uint64; numbers wrap around." ERRORS
-#define NBI(NAME)                                                                                \
-    "\n\nNon-blocking: `fetch`, an array of one such element in memory of the host, holds the\n" \
-    "old value after the context's next quiet().\n\n"                                            \
+#define NBI(NAME)                                                                         \
+    "\n\nNon-blocking: `fetch`, an array of one such element in host memory, holds the\n" \
+    "old value after the context's next quiet().\n\n"                                     \
     "Errors as for " NAME "()."
 #define ROW(NAME, PARAMETERS, DOC) \
     PYWEFT_METHOD_AS("atomic_" #NAME, NAME, "atomic_" #NAME "(" PARAMETERS ")\n--\n\n" DOC)

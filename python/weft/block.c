@@ -155,7 +155,7 @@ PYWEFT_FUNCTION(share) {
     return pyweft_share_make(block->handle, in[0], tag);
 }
 
-/* C code may free its block at any time, so no array may use the memory. */
+/* C code may free its block at any time, so arrays must not use the memory. */
 PYWEFT_FUNCTION(view) {
     static const struct pyweft_signature signature = {
         "Block.view", 0, 3, {"shape", "dtype", "offset"}};

@@ -255,7 +255,7 @@ static PyMethodDef methods[] = {
     PYWEFT_METHOD(
         peer, "peer($self, /, pe)\n--\n\n"
               "Returns a Buffer that shows PE pe's copy of this one: to the processor if it is in\n"
-              "memory of the host, to this PE's GPU if it is in memory of a GPU.\n\n"
+              "host memory, to this PE's GPU if it is in GPU memory.\n\n"
               "ValueError: no symmetric Buffer, no such PE. RuntimeError: that PE's memory is not\n"
               "mapped here (it may be on another host); before init(), after finalize()."),
     PYWEFT_METHOD(
@@ -310,7 +310,7 @@ static PyGetSetDef attributes[] = {
     {"space", get_space, NULL, "\"host\" or \"device\".", NULL},
     {"freed", get_freed, NULL, "Whether free() was called.", NULL},
     {"__cuda_array_interface__", pyweft_buffer_cuda_array_interface, NULL,
-     "Version 3; for memory of a GPU only.", NULL},
+     "Version 3; for GPU memory only.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -132,7 +132,7 @@ PyMethodDef pyweft_collect_methods[] = {
         "Concatenates the members' sources in dest, in order of rank. Each member may\n"
         "contribute a different number of elements, also none; dest has room for all. Returns\n"
         "the numbers as a tuple.\n\n"
-        "Collective over the team. The arrays are any contiguous memory of the host. A wrong\n"
+        "Collective over the team. The arrays are any contiguous host memory. A wrong\n"
         "argument on one member is a ValueError on all, before anything is written.\n"
         "RuntimeError: before init(), after finalize(), or a peer failed."),
     {NULL, NULL, 0, NULL},

@@ -121,10 +121,10 @@ PYWEFT_FUNCTION(reserve) {
 
 #define COLLECTIVE                                                                            \
     "\n\nCollective over the team. Without a stream, this thread works, and the arrays are\n" \
-    "any contiguous memory of the host; symmetric ones avoid a copy. On return dest is\n"     \
+    "any contiguous host memory; symmetric ones avoid a copy. On return dest is\n"            \
     "complete and source may be overwritten; a wrong argument on one member is a\n"           \
     "ValueError on all, before anything is written. With a stream, dest must be\n"            \
-    "symmetric, and source too if it is reduced; memory of GPUs needs a stream; errors\n"     \
+    "symmetric, and source too if it is reduced; GPU memory needs a stream; errors\n"         \
     "are raised on this member only."
 
 PyMethodDef pyweft_collective_methods[] = {

@@ -63,7 +63,7 @@ static bool check_gpu(const struct pyweft_buffer *buffer) {
     if (!buffer->memory->symmetric) {
         PyErr_SetString(
             PyExc_NotImplementedError,
-            "Buffer: this is memory of a GPU that is not symmetric, and the host cannot read or "
+            "Buffer: this is GPU memory that is not symmetric, and the host cannot read or "
             "write it: put it to a Buffer of weft.empty, or use torch.from_dlpack");
         return false;
     }

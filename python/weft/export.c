@@ -28,7 +28,7 @@ static bool check_shown(const struct pyweft_buffer *buffer, int flags) {
         return false;
     if (buffer->memory->space == SHMEMX_SPACE_DEVICE)
         PyErr_SetString(PyExc_BufferError,
-                        "Buffer: memory of a GPU cannot be shown to processors: use DLPack or "
+                        "Buffer: GPU memory cannot be shown to processors: use DLPack or "
                         "__cuda_array_interface__");
     else if (!buffer->dtype->format && (flags & PyBUF_FORMAT))
         PyErr_Format(PyExc_BufferError,

@@ -67,7 +67,7 @@ static bool take(struct pyweft_array *array, const char *call, PyObject *object)
                  "%s: argument lock has %zu elements of %s%s: pass one element of int64 in memory "
                  "of the host, such as weft.zeros(1, 'int64')",
                  call, array->nelems, array->dtype->name,
-                 array->device < 0 ? "" : " in memory of a GPU");
+                 array->device < 0 ? "" : " in GPU memory");
     return false;
 }
 
@@ -159,9 +159,9 @@ ON_LOCK(test_lock, test)
 ON_LOCK(clear_lock, clear)
 #undef ON_LOCK
 
-#define LOCK                                                                                    \
-    "\n\nlock is one int64 element of symmetric memory of the host, initially zero, the same\n" \
-    "object on all PEs; weft.Lock() makes one. ValueError: another kind of array.\n"            \
+#define LOCK                                                                             \
+    "\n\nlock is one int64 element of symmetric host memory, initially zero, the same\n" \
+    "object on all PEs; weft.Lock() makes one. ValueError: another kind of array.\n"     \
     "RuntimeError: before init(), after finalize(), or a peer failed"
 
 PyMethodDef pyweft_lock_methods[] = {

@@ -103,7 +103,7 @@ PYWEFT_FUNCTION(pad_barrier) {
 
 #define PADS                                                                                     \
     "\n\npads holds the addresses of the n ranks' pads: an array of uint64, or the address of\n" \
-    "one; with a stream in memory of the GPU, without in memory of the host. pads[r] has\n"      \
+    "one; with a stream in GPU memory, without in host memory. pads[r] has\n"                    \
     "32-bit words, initially 0; word n * channel + source is that of (channel, source).\n"       \
     "This thread raises TimeoutError after timeout_ms (0: never); a kernel that waits\n"         \
     "longer traps."

@@ -213,7 +213,7 @@ PyMethodDef pyweft_rma_methods[] = {
     PYWEFT_METHOD(
         set_engine,
         "set_engine(engine)\n--\n\n"
-        "Chooses the engine that copies memory of GPUs from now on, in this process: 'sm',\n"
+        "Chooses the engine that copies GPU memory from now on, in this process: 'sm',\n"
         "the multiprocessors; 'copy', a copy engine; 'auto', the faster one for the size.\n"
         "Returns the previous choice."),
     {NULL, NULL, 0, NULL},

@@ -53,9 +53,8 @@ extern struct pyweft_session pyweft_session;
         pyweft_session_leave(&pyweft_landing);   \
     } while (0)
 
-/* Evaluates error = call with the GIL held, for a copy so short that the setjmp would be a tenth of
- * the time (12 ns of 115). Only checked mode needs the setjmp here: all other misuse that ends the
- * job has been refused before. */
+/* As PYWEFT_WITH_GIL without its setjmp, which would be a tenth of a short copy's time (12 ns of
+ * 115). Only checked mode needs it: all other misuse that ends the job has been refused before. */
 #define PYWEFT_WITH_GIL_BRIEF(error, call) \
     do {                                   \
         if (pyweft_session.checked)        \

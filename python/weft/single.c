@@ -84,7 +84,7 @@ PYWEFT_FUNCTION(g) {
 }
 
 #define ERRORS                                                                               \
-    "\n\nFor elements of any type, in memory of the host and of GPUs. With ctx, the call\n"  \
+    "\n\nFor elements of any type, in host or GPU memory. With ctx, the call\n"              \
     "belongs to that context, and pe is a rank of its team. ValueError: no such PE or\n"     \
     "element, an array that is not symmetric. TypeError: no array, no number, or one that\n" \
     "does not fit the type; OverflowError: a number out of the type's range.\n"              \

@@ -56,10 +56,9 @@ static bool read_element(struct slice_number *number, const char *call, const ch
     number->value.at = array->data;
     number->value.bytes = array->dtype->bytes;
     if (stream == WEFT_STREAM_HOST)
-        PyErr_Format(
-            PyExc_ValueError,
-            "%s: argument %s is in memory of a GPU: pass a stream, in whose order it is read", call,
-            name);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: argument %s is in GPU memory: pass a stream, in whose order it is read",
+                     call, name);
     return stream != WEFT_STREAM_HOST;
 }
 

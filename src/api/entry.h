@@ -42,7 +42,7 @@ static inline void weft_check_running(const char *call) {
 }
 
 /* Enters the call of a routine that may block, until the end of the enclosing block: at
- * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Includes weft_check_running. */
+ * SHMEM_THREAD_SERIALIZED other threads must not call meanwhile. Includes weft_check_running. */
 #define WEFT_ENTER(call)                                                       \
     WEFT_IN_CALL(call);                                                        \
     __attribute__((cleanup(weft_entry_end), unused)) const bool weft_entered = \

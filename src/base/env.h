@@ -72,7 +72,7 @@
       "same on all PEs")                                                                           \
     X(text, peer_access, "SHMEMX_PEER_ACCESS", NULL, "auto",                                       \
       "how a GPU accesses another one's memory: auto, directly where it can; off, always through " \
-      "memory of the host")
+      "host memory")
 
 /* X(name). Variables of Weft and of the libraries that it opens that name a file, a library or a
  * program. A privileged program removes them before main (base/privilege.c), so every such variable

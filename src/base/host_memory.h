@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Returns true if `p` is certainly ordinary memory of the host; false means unknown. */
+/* Returns true if `p` is certainly ordinary host memory; false means unknown. */
 bool weft_host_memory_holds(const void *p);
 
 #endif

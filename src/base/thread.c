@@ -58,8 +58,8 @@ void weft_thread_shorten_slices(void) {
     syscall(SYS_sched_setattr, 0, &now, 0);
 }
 
-/* A first thread that has ended stays listed until the process ends. The folder has two links more
- * than it has subfolders. */
+/* The main thread stays listed after its end. /proc/self/task has two links more than subfolders.
+ */
 static bool others_are_listed(void) {
     struct stat tasks;
     return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 2 + 1 + running;

@@ -152,7 +152,7 @@ static void links_close(void) {
             weft_host_link_close(&agent.host[host].link);
 }
 
-/* Ends the job if an exchange waits for a host that has left in order. */
+/* Ends the job if an exchange waits for a host that has finalized. */
 static void exchanges_judge(void) {
     weft_host_exchanges_judge(&agent.exchanges, weft_attachment.control);
     if (agent.hub)

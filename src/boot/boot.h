@@ -48,8 +48,8 @@ struct weft_boot_given {
 void weft_boot_give(const struct weft_boot_given *what);
 int weft_boot_key(unsigned char job_key[WEFT_BOOT_KEY_BYTES]);
 
-/* Returns whether this process has joined before, and its number and the number of PEs, which never
- * change. */
+/* Returns whether this process has ever joined; stores its number and the number of PEs, which
+ * never change. */
 bool weft_boot_attached(int *pe, int *npes);
 
 /* Makes this process a PE: attaches to the job the first time, locks its `alive` mutex, writes its
@@ -58,7 +58,8 @@ bool weft_boot_attached(int *pe, int *npes);
  * after weft_boot_leave. Returns 0, or -errno after logging the reason. */
 int weft_boot_join(void);
 
-/* Ends being a PE in order: sets the state LEFT, releases `alive`, and tells the launcher. Local.
+/* Ends being a PE, without a death: sets the state LEFT, unlocks `alive`, and tells the launcher.
+ * Local.
  */
 void weft_boot_leave(void);
 

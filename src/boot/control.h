@@ -26,7 +26,7 @@
 enum weft_pe_state {
     WEFT_PE_ABSENT = 0, /* has not called shmem_init */
     WEFT_PE_JOINED = 1,
-    WEFT_PE_LEFT = 2, /* finalized in order: its end is no death */
+    WEFT_PE_LEFT = 2, /* finalized: its end is not a death */
 };
 
 /* The reason for the end of a job, with the meaning of abort_pe and abort_detail. */

@@ -49,7 +49,7 @@ _Noreturn void weft_boot_exit(int status);
 /* Does the same, but returns, for a process that ends by itself. */
 void weft_boot_part(void);
 
-/* Tells the source that this process ends in order. Does nothing the second time. */
+/* Tells the source that this process ends normally. Does nothing the second time. */
 void weft_boot_close_source(void);
 
 /* Ends this process from another thread because the program has not noticed the end of the job.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE sends at once, so most are read when they are accepted, and never enter the array. */
+/* PEs send at once, so most connections are read when they are accepted, and never enter `silent`.
+ */
 #include "boot/listener.h"
 #include <errno.h>
 #include <string.h>

@@ -15,7 +15,7 @@ struct weft_long_wait *weft_long_wait_show(struct weft_control *control, int pe,
 void weft_long_wait_hide(struct weft_long_wait *wait);
 
 /* Writes a wait of a PE on another host, as received from there, or removes it if `facts` is NULL.
- * No other thread may write the entry. */
+ * Other threads must not write the entry. */
 void weft_long_wait_write(struct weft_long_wait *wait, const struct weft_long_wait_facts *facts,
                           bool reported);
 

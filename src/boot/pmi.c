@@ -331,7 +331,7 @@ static int pmi_get(const char *key, char *value, size_t bytes) {
                      value, bytes);
 }
 
-/* Tells the process manager that this process ends in order. */
+/* Tells the process manager that this process ends normally. */
 static void pmi_close(void) {
     char ignored[MESSAGE_MAX];
     if (server.fd < 0)

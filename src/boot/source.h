@@ -67,7 +67,7 @@ struct weft_source {
      * over from something else. May be NULL. */
     void (*describe)(struct weft_identity *self);
 
-    /* Closes the source at the end of a process that ends in order. May be NULL. */
+    /* Closes the source at the end of a process that ends normally. May be NULL. */
     void (*close)(void);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The frames (boot/frames.h) between the front of a job on several hosts and its daemons. Neither
  * side trusts the other: every field is checked by the receiver, and a side that sends an invalid
- * frame is lost.
+ * frame counts as lost.
  *
  *      daemon                                front
  *      HELLO           ------------------->         after its key is proven
@@ -159,7 +159,7 @@ struct weft_tree_done {
     int32_t first_status; /* of the first PE that ended with a status other than 0; 0: none */
     int32_t first_pe;     /* that PE */
     int32_t first_pid;
-    int32_t failures; /* number of PEs that ended in order with a status other than 0 */
+    int32_t failures; /* number of PEs that ended normally with a status other than 0 */
 };
 
 /* Returns whether statuses and counts are valid for a host with `npes` PEs. The front checks

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The data-moving collectives of teams and active sets. Each family has a file.
  *
- * dest and source are symmetric, in memory of the host or of GPUs. A member's memory is not
+ * dest and source are symmetric, in host or GPU memory. A member's memory is not
  * accessed before that member has entered, and on return the caller may write both arrays. Sizes
  * are in bytes of one member's contribution unless stated otherwise, and more than zero if all
  * members must pass the same. */

@@ -16,7 +16,7 @@ struct weft_entry weft_entry_of(const struct weft_same *arguments) {
     return entry;
 }
 
-/* Returns the name of the call. A tensor call posts its number in place of the name. */
+/* Returns the name of the call. A tensor call (coll/call.h) posts a number instead. */
 static const char *entry_call(const struct weft_entry *entry) {
     uint32_t number;
     if (entry->mark == WEFT_ENTRY_MARK)

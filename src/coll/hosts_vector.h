@@ -17,7 +17,7 @@ struct weft_hosts_vector {
     const char *source;
     size_t nelems, elem_bytes;
     const struct weft_reduction *reduction; /* NULL: blocks are copied */
-    bool dest_symmetric, source_symmetric;  /* memory of the host; the same on all members */
+    bool dest_symmetric, source_symmetric;  /* host memory; the same on all members */
     bool entered;                           /* all members have entered the call */
     void (*copy)(void *to, const void *from, size_t bytes); /* between an array and the workspace */
 };

@@ -131,7 +131,7 @@ static void await_offer(const struct weft_meeting *meeting, int member) {
     weft_waiter_end(&waiter);
 }
 
-/* Waits for all members even if one refuses, because no member may post again before. Looks for
+/* Waits for all members even if one refuses, because members must not post again before. Looks for
  * refusals before it compares, because the facts of a member that refuses are not set. */
 int weft_meeting_agree(struct weft_meeting *meeting) {
     if (!meeting->team)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mover of arrays in GPU memory, of which one may be in memory of the host: members meet on the
+/* The mover of arrays in GPU memory, of which one may be in host memory: members meet on the
  * host, and each member's GPU copies between the members' memory and its own. */
 #include "coll/move.h"
 

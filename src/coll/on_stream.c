@@ -137,7 +137,7 @@ static bool uses_kernel(const struct route *route, const struct weft_on_stream *
 }
 
 /* Returns whether the kernel can write to this dest, wherever the peers' are. Kernels may reach
- * symmetric memory of the host on one member and not on another: such a dest takes the general way,
+ * symmetric host memory on one member and not on another: such a dest takes the general way,
  * as all members decide. A source would be copied within reach. */
 static bool takes_any(const struct route *route, const struct weft_located *dest) {
     return route->family && route->family->own && dest->kind != WEFT_LOCATED_HOST && dest->reached;

@@ -276,7 +276,7 @@ int weft_stream_meet_fold(const struct weft_on_stream *on,
         return fold_staged(on, reduced);
     if (!reduced->to.reached || !reduced->from.reached)
         return weft_fail(-ENOTSUP,
-                         "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
+                         "%s does not reach host memory: use arrays of SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
     struct weft_fold_task task = task_of(on, reduced);
     size_t most = take_share(&task, on, reduced);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices in memory of the host that members of a team show each other. A near member's matrix is
+/* Matrices in host memory that members of a team show each other. A near member's matrix is
  * read in place, a far member's is copied here first. */
 #ifndef WEFT_COLL_REMOTE_MATRIX_H
 #define WEFT_COLL_REMOTE_MATRIX_H
@@ -14,8 +14,7 @@ struct weft_remote_matrix {
     int pe;                  /* that member's, in WORLD */
 };
 
-/* Returns the mapped address of `place` in a member's memory of the host, or NULL if the member is
- * far. */
+/* Returns the mapped address of `place` in a member's host memory, or NULL if the member is far. */
 static inline const void *weft_remote_matrix_here(struct weft_place place,
                                                   const struct weft_team *team, int member) {
     return weft_team_member_is_far(team, member) ? NULL : weft_place_at(place, team, member);

@@ -25,7 +25,7 @@ enum weft_stream_way {
     WEFT_WAY_MARKED_TWICE, /* one kernel; each member folds a chunk, and sends the result to all */
     WEFT_WAY_PUSH,         /* one kernel: a meeting, pushes, a meeting */
     WEFT_WAY_FOLD,         /* one kernel: a meeting, loads, a meeting; the steps of WEFT_WAY_MEET */
-    WEFT_WAY_MEET,         /* a meeting, copies or a fold by any engine, a meeting */
+    WEFT_WAY_MEET,         /* meeting, copies (SM or copy engine) or fold, meeting */
     WEFT_WAYS
 };
 

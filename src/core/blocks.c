@@ -377,7 +377,7 @@ void weft_blocks_resize(struct weft_blocks *blocks, size_t offset, size_t bytes)
     unlock(blocks);
 }
 
-/* Searches the index backwards, skipping empty leaves; some block begins at 0. */
+/* Searches the index backwards, past NULL leaves; a block always begins at 0. */
 bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, size_t *bytes) {
     size_t unit = offset / WEFT_BLOCK_ALIGN;
     if (unit >= blocks->limit)

@@ -51,7 +51,7 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
                        argument, p);
     if (weft_dispatch_finds(p, bytes, pe))
         weft_job_panic(
-            "argument %s is %p, in the memory of a GPU, but this call needs host memory: pass "
+            "argument %s is %p, in the GPU memory, but this call needs host memory: pass "
             "memory of shmem_malloc, or a global or static variable of the executable",
             argument, p);
     const char *refusal = weft_static_refusal(p);

@@ -22,8 +22,8 @@ struct weft_team *weft_team_find(shmem_team_t handle);
 /* Returns -EINVAL with text: the call's argument `team` is not a live handle. */
 __attribute__((cold)) int weft_team_refuse(shmem_team_t handle);
 
-/* Returns the team in a slot of the scratch window, or NULL. All members have the team in the same
- * slot. */
+/* Returns the team that uses this slot of scratch memory, or NULL. The slot is the same on all
+ * members. */
 struct weft_team *weft_team_in_slot(int slot);
 
 /* Returns the member number of a world PE, or -1. */

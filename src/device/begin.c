@@ -77,7 +77,7 @@ static bool memory_register(void *at, size_t bytes) {
     if (weft_gpu_register(at, bytes) == 0)
         return true;
     if (!registered.refused)
-        weft_log("%s: kernels cannot reach symmetric memory of the host", weft_fail_text());
+        weft_log("%s: kernels cannot reach symmetric host memory", weft_fail_text());
     registered.refused = true;
     return false;
 }

@@ -163,8 +163,8 @@ int weft_device_inspect(struct weft_gpu *gpu);
 /* Called when the host heap has grown on all PEs: registers the new part if the GPU is open. */
 void weft_device_heap_grown(void);
 
-/* Closes the GPU. No work may be under way, and everything that weft_device_open brought up must be
- * down. */
+/* Closes the GPU. There must be no work under way, and everything that weft_device_open brought up
+ * must be down. */
 void weft_device_end(void);
 
 /* --- gpus.c: this PE's GPU, and other GPUs on which it has blocks -----------------------------
@@ -189,7 +189,7 @@ const struct weft_gpu *weft_device_gpu_here(void);
 /* Waits for all work on this PE's GPU, as weft_device_finish does, and on the others. */
 void weft_device_gpus_finish(void);
 
-/* Closes the other GPUs. No work may be under way. */
+/* Closes the other GPUs. There must be no work under way. */
 void weft_device_gpus_close(void);
 
 /* --- extent.c: growing a window on all PEs or on none ----------------------------------------- */
@@ -241,10 +241,10 @@ int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_pe
  * Collective over WORLD. WORLD's words must be 0, and are 0 again afterwards. */
 int weft_device_try_atomics(void);
 
-/* --- stage.c: calls of the host on memory of a GPU that this PE's GPU cannot access -----------
+/* --- stage.c: calls of the host on GPU memory that this PE's GPU cannot access -----------
  *
  *   this GPU's memory --own copy engine--> a piece of host memory --agent's--> the other's memory
- *   memory of the host -------------------------------------------agent's--> the other's memory
+ *   host memory -------------------------------------------agent's--> the other's memory
  *
  * The other PE does not take part: its GPU works for this process, as its agent
  * (transport/gpu_agent.h). Everything is complete on return. The functions are called between
@@ -385,7 +385,7 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe);
 
-/* --- share.c: blocks and shares in the memory of GPUs ----------------------------------------- */
+/* --- share.c: blocks and shares in the GPU memory ----------------------------------------- */
 
 extern const struct weft_share_space weft_device_share;
 

@@ -149,7 +149,7 @@ static int check_own(const struct handle *handle, int n, const struct weft_devic
     if (error == 0 && !weft_gpu_abort.word)
         error = weft_fail(-ENOTSUP,
                           "kernels of GPU %d do not see when the job ends, because the "
-                          "driver registers no memory of the host for them",
+                          "driver registers no host memory for them",
                           weft_device.gpu->ordinal);
     return error;
 }

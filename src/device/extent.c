@@ -26,7 +26,7 @@ static int attach_explain(int error, int pe) {
         error,
         "the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
         "memory seems to be out of reach: make all GPUs visible to all PEs, then data that "
-        "cannot be copied directly pass through memory of the host (%s)",
+        "cannot be copied directly pass through host memory (%s)",
         pe, text);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Applies messages of far PEs to this PE's GPU memory; contracts in job/space.h.
  *
- *   message --processor--> ring --a stream of the GPU's--> memory of the GPU
- *   answer <--processor-- ring <--the same stream-------- memory of the GPU
+ *   message --processor--> ring --a stream of the GPU's--> GPU memory
+ *   answer <--processor-- ring <--the same stream-------- GPU memory
  *
  * All messages share one stream, which executes their operations in order; atomics are executed by
  * kernels, as those of near PEs are. The ring is host memory that the GPU can access. A share of it

@@ -252,11 +252,10 @@ int weft_proxy_run(const struct weft_team *team, const struct weft_proxy_task *w
     struct proxy *proxy = team ? proxies.of_teams[team->slot] : NULL;
     struct task *task = NULL;
     if (!weft_device.gpu->sees_registered_memory)
-        return weft_fail(
-            -ENOTSUP,
-            "%s cannot access words in memory of the host, on which a stream waits for "
-            "calls to far PEs: call from the host",
-            weft_device.gpu->name);
+        return weft_fail(-ENOTSUP,
+                         "%s cannot access words in host memory, on which a stream waits for "
+                         "calls to far PEs: call from the host",
+                         weft_device.gpu->name);
     int error = proxy ? 0 : single_find(&proxy);
     error = error ? error : task_make(&task, proxy, wanted, weft_gpu_capturing(stream));
     if (error)
@@ -266,7 +265,7 @@ int weft_proxy_run(const struct weft_team *team, const struct weft_proxy_task *w
     bool kept = task->kept;
     error =
         weft_cuda_check(weft_cuda.cuLaunchHostFunc(stream, task_post, task), "cuLaunchHostFunc");
-    if (error) { /* nothing will set the word */
+    if (error) { /* undo: no task will run */
         word->value--;
         give_word(word);
         free(task);

@@ -14,9 +14,9 @@ static int64_t number_known(shmemx_number_t number) {
 static int number_check(const char *argument, shmemx_number_t number) {
     if (!number.at || weft_device_reaches(number.at))
         return 0;
-    return weft_fail(
-        -ENOTSUP, "argument %s lies at %p, which %s does not reach: keep it in memory of the GPU",
-        argument, number.at, weft_device.gpu->name);
+    return weft_fail(-ENOTSUP,
+                     "argument %s lies at %p, which %s does not reach: keep it in GPU memory",
+                     argument, number.at, weft_device.gpu->name);
 }
 
 static int slice_check(const char *argument, const shmemx_slice_t *slice, int64_t nelems) {
@@ -93,7 +93,7 @@ static int located_check_reach(const struct located_copy *located, int pe) {
         return 0;
     return weft_fail(-ENOTSUP,
                      "%s does not reach both arrays, as it must if numbers lie in memory: keep the "
-                     "arrays in memory of the GPU",
+                     "arrays in GPU memory",
                      weft_device.gpu->name);
 }
 
@@ -153,15 +153,14 @@ int weft_stream_get_slice(const struct weft_slice_copy *copy) {
 static int host_word_check(bool add) {
     if (!weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
-                         "%s cannot access words in memory of the host: keep signals in memory of "
+                         "%s cannot access words in host memory: keep signals in memory of "
                          "SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
     if (add && !weft_device.gpu->host_atomics)
-        return weft_fail(
-            -ENOTSUP,
-            "additions of %s to a word in memory of the host may be lost: set the word, or "
-            "keep it in memory of SHMEMX_SPACE_DEVICE",
-            weft_device.gpu->name);
+        return weft_fail(-ENOTSUP,
+                         "additions of %s to a word in host memory may be lost: set the word, or "
+                         "keep it in memory of SHMEMX_SPACE_DEVICE",
+                         weft_device.gpu->name);
     return 0;
 }
 

@@ -51,7 +51,7 @@ char *weft_stage_take(bool *registered) {
     if (!buffer.at) {
         buffer.at = aligned_alloc(weft_page_bytes(), WEFT_STAGE_BYTES);
         if (!buffer.at)
-            weft_job_panic("no memory for copies through memory of the host");
+            weft_job_panic("no memory for copies through host memory");
         buffer.registered = weft_gpu_register(buffer.at, WEFT_STAGE_BYTES) == 0;
     }
     if (registered)

@@ -208,7 +208,7 @@ int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft
         return error;
     if (!weft_device_holds(sig_addr) && !weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
-                         "%s cannot access words in memory of the host: wait for one in memory of "
+                         "%s cannot access words in host memory: wait for one in memory of "
                          "SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
     return weft_gpu_wait(word, cmp, cmp_value, stream);

@@ -22,7 +22,7 @@ static bool *registered;            /* by slot and team */
 static bool listed[WEFT_TEAMS_MAX]; /* the member list has been copied to the GPU */
 static uint32_t generations[WEFT_TEAMS_MAX];
 
-/* --- In memory of the host -------------------------------------------------------------------- */
+/* --- In host memory -------------------------------------------------------------------- */
 
 static void *host_words_slot(uint32_t slot) {
     return weft_window_slot_begin(&host_words.window, slot);
@@ -85,7 +85,7 @@ static int area_register(uint32_t slot, int team) {
     return error;
 }
 
-/* --- In the memory of GPUs -------------------------------------------------------------------- */
+/* --- In the GPU memory -------------------------------------------------------------------- */
 
 static void *world_word_at(const void *unused, int from, int member) {
     (void)unused;
@@ -190,7 +190,7 @@ int weft_device_area(struct weft_device_area *area, const struct weft_team *team
         error = weft_segment_commit_range(&host_words, (size_t)(own - (char *)window->local),
                                           AREA_BYTES);
     if (error)
-        weft_fail(error, "no memory for copies through memory of the host");
+        weft_fail(error, "no memory for copies through host memory");
     for (int member = 0; member < team->npes && error == 0; member++)
         error =
             area_register(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);

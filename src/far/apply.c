@@ -19,7 +19,7 @@ struct reader {
     size_t left;
 };
 
-static const char *const window_names[WEFT_FAR_WINDOWS] = {"heap", "statics", "memory of GPUs",
+static const char *const window_names[WEFT_FAR_WINDOWS] = {"heap", "statics", "GPU memory",
                                                            "scratch"};
 
 static bool serves_all_slots; /* all slots, not just this PE's own */

@@ -106,7 +106,7 @@ void weft_job_leave(void) {
 }
 
 /* Claims the right to end this process; a thread that comes second blocks forever. Exit handlers
- * may take long, and no other thread may end the process meanwhile. */
+ * can take long, and another thread must not end the process then. */
 static void claim_end(void) {
     while (!ends_it && atomic_exchange(&ended, true))
         pause();
@@ -146,7 +146,7 @@ bool weft_job_ending(void) {
 void weft_job_die_aborted(void) {
     block_after_exit();
     struct weft_control *control = weft_job.control;
-    bool in_exit = ends_it; /* called by an exit handler of the program */
+    bool in_exit = ends_it; /* an exit handler has called this */
     uint32_t reason = atomic_load(&control->abort);
     if (!in_exit)
         weft_boot_tell_end();

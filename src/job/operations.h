@@ -47,7 +47,7 @@ struct weft_operations {
     int (*put_signal)(const struct weft_put_signal *put, int pe);
     int (*signal)(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
 
-    /* The word, the place for its old value (`fetch`), or both lie in this table's memory. Atomic
+    /* The word, `fetch` (for its old value), or both lie in memory of this table's space. Atomic
      * with respect to all other atomics of the job on that word. */
     int (*amo)(const struct weft_amo *amo, int pe);
 

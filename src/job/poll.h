@@ -34,7 +34,7 @@ static inline bool weft_poll_repeats(const void *word, uint64_t number) {
     return false;
 }
 
-/* Counts a fetch that saw no change and may yield. Returns `value`, so that a fetch can end with
+/* Counts a fetch without change; may then yield. Returns `value`, so that a fetch can end with
  * this call. */
 __attribute__((cold, noinline)) uint64_t weft_poll_again(uint64_t value, const char *call);
 

@@ -102,7 +102,8 @@ int weft_segment_open(const struct weft_segment *segment, size_t offset, size_t 
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
 
 /* Returns the whole pages of [offset, offset + bytes) of this PE's slot to the system; they read as
- * zeros when touched again. No PE may be using them, and no device may have registered them. */
+ * zeros when touched again. PEs must not be using them, and devices must not have registered them.
+ */
 int weft_segment_return(struct weft_segment *segment, size_t offset, size_t bytes);
 
 /* Returns the number of bytes of this PE's slot that have memory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames from the front are checked although the front has the key: it may be broken or of another
- * version. No frame may choose which memory the daemon reads and writes. */
+ * version. A frame cannot choose which memory the daemon reads and writes. */
 #include "boot/hub.h"
 #include "launch/daemon.h"
 #include "launch/end.h"

@@ -50,7 +50,7 @@ struct weft_front {
     int64_t time_is_up_ms; /* for --timeout; 0: none */
 
     struct weft_control *control;     /* private page with all PEs' states, reported by hosts */
-    struct weft_pe_status *pe_status; /* writes the states to that page */
+    struct weft_pe_status *pe_status; /* writes states to `control` */
     struct weft_host_exchanges exchanges;
 
     bool input_over;

@@ -37,7 +37,7 @@ struct weft_run_pe {
 /* RUNNING (-> SIGNALED) -> GRACE -> TERMINATING -> KILLING -> OVER, or directly to OVER. */
 enum weft_phase {
     WEFT_RUNNING,
-    WEFT_SIGNALED, /* the PEs have a deadly signal, and may still end in order */
+    WEFT_SIGNALED, /* the PEs have a deadly signal, and may still end normally */
     WEFT_GRACE,    /* the abort word is set; survivors print what they were waiting for, and exit */
     WEFT_TERMINATING, /* remaining PEs have SIGTERM */
     WEFT_KILLING,     /* remaining PEs have SIGKILL */
@@ -78,7 +78,7 @@ struct weft_run {
     bool childless;
     int first_status; /* of the first PE that ended with a status other than 0 */
     int first_pe;     /* that PE */
-    int failures;     /* PEs that ended in order, with a status other than 0 */
+    int failures;     /* PEs that ended normally, with a status other than 0 */
 };
 
 /* Returns the exit status that a shell derives from a status of waitpid. */

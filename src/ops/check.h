@@ -18,7 +18,7 @@ struct weft_matrix_argument {
 int weft_check_type(weft_dtype dtype, const weft_op *op);
 
 /* Checks that an argument of `bytes` is present, and in memory that this call takes. `instead` says
- * what to do with memory of a GPU. */
+ * what to do with GPU memory. */
 int weft_check_pointer(const char *name, const void *p, size_t bytes, const char *instead);
 
 /* Checks that a matrix can be read or written: present, of a known type, ld >= cols, with data

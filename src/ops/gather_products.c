@@ -93,8 +93,8 @@ static size_t early_step(const struct weft_gather *g) {
     return packing_costs_more(g, rows * npes) ? 0 : rows;
 }
 
-/* Multiplies into the workspace, because no output may be written before the members have agreed on
- * their arguments. Only products that take a millisecond or more are made early. */
+/* Multiplies into the workspace, because outputs must not be written before the members have agreed
+ * on their arguments. Only products that take a millisecond or more are made early. */
 void weft_gather_early(struct weft_gather *g) {
     const double worth = 1e8;
     size_t rows = g->shard->rows, cols = cols_of_all_b(g), bytes = early_bytes(g, g->nb);
@@ -165,8 +165,8 @@ static bool whole_shards_arrive_cut(const struct weft_gather *g) {
     return false;
 }
 
-/* Large shards of far members are not gathered first, because A arrives more slowly than b is
- * packed.
+/* In a team with far members large shards are multiplied on arrival: b is packed faster than A
+ * arrives.
  */
 void weft_gather_choose(struct weft_gather *g) {
     const struct weft_team *team = g->meeting.team;

@@ -275,7 +275,7 @@ int weft_gpu_register(void *at, size_t bytes) {
                               gpu->name);
     int error = weft_cuda_check(
         weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
-        "symmetric memory of the host");
+        "symmetric host memory");
     if (error == 0 && (error = registration_note(at, bytes)))
         weft_cuda.cuMemHostUnregister(at);
     return error;

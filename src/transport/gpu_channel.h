@@ -28,8 +28,8 @@ enum {
  * because only they ensure that no flag value recurs while it is in an inbox. */
 struct weft_gpu_channel_head {
     uint64_t epoch;    /* of calls in which every member receives something from every other */
-    uint64_t packets;  /* of calls that send packets */
-    uint64_t directed; /* of other calls, broadcasts, which have inboxes of their own */
+    uint64_t packets;  /* counts calls that send packets */
+    uint64_t directed; /* counts broadcasts, which have inboxes of their own */
     uint64_t pad[13];
 };
 
@@ -45,7 +45,7 @@ struct weft_gpu_channels {
 /* The rows of words after a channel's head; word m of a row belongs to member m. */
 enum weft_gpu_channel_row {
     WEFT_GPU_CHANNEL_READY,   /* the member's stream has reached the call */
-    WEFT_GPU_CHANNEL_DONE,    /* everything that the member's block has stored is visible */
+    WEFT_GPU_CHANNEL_DONE,    /* all stores of the member's block are visible */
     WEFT_GPU_CHANNEL_STARTED, /* in broadcasts: the member's kernel has started (coll/ll.cu) */
     WEFT_GPU_CHANNEL_ROWS
 };

@@ -44,7 +44,7 @@ int weft_gpu_lane_fork(const struct weft_gpu *gpu, weft_cu_stream stream, weft_c
 int weft_gpu_lane_join(const struct weft_gpu *gpu, weft_cu_stream stream);
 
 /* Closes all lanes except those of `kept`. Must come before weft_gpu_agents_close and before this
- * PE's GPU is closed; no work may be under way on the lanes. */
+ * PE's GPU is closed; there must be no work under way on the lanes. */
 void weft_gpu_lanes_close(const struct weft_gpu *kept);
 
 #endif

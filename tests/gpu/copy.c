@@ -54,8 +54,8 @@ static void copies(enum weft_copy_engine engine, const char *name) {
         {"from a peer", target, peer, WEFT_FROM_PEER},
         {"to the host", registered, device, WEFT_TO_HOST},
         {"from the host", target, registered, WEFT_FROM_HOST},
-        {"to private memory of the host", plain, device, WEFT_TO_HOST},
-        {"from private memory of the host", target, plain, WEFT_FROM_HOST},
+        {"to private host memory", plain, device, WEFT_TO_HOST},
+        {"from private host memory", target, plain, WEFT_FROM_HOST},
         {"from host to host", registered, plain, WEFT_TO_HOST},
     };
     tap_case(name);

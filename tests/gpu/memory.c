@@ -125,7 +125,7 @@ static void refusals(void) {
     void *p = shmemx_malloc(SHMEMX_SPACE_DEVICE, 100);
     EXPECT(p, "there is memory all the same");
     int error = weft_all_reduce(SHMEM_TEAM_WORLD, p, p, 4, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST);
-    EXPECT(error < 0 && strstr(weft_last_error(), "memory of a GPU"), "%d, \"%s\"", error,
+    EXPECT(error < 0 && strstr(weft_last_error(), "GPU memory"), "%d, \"%s\"", error,
            weft_last_error());
     shmem_free(p);
 }

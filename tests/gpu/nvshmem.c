@@ -203,9 +203,9 @@ static void buffers(void) {
     EXPECT(nvshmemx_buffer_register(NULL, 8) == NVSHMEMX_ERROR_INVALID_VALUE &&
                nvshmemx_buffer_register(host, 0) == NVSHMEMX_ERROR_INVALID_VALUE,
            "a buffer without bytes is registered");
-    EXPECT(nvshmemx_buffer_register(object, 64) == NVSHMEMX_SUCCESS, "memory of the GPU");
+    EXPECT(nvshmemx_buffer_register(object, 64) == NVSHMEMX_SUCCESS, "GPU memory");
     for (int round = 0; round < 2; round++) {
-        EXPECT(nvshmemx_buffer_register(host, PAGE) == NVSHMEMX_SUCCESS, "memory of the host");
+        EXPECT(nvshmemx_buffer_register(host, PAGE) == NVSHMEMX_SUCCESS, "host memory");
         EXPECT(ask(&type, WEFT_NVSHMEM_MEMORY_TYPE, (uintptr_t)host) == 0, "CUDA knows it not");
         if (round == 0)
             EXPECT(nvshmemx_buffer_unregister(host) == NVSHMEMX_SUCCESS, "unregister");

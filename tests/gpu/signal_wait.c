@@ -143,7 +143,7 @@ static void sets(const struct wait_routines *row, bool vector) {
     EXPECT(!row->test_all(&set) && row->test_any(&set) == SIZE_MAX, "%s: other values", row->name);
 }
 
-/* Non-blocking puts to GPU memory, a fence, and a flag in the memory of the host, or of the GPU. */
+/* Non-blocking puts to GPU memory, a fence, and a flag in host or GPU memory. */
 static void fence(enum place where) {
     enum { BYTES = 40 << 10 };
     long *flag = (long *)flag_in(where);

@@ -281,7 +281,7 @@ static void sums(void) {
 /* A word of the host is set and waited for like a word of the GPU; adding is refused if it would
  * not be atomic. */
 static void host_words(void) {
-    tap_case("signals in memory of the host");
+    tap_case("signals in host memory");
     int32_t *host = shmem_calloc(2, sizeof *host);
     shmemx_slice_t first = {host, 2, value_of(0)}, second = {host, 2, value_of(1)};
     ON(int32_signal_op_on_stream(&first, value_of(-7), SHMEM_SIGNAL_SET, next, stream));

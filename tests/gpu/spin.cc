@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Description: waits of kernels rest between two looks: a long one, and at once one of a word in
-// memory of the host, or of PEs that share a GPU; and look at the abort word every millisecond.
+// host memory, or of PEs that share a GPU; and look at the abort word every millisecond.
 // PEs: 1
 #include <cstdint>
 #include <initializer_list>

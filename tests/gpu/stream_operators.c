@@ -17,7 +17,7 @@ enum {
     AROUND = 64
 };
 
-static char *source, *dest; /* symmetric memory of GPUs, ROOM bytes each */
+static char *source, *dest; /* symmetric GPU memory, ROOM bytes each */
 static char *host_source, *host_dest;
 static const char *const ops[] = {"", "sum", "avg", "max", "min", "prod"};
 
@@ -230,7 +230,7 @@ static void wrong_arguments(void) {
 }
 
 static void elsewhere(void) {
-    tap_case("memory of GPUs by threads, and products on streams: an error of all that says so");
+    tap_case("GPU memory by threads, and products on streams: an error of all that says so");
     weft_matrix m = {host_source, 1, 1, 1, WEFT_F32}, c = {host_dest, 1, 1, 1, WEFT_F32};
     expect_error(
         weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, 1, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST),

@@ -151,7 +151,7 @@ static void copies(void) {
     tap_case("a get");
     EXPECT(while_held(get, 2), "waited for a multiprocessor");
     gpu_expect(dest, gpu_data(BYTES, key_of(2, right, 0)), BYTES, "get");
-    tap_case("a get to memory of the host, and a put from there");
+    tap_case("a get to host memory, and a put from there");
     EXPECT(while_held(to_host_and_back, 3), "waited for a multiprocessor");
     gpu_expect(dest, gpu_data(BYTES, key_of(3, me, 0)), BYTES, "there and back");
 }

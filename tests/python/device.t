@@ -28,4 +28,4 @@ def on(pes):
     return run
 
 
-tap.run([(f"memory of GPUs on {pes} PEs", on(pes)) for pes in (1, 2)])
+tap.run([(f"GPU memory on {pes} PEs", on(pes)) for pes in (1, 2)])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A Buffer works like an array: elements by keys, views by slices, assignment, lists, text, numpy. On memory of the
-host; test_device.py tests memory of GPUs.
+host; test_device.py tests GPU memory.
 """
 import array
 import contextlib
@@ -441,11 +441,11 @@ def test_reversed_by_dlpack():
 def test_values_in_text():
     buffer = weft.zeros((2, 2))
     buffer[:] = [[0.1, 1e30], [-3, math.nan]]
-    assert repr(buffer) == "<weft.Buffer of float32, shape (2, 2), in memory of the host: [[0.1, 1e+30], [-3.0, nan]]>"
-    assert repr(buffer[1, ::-1]).endswith(": [nan, -3.0]>") and repr(weft.zeros(())).endswith("(), in memory of the host: 0.0>")
+    assert repr(buffer) == "<weft.Buffer of float32, shape (2, 2), in host memory: [[0.1, 1e+30], [-3.0, nan]]>"
+    assert repr(buffer[1, ::-1]).endswith(": [nan, -3.0]>") and repr(weft.zeros(())).endswith("(), in host memory: 0.0>")
     assert repr(counting(100, "int16")).endswith(": [0, 1, 2, ..., 97, 98, 99]>")
     assert repr(counting((50, 2), "uint8")).endswith(": [[0, 1], [2, 3], [4, 5], ..., [94, 95], [96, 97], [98, 99]]>")
-    assert repr(weft.zeros(0)).endswith(": []>") and repr(weft.zeros((10,) * 4)).endswith("in memory of the host>")
+    assert repr(weft.zeros(0)).endswith(": []>") and repr(weft.zeros((10,) * 4)).endswith("in host memory>")
     narrow = weft.zeros(3, "float8_e4m3fn")
     narrow[:] = [448, 0.1, 1 / 64]
     assert repr(narrow).endswith(": [448.0, 0.1, 0.016]>")
@@ -453,7 +453,7 @@ def test_values_in_text():
     waves[:] = [0.1 - 1j, complex(0, math.inf)]
     assert repr(waves).endswith(": [0.1-1.0j, 0.0+infj]>")
     buffer.free()
-    assert repr(buffer) == "<weft.Buffer of float32, shape (2, 2), in memory of the host, freed>"
+    assert repr(buffer) == "<weft.Buffer of float32, shape (2, 2), in host memory, freed>"
 
 
 # --- Peers ---------------------------------------------------------------------------------------------

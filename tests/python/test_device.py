@@ -64,12 +64,12 @@ class Cuda:
 def test_attributes():
     buffer = weft.zeros((2, 3), "float16", "device")
     assert (buffer.space, buffer.shape, buffer.nbytes) == ("device", (2, 3), 12)
-    assert "memory of the GPU" in repr(buffer)
+    assert "GPU memory" in repr(buffer)
     assert buffer.__dlpack_device__() == (2, weft.device())
     interface = buffer.__cuda_array_interface__
     assert interface["data"] == (buffer.ptr, False) and interface["typestr"] == "<f2" and interface["version"] == 3
     assert interface["shape"] == (2, 3) and interface["strides"] is None
-    with pytest.raises(BufferError, match="memory of a GPU cannot be shown to processors"):
+    with pytest.raises(BufferError, match="GPU memory cannot be shown to processors"):
         memoryview(buffer)
     assert not hasattr(weft.zeros(4, "bfloat16", "device"), "__cuda_array_interface__")
 
@@ -105,7 +105,7 @@ def test_elements(me, n):
     part[0, 0] = 7
     assert buffer.tolist()[1:3] == [[10, 11, 7, -2, 14, 15], [20, 21, -1, -2, 24, 25]]
     assert part.ptr == buffer.ptr + 32 and part.__cuda_array_interface__["strides"] == (24, 4)
-    assert repr(part).endswith("in memory of the GPU: [[7, -2], [-1, -2]]>")
+    assert repr(part).endswith("in GPU memory: [[7, -2], [-1, -2]]>")
     large = weft.empty(600000, "float32", "device")
     large.fill(0.5)
     assert large[0] == large[-1] == large[299999] == 0.5 and repr(large).endswith("[0.5, 0.5, 0.5, ..., 0.5, 0.5, 0.5]>")
@@ -140,7 +140,7 @@ def test_elements_of_both_spaces(me, n):
     assert host.tolist() == [1, 1, 1, 4] and other.tolist() == [4, 4, 1, 4]
     with pytest.raises(ValueError, match="that is no Buffer can only be assigned to contiguous elements"):
         host[::2] = Dlpack(device[:2])
-    with pytest.raises(NotImplementedError, match="memory of a GPU that is not symmetric"):
+    with pytest.raises(NotImplementedError, match="GPU memory that is not symmetric"):
         weft.Block("device", 16).view(4, "float32")[0]
 
 
@@ -181,7 +181,7 @@ def test_reversed_and_empty_views():
 
 
 def test_polling_words(me, n):
-    """A flag goes round the PEs in memory of GPUs, polled by atomics and by g: no such loop keeps other threads from
+    """A flag goes round the PEs in GPU memory, polled by atomics and by g: no such loop keeps other threads from
     running."""
     words, rounds = weft.zeros(2, "int64", "device"), 20
     weft.barrier()
@@ -317,7 +317,7 @@ def test_reductions_of_every_type_on_a_stream(me, n):
 def test_what_is_not_there():
     f = weft.zeros(4, space="device")
     for use, message in [
-            (lambda: weft.all_reduce(f), "memory of a GPU: pass a stream"),
+            (lambda: weft.all_reduce(f), "GPU memory: pass a stream"),
             (lambda: weft.matmul_all_reduce(f.view((2, 2)), f.view((2, 2)), f.view((2, 2)), stream=DEFAULT), "")]:
         with pytest.raises(NotImplementedError, match=message):
             use()
@@ -449,7 +449,7 @@ def test_atomics(me, n):
         assert values_of(words, code) == [22, 16, 9]
     reals = on_device([0.5])
     assert weft.atomic_swap(reals, 2.5, me) == 0.5 and weft.atomic_fetch(reals, me) == 2.5
-    with pytest.raises(ValueError, match="argument fetch is in memory of a GPU"):
+    with pytest.raises(ValueError, match="argument fetch is in GPU memory"):
         weft.atomic_fetch_nbi(on_device([0]), reals, me)
 
 
@@ -540,7 +540,7 @@ def test_scans(me, n):
 def test_what_is_in_reach(me, n):
     buffer = on_device([1])
     assert weft.addr_accessible(buffer, n - 1) and weft.ptr(buffer, me) == buffer.ptr
-    with pytest.raises(ValueError, match="lock has 1 elements of int64 in memory of a GPU"):
+    with pytest.raises(ValueError, match="lock has 1 elements of int64 in GPU memory"):
         weft.set_lock(weft.zeros(1, "int64", "device"))
 
 

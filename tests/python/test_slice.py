@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of arrays and signals of 32 bits, by the calling thread on memory of the host and by a
-stream on memory of a GPU, where there is one; and what is refused."""
+"""Parts of arrays and signals of 32 bits, by the calling thread on host memory and by a
+stream on GPU memory, where there is one; and what is refused."""
 import array
 import random
 import struct
@@ -168,7 +168,7 @@ def test_numbers_on_a_gpu_want_a_stream(me):
     if "device" not in PLACES:
         pytest.skip("there is no GPU")
     count = weft_number(1, "int64", "device")
-    with pytest.raises(ValueError, match="nelems is in memory of a GPU: pass a stream"):
+    with pytest.raises(ValueError, match="nelems is in GPU memory: pass a stream"):
         weft.put_slice(weft.zeros(4), weft.zeros(4), count, me)
 
 

@@ -75,7 +75,7 @@ def info_staged(problems):
     need_driver()
     for name, value in (("WEFT_FAKE_NO_PEER", "0-1"), ("SHMEMX_PEER_ACCESS", "off")):
         result = weft(2, "info", environment=dict(GPUS, **{name: value}))
-        expect(problems, name, "links        staged through memory of the host (no peer access): 0-1 1-0\n" in
+        expect(problems, name, "links        staged through host memory (no peer access): 0-1 1-0\n" in
                gpu_section(result), result)
 
 

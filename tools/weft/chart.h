@@ -21,7 +21,7 @@ struct chart_panel {
 
 struct chart {
     char title[128];
-    const char *names[CHART_CURVES_MAX]; /* names of the curves of all panels; NULL: no curve */
+    const char *names[CHART_CURVES_MAX]; /* names of the curves of all panels; NULL: a gap */
     int npanels;
     struct chart_panel panels[CHART_PANELS_MAX];
 };

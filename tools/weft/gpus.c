@@ -89,7 +89,7 @@ static void describe(char *text, size_t bytes, const struct weft_gpu_peer *peer)
     else if (peer->ordinal < 0)
         snprintf(text, bytes, "not visible to each other (CUDA_VISIBLE_DEVICES)");
     else if (!peer->access)
-        snprintf(text, bytes, "staged through memory of the host (no peer access)");
+        snprintf(text, bytes, "staged through host memory (no peer access)");
     else
         snprintf(text, bytes, "load and store, atomics%s, rank %d",
                  peer->atomics ? "" : " by the other GPU", peer->rank);

@@ -139,7 +139,7 @@ WEFT_DEVICE void weft_copy_store(char *to, uint32_t piece, uint64_t value) {
         weft_st_weak_bytes1((struct weft_bytes1 *)to, of1);
 }
 
-/* Copies less than a word at either end, in pieces as large as alignment and length allow. The
+/* Copies a head or tail of less than a word, in pieces as large as alignment and length allow. The
  * threads of the group take pieces in turn. */
 WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, uint32_t bytes,
                                   struct weft_thread_group group) {
@@ -176,8 +176,8 @@ WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint
 }
 
 /* For sides whose relative alignment is only `piece` (4, 2 or 1); `bytes` is a multiple of it.
- * Reads nothing after the last byte. At most `most` units: code for units is not compiled for a
- * copy that is known to be small. */
+ * Reads nothing after the last byte. At most `most` units, so that with the constant 0 no code for
+ * units is compiled. */
 WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size_t most,
                                   uint32_t piece, struct weft_thread_group group, int flight) {
     uint32_t head = (0 - (uint32_t)(uintptr_t)to) & 15, slack = piece < 4 ? 3 : 0;

@@ -45,7 +45,7 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
 #define WEFT_DEVICE static inline __attribute__((unused))
 #endif
 
-/* An emulated GPU on a host defines the rest in a file that WEFT_DEVICE_HOST names. */
+/* If a host emulates a GPU, the file that WEFT_DEVICE_HOST names defines what follows. */
 #if defined(__CUDACC__) || defined(__NVPTX__)
 
 /* The target architecture: 10 times its SM version. For clang without CUDA the caller defines it.

@@ -34,7 +34,7 @@ class _Share:
 
 
 class DeviceHandle(Handle):
-    """A handle on memory of GPUs; its calls are in the order of the current stream."""
+    """A handle on GPU memory; its calls are in the order of the current stream."""
 
     def __init__(self, group, share, buffer_bytes, pad_bytes):
         super().__init__(group, share, buffer_bytes, pad_bytes)

@@ -54,7 +54,7 @@ class _Job:
         self._write()
 
     def _write(self):
-        """Updates the table. No kernel may read it meanwhile."""
+        """Updates the table. Kernels must not read it meanwhile."""
         rows = [word for begin, (end, _, row) in self.regions.items() for word in (begin, end, row.data_ptr())]
         torch.cuda.synchronize(self.table.device)
         self.table[:1 + len(rows)].copy_(torch.tensor([len(self.regions), *rows], device="cpu"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Variables that kernels compiled for the host export by name. They are in memory of the host, one
+/* Variables that kernels compiled for the host export by name. They are in host memory, one
  * copy of each, whatever the module and the GPU. Only programs that look up a variable make these
  * calls, so the library's table of calls does not have them. */
 #include "call.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Physical memory of GPUs. It lives while a handle or a use (a mapping, an operation) is left. */
+/* Physical GPU memory. It lives while a handle or a use (a mapping, an operation) is left. */
 #ifndef TESTS_GPU_DRIVER_MEMORY_H
 #define TESTS_GPU_DRIVER_MEMORY_H
 

@@ -45,7 +45,7 @@ WEFT_DEVICE int weft_nvshmem_counts(const struct weft_nvshmem_words *w, size_t i
     return !w->status || w->status[i] == 0;
 }
 
-/* Return word i, and the value to compare it with. */
+/* Return: word i; the value to compare it with. */
 WEFT_DEVICE uint64_t weft_nvshmem_found(const struct weft_nvshmem_words *w, size_t i) {
     uint64_t found = weft_nvshmem_look(w->first + i * w->bytes, w->bytes);
     return weft_nvshmem_widen(found, w->bytes, w->is_signed);

@@ -44,11 +44,10 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_register(void *addr, size_t length) {
                                    NVSHMEMX_ERROR_OUT_OF_MEMORY);
     if (make(addr, length, 0)) {
         free(buffer);
-        return weft_nvshmem_refuse(
-            "nvshmemx_buffer_register", addr,
-            "CUDA cannot register this memory of the host; is it mapped, and "
-            "has cudaSetDevice been called?",
-            NVSHMEMX_ERROR_INTERNAL);
+        return weft_nvshmem_refuse("nvshmemx_buffer_register", addr,
+                                   "CUDA cannot register this host memory; is it mapped, and "
+                                   "has cudaSetDevice been called?",
+                                   NVSHMEMX_ERROR_INTERNAL);
     }
     buffer->addr = addr;
     buffer->next = weft_nvshmem_buffers;
