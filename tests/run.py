@@ -31,7 +31,7 @@ import costs
 import matrix
 
 TICK = 0.01   # seconds between two looks at running tests
-LOOK = 0.2    # seconds over which the idleness of processors is measured
+LOOK = 0.1    # seconds over which the idleness of processors is measured
 IDLE = 1 / 3  # of one processor: from there on, one more test starts
 LONGEST = 10  # seconds after which one more test starts although other programs keep the processors busy
 MORE = 4      # tests that may run at once beyond one for each processor
