@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 
 def graph_of(call, calls):
-    """Returns a CUDA graph of this many calls; they are made once before, as libraries require."""
+    """Returns a CUDA graph of this many calls; the call is made three times before, as libraries require."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()

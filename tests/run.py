@@ -62,7 +62,7 @@ class Job:
 
     def show(self):
         """Prints the output since the last call, without a seek: the test shares the offset of the file."""
-        new = os.pread(self.out.fileno(), os.fstat(self.out.fileno()).st_size - self.at, self.at)
+        new = os.pread(self.out.fileno(), max(0, os.fstat(self.out.fileno()).st_size - self.at), self.at)
         sys.stdout.write(new.decode(errors="replace"))
         sys.stdout.flush()
         self.at += len(new)

@@ -11,7 +11,7 @@ static bool is_cuda(int type) {
 
 static bool refuse_device(const struct pyweft_request *request, int type) {
     PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s is on a device of DLPack's type %d: pass host memory or "
+                 "%s: argument %s is on a device of DLPack's type %d: pass memory of the host or "
                  "of a CUDA GPU",
                  request->call, request->name, type);
     return false;

@@ -194,7 +194,7 @@ PYWEFT_GETTER(space, struct block_object,
 
 static PyObject *repr(PyObject *self) {
     const struct pyweft_memory *memory = ((struct block_object *)self)->memory;
-    return PyUnicode_FromFormat("<weft.Block of %zu bytes, in memory of the %s%s>", memory->bytes,
+    return PyUnicode_FromFormat("<weft.Block of %zu bytes, in %s memory%s>", memory->bytes,
                                 memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host",
                                 atomic_load(&memory->freed) ? ", freed" : "");
 }

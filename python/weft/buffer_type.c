@@ -221,7 +221,7 @@ static PyObject *repr(PyObject *self) {
     PyObject *shape = pyweft_part_shape(&buffer->part), *values = pyweft_buffer_text(buffer);
     PyObject *text = NULL;
     if (shape && values)
-        text = PyUnicode_FromFormat("<weft.Buffer of %s, shape %R, in memory of the %s%s%s%U>",
+        text = PyUnicode_FromFormat("<weft.Buffer of %s, shape %R, in %s memory%s%s%U>",
                                     buffer->dtype->name, shape,
                                     buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host",
                                     atomic_load(&buffer->memory->freed) ? ", freed" : "",

@@ -305,10 +305,9 @@ PyObject *pyweft_buffer_cuda_array_interface(PyObject *self, void *unused) {
     struct pyweft_buffer *buffer = (struct pyweft_buffer *)self;
     (void)unused;
     if (buffer->memory->space != SHMEMX_SPACE_DEVICE || !buffer->dtype->typestr)
-        return PyErr_Format(PyExc_AttributeError,
-                            "__cuda_array_interface__: this Buffer is of %s in memory of the %s",
-                            buffer->dtype->name,
-                            buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host");
+        return PyErr_Format(
+            PyExc_AttributeError, "__cuda_array_interface__: this Buffer is of %s in %s memory",
+            buffer->dtype->name, buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host");
     if (!pyweft_memory_check(buffer->memory, "Buffer.__cuda_array_interface__", "this Buffer"))
         return NULL;
     int dim = find_reversed(&buffer->part);

@@ -201,8 +201,8 @@ static bool pe_status_hear(int host, const struct weft_frame *frame, const void 
 }
 
 /* A PE reports that it cannot reach another host, which ends the job if that host is alive. If PE 0
- * has not heard of the host for a while, nothing is decided: the host either falls silent for good,
- * or is heard again, and then the PE repeats its report. */
+ * has not heard of the host since heard_ns, nothing is decided, even if this thread was late: the
+ * host falls silent for good, or is heard again, and then the PE repeats its report. */
 static bool cut_judge(const struct weft_cause *cut) {
     if (cut->detail == weft_boot_host(cut->pe))
         return false;

@@ -72,7 +72,7 @@ static int call_open(struct attempt *attempt, struct weft_tls **tls) {
                 return error;
         }
         if (attempt->refused) {
-            weft_log("the listener at PE 0's address has not the key of this job (%s)",
+            weft_log("the listener at PE 0's address does not have the key of this job (%s)",
                      attempt->call.why);
             return -EACCES;
         }

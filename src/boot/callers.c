@@ -91,7 +91,7 @@ int weft_callers_listen(struct weft_callers *callers) {
         return 0;
     callers->tried = true;
     if (!sure && weft_openssl_load() < 0) { /* all PEs may be on this host, and some late */
-        callers->deaf = "OpenSSL is not installed on its host";
+        callers->deaf = "PE 0's host has no usable OpenSSL: install it";
         return -ENOSYS;
     }
     int reserved = weft_invitation_redeem(&self->job_key.invitation);
@@ -99,7 +99,7 @@ int weft_callers_listen(struct weft_callers *callers) {
         callers->deaf =
             self->job_key.invitation.port
                 ? "PE 0 has to be the process that has made the unique id"
-                : "PE 0's host has no address for them (WEFT_INTERFACE names a network)";
+                : "PE 0's host has no address for them (WEFT_INTERFACE can name a network)";
         if (sure)
             weft_log("%s: some PEs are on other hosts, and %s", self->source->name, callers->deaf);
         return -EADDRNOTAVAIL;

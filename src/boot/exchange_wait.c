@@ -12,11 +12,11 @@
 
 enum look { SHOW, TELL, TELL_AGAIN, NEVER };
 
-static struct weft_control_pe *late_entry(int pe) {
+static struct weft_control_pe *wait_entry(int pe) {
     return &weft_attachment.control->pe[pe];
 }
 
-static int late_member(const struct weft_exchange_wait *wait, int i) {
+static int wait_member(const struct weft_exchange_wait *wait, int i) {
     return wait->pes ? wait->pes[i] : i;
 }
 
@@ -30,7 +30,7 @@ static bool long_wait_is_same(const struct weft_exchange_wait *wait,
  * one, otherwise NULL. */
 static struct weft_long_wait *long_wait_find(const struct weft_exchange_wait *wait, int pe,
                                              struct weft_long_wait_facts *facts) {
-    struct weft_long_wait *shown = late_entry(pe)->wait, *found = NULL;
+    struct weft_long_wait *shown = wait_entry(pe)->wait, *found = NULL;
     for (struct weft_long_wait *end = shown + WEFT_LONG_WAITS; shown < end; shown++) {
         struct weft_long_wait_facts theirs;
         if (!weft_long_wait_read(shown, &theirs) || (found && !long_wait_is_same(wait, &theirs)))
@@ -41,7 +41,7 @@ static struct weft_long_wait *long_wait_find(const struct weft_exchange_wait *wa
     return found;
 }
 
-static void late_add_pe(struct weft_wait_report *report, const struct weft_exchange_wait *wait,
+static void wait_add_pe(struct weft_wait_report *report, const struct weft_exchange_wait *wait,
                         int pe) {
     struct weft_long_wait_facts theirs;
     char what[WEFT_WAIT_REPORT_WHAT_BYTES];
@@ -50,7 +50,7 @@ static void late_add_pe(struct weft_wait_report *report, const struct weft_excha
         return;
     }
     const char *activity =
-        weft_boot_is_here(pe) ? weft_long_wait_activity(atomic_load(&late_entry(pe)->pid)) : "";
+        weft_boot_is_here(pe) ? weft_long_wait_activity(atomic_load(&wait_entry(pe)->pid)) : "";
     bool here = long_wait_is_same(wait, &theirs);
     if (here && strncmp(activity, "is stopped", 10) != 0)
         return;
@@ -62,10 +62,10 @@ static void late_add_pe(struct weft_wait_report *report, const struct weft_excha
 }
 
 /* Returns whether another PE that waits in this exchange has logged the line. */
-static bool late_is_reported(const struct weft_exchange_wait *wait) {
+static bool wait_is_reported(const struct weft_exchange_wait *wait) {
     struct weft_long_wait_facts theirs;
     for (int i = 0; i < wait->count; i++) {
-        int pe = late_member(wait, i);
+        int pe = wait_member(wait, i);
         struct weft_long_wait *shown =
             pe != weft_attachment.pe ? long_wait_find(wait, pe, &theirs) : NULL;
         if (shown && long_wait_is_same(wait, &theirs) && atomic_load(&shown->reported))
@@ -74,7 +74,7 @@ static bool late_is_reported(const struct weft_exchange_wait *wait) {
     return false;
 }
 
-static void late_tell(const struct weft_exchange_wait *wait, const struct weft_wait_report *report,
+static void wait_tell(const struct weft_exchange_wait *wait, const struct weft_wait_report *report,
                       uint64_t now_ns) {
     const char *where = wait->shown ? wait->shown->facts.where : "";
     char text[WEFT_WAIT_REPORT_TEXT_BYTES] = "";
@@ -90,16 +90,16 @@ static void late_tell(const struct weft_exchange_wait *wait, const struct weft_w
 }
 
 /* Returns false if another PE has the turn to report. */
-static bool late_try_tell(struct weft_exchange_wait *wait, uint64_t now_ns) {
+static bool wait_try_tell(struct weft_exchange_wait *wait, uint64_t now_ns) {
     struct weft_wait_report report = {.ngroups = 0};
     if (!weft_wait_report_begin(weft_attachment.control, weft_attachment.pe, &wait->failures))
         return false;
     for (int i = 0; i < wait->count; i++)
-        if (late_member(wait, i) != weft_attachment.pe)
-            late_add_pe(&report, wait, late_member(wait, i));
+        if (wait_member(wait, i) != weft_attachment.pe)
+            wait_add_pe(&report, wait, wait_member(wait, i));
     bool complete = wait->looks == TELL_AGAIN || report.silent == 0;
-    if (complete && !late_is_reported(wait))
-        late_tell(wait, &report, now_ns);
+    if (complete && !wait_is_reported(wait))
+        wait_tell(wait, &report, now_ns);
     if (complete && wait->shown)
         atomic_store(&wait->shown->reported, 1);
     weft_wait_report_end(weft_attachment.control, weft_attachment.pe);
@@ -107,7 +107,7 @@ static bool late_try_tell(struct weft_exchange_wait *wait, uint64_t now_ns) {
     return true;
 }
 
-static void late_show(struct weft_exchange_wait *wait) {
+static void wait_show(struct weft_exchange_wait *wait) {
     struct weft_long_wait_facts facts = {
         .pe = -1, .team = WEFT_LONG_WAIT_EXCHANGE, .round = wait->which};
     snprintf(facts.call, sizeof facts.call, "%s", weft_current_call);
@@ -115,13 +115,13 @@ static void late_show(struct weft_exchange_wait *wait) {
     wait->shown = weft_long_wait_show(weft_attachment.control, weft_attachment.pe, &facts);
 }
 
-static void late_look(struct weft_exchange_wait *wait, uint64_t now_ns) {
+static void wait_look(struct weft_exchange_wait *wait, uint64_t now_ns) {
     uint64_t patience_ns = weft_wait_report_patience_ns();
     if (wait->looks == SHOW) {
-        late_show(wait);
+        wait_show(wait);
         wait->looks = TELL;
         wait->look_ns = wait->since_ns + patience_ns;
-    } else if (!late_try_tell(wait, now_ns)) {
+    } else if (!wait_try_tell(wait, now_ns)) {
         wait->look_ns = now_ns + WEFT_WAIT_REPORT_BUSY_MS * WEFT_NS_PER_MS;
     } else {
         uint64_t again_ns = patience_ns / WEFT_WAIT_REPORT_SHOWN_AFTER * 5 / 4;
@@ -138,7 +138,7 @@ void weft_exchange_wait_turn(struct weft_exchange_wait *wait) {
             patience_ns ? now_ns + patience_ns / WEFT_WAIT_REPORT_SHOWN_AFTER : UINT64_MAX;
     }
     if (now_ns >= wait->look_ns)
-        late_look(wait, now_ns);
+        wait_look(wait, now_ns);
 }
 
 void weft_exchange_wait_end(struct weft_exchange_wait *wait) {

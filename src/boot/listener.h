@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A listening socket for the PEs of this host, and its connections that have sent nothing yet. Any
- * process of the host may connect, also of other users, at any rate: a turn accepts a bounded
+ * process of the host, also of other users, may connect as fast as it can: a turn accepts a bounded
  * number, so that accepted connections are read in every turn. A silent connection is closed after
  * a while, and sooner if its place is needed; a PE whose socket is closed before it has sent its
  * message connects again. */

@@ -47,8 +47,9 @@ const char *weft_tls_why(const struct weft_tls *tls);
  * that. */
 const char *weft_tls_peer(const struct weft_tls *tls);
 
-/* Returns the valid identity that the other side claims, or "" before that. While weft_tls_shake
- * returns -EAGAIN, the claim may come from a replayed recording. */
+/* Returns the valid identity that the other side claims, or "" before that. If it is not "" while
+ * weft_tls_shake returns -EAGAIN, the other side has sent a message made with the key, though
+ * perhaps a replayed recording. */
 const char *weft_tls_claim(const struct weft_tls *tls);
 
 /* Read and write after the handshake. Return the number of bytes, at least one, which may be fewer

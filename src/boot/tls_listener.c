@@ -44,7 +44,7 @@ struct pending_call {
     struct pending_call *older, *younger;
     struct weft_tls *tls; /* NULL: it has sent nothing */
     int socket;           /* -1: this entry is free */
-    bool shown;           /* it has named an identity that has a key */
+    bool shown;           /* it has sent a message made with the key of an identity */
     uint64_t since_ns;
     char from[FROM_BYTES];
 };
@@ -132,7 +132,7 @@ static void pending_expire(struct weft_tls_listener *listener) {
 }
 
 /* Frees an entry when all are taken: refuses the oldest connection that has sent nothing, or the
- * oldest in a handshake that has named no identity with a key. */
+ * oldest in a handshake that has shown no key. */
 static void pending_dismiss(struct weft_tls_listener *listener, bool silent) {
     struct pending_call *last = NULL;
     for (struct pending_call *pending = listener->oldest; pending; pending = pending->younger) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A TCP port for the processes of a job on other hosts. Anybody on the network may connect, at any
- * rate; a connection is handed over only after it has proven the key of an identity, and each
- * identity is accepted once.
+/* A TCP port for the processes of a job on other hosts. Anybody on the network may connect, as
+ * often and as fast as they can; a connection is handed over only after it has proven the key of an
+ * identity, and each identity is accepted once.
  *
  * - A handshake may take 5 s. At most `places` are in progress; for one more, the oldest that has
  *   shown no key is refused. So ten thousand silent connections do not keep out a peer, which sends

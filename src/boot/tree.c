@@ -13,7 +13,8 @@ enum {
     PARTING = 1 << WEFT_TREE_AFTER_DONE,
     STATUS_MAX = 255,
     SIGNAL_MAX = 64,
-    WRAPPED_MAX = STATUS_MAX - 128, /* largest signal in the status of a wrapper such as a shell */
+    WRAPPED_MAX =
+        STATUS_MAX - 128, /* largest status of a shell less 128; it exits with 128 + signal */
 };
 
 /* Output and lines of a host may follow its DONE, because after an early end of the job the host

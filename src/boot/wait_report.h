@@ -15,7 +15,7 @@ enum {
     WEFT_WAIT_REPORT_WHAT_BYTES = 544,
     WEFT_WAIT_REPORT_TEXT_BYTES = 1900,
     WEFT_WAIT_REPORT_SHOWN_AFTER =
-        10,                        /* a wait is published after this fraction of the time limit */
+        10,                        /* a wait is published after the time limit divided by this */
     WEFT_WAIT_REPORT_BUSY_MS = 50, /* interval of attempts while another PE has the turn */
 };
 

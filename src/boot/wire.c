@@ -101,18 +101,22 @@ static int message_refusal(ssize_t received, int flags) {
 /* Receives a message, and calls recvmsg a second time before it reports the end. Linux first looks
  * for a message and then whether the other side has closed: if the other side sends its last
  * message and closes in between, the first call returns 0, and the second returns the message. A
- * message of no bytes returns 0, too, but has the sender's credentials if the socket has
- * SO_PASSCRED. */
+ * message of no bytes returns 0, too. It has the sender's credentials if the socket has
+ * SO_PASSCRED; otherwise it counts as the end if no message follows it. */
 static ssize_t message_receive(int socket, struct msghdr *msghdr, int flags) {
     size_t room = msghdr->msg_controllen;
     ssize_t received;
     int ends = 0;
     do {
         msghdr->msg_controllen = room;
-        received = recvmsg(socket, msghdr, flags);
+        received = recvmsg(socket, msghdr, flags | (ends ? MSG_DONTWAIT : 0));
         ends += received == 0;
     } while ((received < 0 && errno == EINTR) ||
              (received == 0 && msghdr->msg_controllen == 0 && ends < 2));
+    if (received < 0 && ends) {
+        msghdr->msg_controllen = 0;
+        return 0;
+    }
     return received;
 }
 

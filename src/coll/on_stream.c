@@ -44,6 +44,15 @@ static void set_array(struct weft_array *all, const struct weft_team *team, char
     all->first = of_0 - place * all->step;
 }
 
+/* Returns whether kernels of this PE can access the arrays of all members. Slots of host memory are
+ * registered in the order of their addresses until the driver refuses one. */
+static bool all_are_reached(const struct weft_array *all, const struct weft_located *own,
+                            int npes) {
+    if (!own->reached || own->kind != WEFT_LOCATED_HOST || npes == 1)
+        return own->reached;
+    return weft_device_reaches(weft_array_at(all, all->step < 0 ? 0 : npes - 1));
+}
+
 /* Finds the arrays of all members from this member's. A member alone may pass any memory that its
  * GPU reaches. */
 static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_stream *on,
@@ -51,15 +60,17 @@ static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_s
     const struct weft_team *team = on->team;
     void *at[2] = {(void *)own->p, NULL};
     bool any = team->npes == 1 && own->kind == WEFT_LOCATED_PRIVATE && own->reached;
-    *arrays = (struct weft_stream_arrays){
-        .staged = weft_device.staged && own->kind == WEFT_LOCATED_DEVICE, .reached = own->reached};
+    *arrays = (struct weft_stream_arrays){.staged = weft_device.staged &&
+                                                    own->kind == WEFT_LOCATED_DEVICE};
     int error = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
     for (int i = 0; !any && i < 2 && i < team->npes && error == 0; i++)
         error = weft_stream_near(&at[i], own->argument, own->p, own->bytes,
                                  weft_team_world_pe(team, i));
-    if (error == 0)
-        set_array(&arrays->all, team, at[0], at[1]);
-    return error;
+    if (error)
+        return error;
+    set_array(&arrays->all, team, at[0], at[1]);
+    arrays->reached = all_are_reached(&arrays->all, own, team->npes);
+    return 0;
 }
 
 /* --- By one kernel ---------------------------------------------------------------------------- */

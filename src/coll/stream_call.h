@@ -18,7 +18,7 @@ struct weft_on_stream {
 struct weft_stream_arrays {
     struct weft_array all;
     bool staged;  /* in GPU memory that some GPU of the job cannot access: equal on all members */
-    bool reached; /* kernels of this PE can access this PE's array */
+    bool reached; /* kernels of this PE can access all of them */
 };
 
 static inline char *weft_stream_array_of(const struct weft_on_stream *on,

@@ -6,8 +6,8 @@
  * readable to the others before it posts, `move` does the rest. Small inputs travel inside the
  * offer; symmetric ones are read where they lie; others go through the workspace a band at a time
  * (coll/band.h), so that it stays small and in the cache.
- * Among several hosts larger vectors are collectives by hosts (coll/hosts_vector.h). A member alone
- * just copies. */
+ * On several hosts larger vectors are moved by the collectives over hosts (coll/hosts_vector.h). A
+ * member alone just copies. */
 #ifndef WEFT_COLL_VECTOR_H
 #define WEFT_COLL_VECTOR_H
 

@@ -50,10 +50,9 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
                        "pass the address of the object on this PE",
                        argument, p);
     if (weft_dispatch_finds(p, bytes, pe))
-        weft_job_panic(
-            "argument %s is %p, in the GPU memory, but this call needs host memory: pass "
-            "memory of shmem_malloc, or a global or static variable of the executable",
-            argument, p);
+        weft_job_panic("argument %s is %p, in GPU memory, but this call needs host memory: pass "
+                       "memory of shmem_malloc, or a global or static variable of the executable",
+                       argument, p);
     const char *refusal = weft_static_refusal(p);
     if (refusal)
         weft_job_panic("argument %s is %p, a global or static variable, which is not symmetric %s",

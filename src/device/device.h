@@ -385,7 +385,7 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe);
 
-/* --- share.c: blocks and shares in the GPU memory ----------------------------------------- */
+/* --- share.c: blocks and shares in GPU memory ----------------------------------------- */
 
 extern const struct weft_share_space weft_device_share;
 

@@ -108,12 +108,6 @@ static void channel_die(struct weft_channel *channel, int error) {
     weft_channels.dead = channel;
 }
 
-void weft_channel_give_up(int pe, int error) {
-    struct weft_channel *channel = weft_channel_of(pe);
-    if (channel && !channel->error)
-        channel_die(channel, error);
-}
-
 void weft_channels_look_at_dead(void) {
     const struct weft_channel *channel = weft_channels.dead;
     if (channel && weft_boot_nhosts() == 1 &&

@@ -178,10 +178,6 @@ struct weft_channel *weft_channel_of(int pe);
  * otherwise shmem_quiet and shmem_fence skip far PEs (api/order.c). */
 void weft_channel_count(struct weft_channel *channel);
 
-/* Marks the channel to `pe` as dead: the engine has no connection to that PE any more. The channel
- * may be unused so far. */
-void weft_channel_give_up(int pe, int error);
-
 /* Schedules an acknowledgment if the peer waits for one, or may soon. */
 void weft_channel_acknowledge(struct weft_channel *channel);
 

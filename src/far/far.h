@@ -46,7 +46,7 @@ void weft_far_abandon(void);
 void weft_far_fence(void);
 
 /* Blocks until all that this process has sent, to any PE or to these PEs, has been applied, and all
- * answers have arrived. Near PEs in the list cost nothing. */
+ * answers have arrived. Near PEs in the list cost nothing; n is at least 1. */
 void weft_far_quiet(void);
 void weft_far_quiet_pes(const int *pes, size_t n);
 

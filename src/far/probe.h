@@ -26,7 +26,7 @@ int weft_probes_start(const weft_probe_address *(*address_of)(int pe));
 /* Called by one thread, as often as it likes: the work is done every 100 ms. */
 void weft_probes_look(void);
 
-/* Frees everything. Threads must not be in weft_probes_look. */
+/* Frees everything. Must not be called while a thread is in weft_probes_look. */
 void weft_probes_close(void);
 
 #endif

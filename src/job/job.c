@@ -106,7 +106,7 @@ void weft_job_leave(void) {
 }
 
 /* Claims the right to end this process; a thread that comes second blocks forever. Exit handlers
- * can take long, and another thread must not end the process then. */
+ * can take long; meanwhile no other thread is allowed to end the process. */
 static void claim_end(void) {
     while (!ends_it && atomic_exchange(&ended, true))
         pause();

@@ -12,7 +12,7 @@ void weft_end_begin(struct weft_run *run, struct weft_cause cause);
 /* Completes the cause with the wait status of the culprit, whose process has ended. */
 void weft_end_learn(struct weft_run *run);
 
-/* Handles a deadly signal that the launcher got and the PEs have, too. The second such signal kills
+/* Handles a deadly signal that the launcher and the PEs have received. The second such signal kills
  * the PEs. */
 void weft_end_signaled(struct weft_run *run, int signal, bool from_terminal);
 
@@ -26,9 +26,11 @@ int weft_end_patience(const struct weft_run *run);
  * 0. */
 void weft_end_tell_status(const struct weft_run *run);
 
-/* Prints a line if a PE's process has ended before shmem_init and has left a process that runs on,
- * which is no PE. Prints a line if a PE has not called Weft's shmem_init and its program calls that
- * of another OpenSHMEM library: such a program runs here as if each PE were alone. */
+/* Call it after the end of the job. If the job ended without a cause, prints a line if a PE's
+ * process has ended before shmem_init and has left a process that runs on, which is no PE. Prints a
+ * line if the PE of the cause (without a cause: PE 0, if no PE has joined) never called Weft's
+ * shmem_init and its program calls that of another OpenSHMEM library: such a program runs here as
+ * if each PE were alone. */
 void weft_end_tell_other_library(const struct weft_run *run);
 
 /* Returns the exit status of oshrun. */

@@ -47,8 +47,8 @@ void weft_forward_taken(struct weft_forward *forward, size_t count);
  */
 void weft_forward_close(struct weft_forward *forward, int which);
 
-/* Passes on input for PE 0; a count of 0 is the end of input. Returns 0; -EPROTO if this exceeds
- * the limit, follows the end, or PE 0 is on another host; or -ENOMEM. */
+/* Passes on input for PE 0; a count of 0 is the end of input. Returns 0, or -EPROTO if this exceeds
+ * the limit, follows the end, or PE 0 is on another host. */
 int weft_forward_input(struct weft_forward *forward, const void *bytes, size_t count);
 
 /* After the PEs have ended, reads what is left in the pipes, without waiting for more: processes

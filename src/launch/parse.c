@@ -17,10 +17,10 @@ struct grammar {
     char *letters;
 };
 
-typedef char known_name[WEFT_OPTION_NAME_BYTES];
+typedef char option_name[WEFT_OPTION_NAME_BYTES];
 
 static int grammar_count_names(void) {
-    known_name name;
+    option_name name;
     int count = 0;
     for (int row = 0; row < weft_option_table_count; row++)
         for (const char *at = weft_option_table[row].names; weft_option_next(&at, name);)
@@ -28,7 +28,7 @@ static int grammar_count_names(void) {
     return count;
 }
 
-static void grammar_fill(struct grammar *grammar, known_name *copies) {
+static void grammar_fill(struct grammar *grammar, option_name *copies) {
     char *letter = grammar->letters;
     int count = 0;
     *letter++ = '+'; /* stop at the program */
@@ -54,7 +54,7 @@ static const struct grammar *grammar_make(void) {
     if (grammar.letters)
         return &grammar;
     size_t count = (size_t)grammar_count_names() + 1; /* plus the empty last element */
-    known_name *copies = calloc(count, sizeof *copies);
+    option_name *copies = calloc(count, sizeof *copies);
     grammar.names = calloc(count, sizeof *grammar.names);
     char *letters = calloc(count + 1, 2);
     if (!copies || !grammar.names || !letters)
@@ -151,7 +151,7 @@ static int program_parse(int argc, char **argv, struct weft_options *options, in
     while (end < argc && (plain || strcmp(argv[end], ":") != 0))
         end++;
     if (end == optind)
-        return weft_options_error("no program is named%s", argc > 1 ? "  after the options" : "");
+        return weft_options_error("no program is named%s", argc > 1 ? " after the options" : "");
     argv[end] = NULL;
     options->program[options->nprograms - 1].argv = argv + optind;
     *next = end;

@@ -132,9 +132,9 @@ static bool pe_seems_alive(const struct weft_run *run, int pe) {
 }
 
 /* The socket of a PE has closed: either it has died, or the program has closed descriptors that it
- * did not open. A PE that still seems alive after the grace period is taken to be alive. (If it
- * runs in another pid namespace, the process that is checked may be another one, but the mutex is
- * reliable.) */
+ * did not open. A PE that still seems alive after the grace period is alive: by then a PE that
+ * holds a dead PE's mutex (boot/guard.h) has ended. Only the grace helps if the PE runs in another
+ * pid namespace, where the process that is checked is not the PE. */
 static void lost_judge(struct weft_run *run, int pe) {
     struct weft_run_pe *it = &run->pe[pe];
     bool alive = pe_seems_alive(run, pe);

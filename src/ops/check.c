@@ -26,7 +26,7 @@ int weft_check_pointer(const char *name, const void *p, size_t bytes, const char
     if (!p && bytes > 0)
         return weft_fail_bare(-EINVAL, "%s is NULL", name);
     if (bytes > 0 && is_device(p))
-        return weft_fail_bare(-ENOTSUP, "%s is in the GPU memory%s", name, instead);
+        return weft_fail_bare(-ENOTSUP, "%s is in GPU memory%s", name, instead);
     return 0;
 }
 
@@ -61,8 +61,8 @@ int weft_check_matrix(const struct weft_matrix_argument *argument) {
     if (!m->data && m->rows > 0 && m->cols > 0)
         return weft_fail_bare(-EINVAL, "%sdata is NULL", prefix.text);
     if (m->data && is_device(m->data))
-        return weft_fail_bare(
-            -ENOTSUP, "%sdata is in the GPU memory, which this call does not take", prefix.text);
+        return weft_fail_bare(-ENOTSUP, "%sdata is in GPU memory, which this call does not take",
+                              prefix.text);
     return 0;
 }
 

@@ -84,8 +84,8 @@ static bool packing_costs_more(const struct weft_gather *g, size_t rows) {
 }
 
 /* Returns the number of rows of the own shard that are multiplied at a time while peers are
- * missing: as many as give the bits of one product (oneDNN: 256, measured), or all rows. Returns 0
- * if A will probably be gathered, which would make early products useless. */
+ * missing: at least as many as give the bits of one product (oneDNN: 256, measured), or all rows.
+ * Returns 0 if A will probably be gathered, which would make early products useless. */
 static size_t early_step(const struct weft_gather *g) {
     size_t rows = g->shard->rows, npes = (size_t)g->meeting.team->npes;
     if (g->rows_least < SIZE_MAX)

@@ -32,7 +32,7 @@ struct weft_partials {
 /* Facts of an offer; the operator's own comes last. */
 enum { WEFT_FACT_DTYPE, WEFT_FACT_OP, WEFT_FACT_ROWS, WEFT_FACT_COLS, WEFT_FACT_OWN };
 
-/* Checks a, b, op and c, which is to receive a sum, except c's rows, and offers the facts. Returns
+/* Checks a, b, op and c (which receives the sum), but not c's rows, and offers the facts. Returns
  * 0 or -errno with text, for weft_meeting_post. */
 int weft_partials_offer(const struct weft_partials *partials, const struct weft_matrix_argument *c);
 

@@ -396,7 +396,7 @@ int main(void) {
     many_attempts(thorough ? 10000 : 1000);
     tap_case("a host without descriptors says so once, and goes on when it has some");
     starved();
-    tap_case("a silent pending, a slow one and one that repeats have 5 s");
+    tap_case("a silent connection, a slow one and one that repeats have 5 s");
     patience_end(begin_ns);
     return tap_finish();
 }

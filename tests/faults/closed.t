@@ -37,7 +37,7 @@ def said():
     assert sorted(lines) == ["0", "1"], result.err
 
 
-@case("a PE without its line to the job ends it when some PEs make a team: the others do not wait")
+@case("a PE that has closed its socket to the job ends it when some PEs make a team: the others do not wait")
 def mute():
     program = str(BUILD / "tests/faults/mute")
     said = r"PE 1 .*shmemx_team_create: cannot send to the 3 members of an exchange: .*; ending the job"

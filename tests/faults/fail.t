@@ -7,8 +7,8 @@ from strike import LAUNCHER, LONG, census, main_where_traced, runs_or_says, samp
 from harness import case
 
 ERRORS = ("ENOMEM", "EMFILE", "EINTR", "EAGAIN", "ENOSPC")
-# These cannot fail with our arguments, or belong to the loader or the program; the C library takes errors that futex
-# cannot return for corruption.
+# These cannot fail with our arguments, or belong to the loader or the program; futex: the C
+# library treats an error that futex cannot return as corruption.
 SAFE = {"futex", "wait4", "getpid", "gettid", "sched_yield", "brk", "write", "rt_sigprocmask", "rt_sigaction",
         "set_tid_address", "set_robust_list", "rseq", "mprotect", "getppid"}
 

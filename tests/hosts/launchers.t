@@ -155,7 +155,7 @@ def refused(process, text):
 def strangers():
     job = Processes(["h0", "h1", "h1"], "work", late=1)
     wrong = job.id[:20] + ("0" if job.id[20] != "0" else "1") + job.id[21:]
-    refused(job.come(1, uniqueid=wrong), "has not the key of this job")
+    refused(job.come(1, uniqueid=wrong), "does not have the key of this job")
     job.pe[1] = job.come(1)
     time.sleep(patience(1))
     refused(job.come(1), "another process is PE 1 already")

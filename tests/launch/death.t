@@ -112,7 +112,7 @@ def before_joining():
     run("-n", 2, PE, "1@raise:11", "sleep_ms:3000").expect(139, "PE 1")
 
 
-@case("a PE dies before or in an exchange among some of them, as its host or as a pending")
+@case("a PE dies before or in an exchange among some of them, as its first member or as another")
 def among():
     for victim in (0, 1):
         for verbs in (["among:0"] * 20 + [f"{victim}@raise:9"], [f"{victim}@raise:9"]):

@@ -132,7 +132,8 @@ static void large(const struct test_team *world, uint64_t round) {
 }
 
 int main(void) {
-    /* The last four are too large for one member to reduce them alone, two of them for one band. */
+    /* The last four are too large for every member to reduce the whole itself, two of them for one
+     * band. */
     static const struct shape shapes[] = {{24, 40, 12}, {1, 5, 3},    {17, 29, 33},  {6, 5, 0},
                                           {9, 0, 7},    {0, 8, 4},    {3, 300, 8},   {300, 3, 8},
                                           {67, 131, 3}, {131, 67, 3}, {150, 260, 2}, {260, 150, 2}};
