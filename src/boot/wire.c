@@ -98,26 +98,24 @@ static int message_refusal(ssize_t received, int flags) {
     return 0;
 }
 
-/* Receives a message, and calls recvmsg a second time before it reports the end. Linux first looks
- * for a message and then whether the other side has closed: if the other side sends its last
- * message and closes in between, the first call returns 0, and the second returns the message. A
- * message of no bytes returns 0, too. It has the sender's credentials if the socket has
- * SO_PASSCRED; otherwise it counts as the end if no message follows it. */
+/* Returns the bytes of a message, -EPIPE at the end, or another -errno. Calls recvmsg a second time
+ * before it reports the end. Linux first looks for a message and then whether the other side has
+ * closed: if the other side sends its last message and closes in between, the first call returns 0,
+ * and the second returns the message. A message of no bytes returns 0, too. It has the sender's
+ * credentials if the socket has SO_PASSCRED; otherwise it counts as the end if no message follows
+ * it. */
 static ssize_t message_receive(int socket, struct msghdr *msghdr, int flags) {
     size_t room = msghdr->msg_controllen;
-    ssize_t received;
-    int ends = 0;
-    do {
+    for (int ends = 0; ends < 2;) {
         msghdr->msg_controllen = room;
-        received = recvmsg(socket, msghdr, flags | (ends ? MSG_DONTWAIT : 0));
+        ssize_t received = recvmsg(socket, msghdr, flags | (ends ? MSG_DONTWAIT : 0));
+        if (received > 0 || (received == 0 && msghdr->msg_controllen > 0))
+            return received;
+        if (received < 0 && errno != EINTR)
+            return ends || errno == ECONNRESET ? -EPIPE : -errno;
         ends += received == 0;
-    } while ((received < 0 && errno == EINTR) ||
-             (received == 0 && msghdr->msg_controllen == 0 && ends < 2));
-    if (received < 0 && ends) {
-        msghdr->msg_controllen = 0;
-        return 0;
     }
-    return received;
+    return -EPIPE;
 }
 
 ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
@@ -132,9 +130,7 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *p
     message->nfds = 0;
     ssize_t received = message_receive(socket, &msghdr, flags | MSG_CMSG_CLOEXEC);
     if (received < 0)
-        return errno == ECONNRESET ? -EPIPE : -errno;
-    if (received == 0 && msghdr.msg_controllen == 0)
-        return -EPIPE;
+        return received;
     message_collect(message, &msghdr);
     int error = message_refusal(received, msghdr.msg_flags);
     if (error == 0)
