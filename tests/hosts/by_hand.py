@@ -11,11 +11,10 @@ import rig
 import verbs
 
 sys.path[:0] = [str(rig.HERE.parent / "launch"), str(rig.HERE.parent / "boot")]
-from harness import BUILD, ENVIRONMENT, patience, wait_until  # noqa: E402
+from harness import BUILD, ENVIRONMENT, SILENCE, patience, wait_until  # noqa: E402
 from starters import FOREIGN  # noqa: E402
 
 STARTS = str((BUILD / "tests/hosts/starts").resolve())
-SILENCE = min(patience(1.0), 3.0)
 SOON = 1.0
 CLEAN = {name: value for name, value in ENVIRONMENT.items() if not name.startswith(FOREIGN) or name.startswith("WEFT_TEST_")}
 CLEAN.update(WEFT_HOST_TIMEOUT=str(SILENCE))

@@ -381,11 +381,10 @@ if len(sys.argv) == 1:
     tap.run(tap.ahead(list(cases()), max(1, len(os.sched_getaffinity(0)) * 3 // 4)))  # they mostly wait
 
 rig.enter(2)
-from harness import BUILD, ENVIRONMENT, OSHRUN, STRICT, end_leftovers, gone, leftovers, patience, wait_until  # noqa: E402
+from harness import BUILD, ENVIRONMENT, OSHRUN, SILENCE, STRICT, end_leftovers, gone, leftovers, patience, wait_until  # noqa: E402
 
 HOSTS = ("h0", "h1")
 PHASES = str(BUILD / "tests/hosts/phases")
-SILENCE = min(patience(1.0), 3.0)  # WEFT_HOST_TIMEOUT: on a loaded machine heartbeats are late, too
 SOON, NOW = 1.0, 0.2  # after a silence; after the death of a process
 # Gives each host a /tmp of its own, in which this tree is still visible if it is below /tmp.
 OWN_TMP, AT_HOME = "mount -t tmpfs tmpfs /tmp", set()

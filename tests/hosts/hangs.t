@@ -9,7 +9,7 @@ import rig
 
 rig.enter(2)
 sys.path.insert(0, str(rig.HERE.parent / "launch"))
-from harness import BUILD, ENVIRONMENT, OSHRUN, case, main, patience  # noqa: E402
+from harness import BUILD, ENVIRONMENT, OSHRUN, case, crowd, main, patience  # noqa: E402
 
 PHASES = str(BUILD / "tests/hosts/phases")
 SECONDS = 0.5
@@ -18,7 +18,7 @@ SECONDS = 0.5
 def start(kind, hosts, seconds):
     """Starts a job whose PEs wait for PE 2, or forever, until its time is up."""
     settings = dict(ENVIRONMENT, WEFT_SSH="fakessh", WEFT_HANG_SECONDS=str(SECONDS))
-    return subprocess.Popen([OSHRUN, "--timeout", str(int(patience(seconds))), "--hosts", hosts, PHASES, kind], text=True,
+    return subprocess.Popen([OSHRUN, "--timeout", str(int(seconds * crowd())), "--hosts", hosts, PHASES, kind], text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings)
 
 

@@ -20,8 +20,8 @@ import rig
 import verbs
 
 rig.enter(3)
-from by_hand import CLEAN, SILENCE, SOON, STARTS, Processes, expect_empty, ours  # noqa: E402
-from harness import BUILD, Skip, case, main, patience, wait_until  # noqa: E402
+from by_hand import CLEAN, SOON, STARTS, Processes, expect_empty, ours  # noqa: E402
+from harness import BUILD, SILENCE, Skip, case, crowd, main, patience, wait_until  # noqa: E402
 
 FAKESSH = str(rig.HERE / "bin/fakessh")
 FOUR = ["h0", "h1", "h1", "h0"]
@@ -89,7 +89,7 @@ def strike(host, number):
 def called_and_stopped(hosts):
     """Returns a job whose PE 0 is stopped after its port has accepted a connection of PE 1."""
     job = Processes(hosts, "work", late=1)
-    time.sleep(patience(0.5))  # until PE 0 listens
+    time.sleep(0.5 * crowd())  # until PE 0 listens
     strike("h0", signal.SIGSTOP)
     job.pe[1] = job.come(1)
     wait_until(lambda: connected("h1"), 5, "PE 1 has called")
@@ -157,7 +157,7 @@ def strangers():
     wrong = job.id[:20] + ("0" if job.id[20] != "0" else "1") + job.id[21:]
     refused(job.come(1, uniqueid=wrong), "does not have the key of this job")
     job.pe[1] = job.come(1)
-    time.sleep(patience(1))
+    time.sleep(crowd())
     refused(job.come(1), "another process is PE 1 already")
     job.pe[2] = job.come(2)
     job.expect(0)

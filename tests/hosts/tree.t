@@ -15,9 +15,8 @@ import verbs
 COUNT = 12  # with three below each node: relays on h0, h4 and h8
 rig.enter(COUNT)
 sys.path.insert(0, str(rig.HERE.parent / "launch"))
-from harness import ENVIRONMENT, PE, Result, case, leftovers, main, patience, read_numbers, start, wait_until  # noqa: E402
+from harness import ENVIRONMENT, PE, SILENCE, Result, case, leftovers, main, patience, read_numbers, start, wait_until  # noqa: E402
 
-SILENCE = min(patience(1.0), 3.0)
 ENVIRONMENT.update(WEFT_SSH=str(rig.HERE / "bin/fakessh"), WEFT_HOST_TIMEOUT=str(SILENCE), WEFT_FAN_OUT="3")
 HOSTS = rig.names_of(COUNT)
 ALL = ["--hosts", ",".join(HOSTS)]
