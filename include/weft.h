@@ -28,6 +28,7 @@
 #ifndef WEFT_H
 #define WEFT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
@@ -70,12 +71,15 @@ typedef enum weft_op {
     WEFT_PROD = 5,
 } weft_op;
 
-/* Row-major: element (i, j) is at data + (i * ld + j) elements; ld >= cols, ld counted in elements.
- * A matrix of zero rows or columns may have NULL data. */
+/* Row-major: element (i, j) is at data + (i * ld + j) elements, ld >= cols. Transposed: it is at
+ * data + (j * ld + i) elements, ld >= rows. ld counts elements. The factors of products (a_shard, a
+ * and b) may be transposed, each on each member as it likes; all other matrices are row-major. A
+ * matrix of zero rows or columns may have NULL data. */
 typedef struct weft_matrix {
     void *data;
     size_t rows, cols, ld;
     weft_dtype dtype;
+    bool transposed;
 } weft_matrix;
 
 /* A cudaStream_t or CUstream; NULL is CUDA's default stream. WEFT_STREAM_HOST is the calling

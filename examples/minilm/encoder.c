@@ -95,7 +95,7 @@ static void embed(struct encoder *encoder, const struct batch *batch) {
 }
 
 static weft_matrix matrix(float *data, size_t rows, size_t cols) {
-    return (weft_matrix){data, rows, cols, cols, WEFT_F32};
+    return (weft_matrix){data, rows, cols, cols, WEFT_F32, false};
 }
 
 static int operator_failed(const char *what) {

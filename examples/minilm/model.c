@@ -164,7 +164,7 @@ static int load_matrix(struct model *model, weft_matrix *matrix, const char *pre
             data[i * cut.cols + o] = row[i];
     }
     free(row);
-    *matrix = (weft_matrix){data, cut.rows, cut.cols, cut.cols, WEFT_F32};
+    *matrix = (weft_matrix){data, cut.rows, cut.cols, cut.cols, WEFT_F32, false};
     return 0;
 }
 

@@ -58,7 +58,7 @@ static bool is_scale(enum pyweft_matrix_kind kind) {
 
 static bool take_number(const struct slot *slot, PyObject *object) {
     *slot->number = (float)PyFloat_AsDouble(object);
-    *slot->matrix = (weft_matrix){slot->number, 1, 1, 1, WEFT_F32};
+    *slot->matrix = (weft_matrix){slot->number, 1, 1, 1, WEFT_F32, false};
     return !PyErr_Occurred();
 }
 

@@ -249,12 +249,12 @@ static void fold_narrow(const struct weft_vector_folding *vector, int step, void
     weft_dtype dtype = reduction->number == WEFT_NUMBER_BF16 ? WEFT_BF16 : WEFT_F16;
     bool divides = reduction->average && !(step & WEFT_FOLD_TO_PARTIAL);
     size_t n = chunk->nelems;
-    weft_matrix dest = {to, 1, n, n, step & WEFT_FOLD_TO_PARTIAL ? WEFT_F32 : dtype};
+    weft_matrix dest = {to, 1, n, n, step & WEFT_FOLD_TO_PARTIAL ? WEFT_F32 : dtype, false};
     weft_matrix from[chunk->n];
     for (int i = 0; i < chunk->n; i++) {
         weft_dtype type = i == 0 && step & WEFT_FOLD_FROM_PARTIAL ? WEFT_F32 : dtype;
         size_t offset = chunk->first * weft_element_bytes(type);
-        from[i] = (weft_matrix){(char *)chunk->sources[i] + offset, 1, n, n, type};
+        from[i] = (weft_matrix){(char *)chunk->sources[i] + offset, 1, n, n, type, false};
     }
     weft_elements_reduce_sums(&dest, from, chunk->n, divides ? WEFT_AVG : ops[reduction->op],
                               vector->npes);
@@ -272,7 +272,48 @@ void weft_elements_fold(const struct weft_folding *folding, int step, void *to,
         divide_elements(to, vector->reduction.number, vector->npes, chunk->nelems);
 }
 
+/* Copies a transposed block to a row-major one. */
+#define TURN(NAME, TYPE)                                                   \
+    static void NAME(const weft_matrix *dest, const weft_matrix *source) { \
+        const TYPE *from = source->data;                                   \
+        TYPE *to = dest->data;                                             \
+        for (size_t row = 0; row < dest->rows; row++)                      \
+            for (size_t col = 0; col < dest->cols; col++)                  \
+                to[row * dest->ld + col] = from[col * source->ld + row];   \
+    }
+TURN(turn_8, uint8_t)
+TURN(turn_16, uint16_t)
+TURN(turn_32, uint32_t)
+TURN(turn_64, uint64_t)
+#undef TURN
+
+/* Blocks are so small that the cache lines of both sides stay in the first-level cache. */
+static void copy_transposed(const weft_matrix *dest, const weft_matrix *source) {
+    enum { SIDE = 32 };
+    size_t bytes = weft_element_bytes(dest->dtype);
+    for (size_t row = 0; row < dest->rows; row += SIDE)
+        for (size_t col = 0; col < dest->cols; col += SIDE) {
+            size_t rows = dest->rows - row < SIDE ? dest->rows - row : SIDE;
+            size_t cols = dest->cols - col < SIDE ? dest->cols - col : SIDE;
+            weft_matrix to = weft_matrix_part(dest, row, rows, col, cols);
+            weft_matrix from = weft_matrix_part(source, row, rows, col, cols);
+            (bytes == 1   ? turn_8
+             : bytes == 2 ? turn_16
+             : bytes == 4 ? turn_32
+                          : turn_64)(&to, &from);
+        }
+}
+
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source) {
+    if (dest->transposed) {
+        weft_matrix to = weft_matrix_transpose(dest), from = weft_matrix_transpose(source);
+        weft_elements_copy(&to, &from);
+        return;
+    }
+    if (source->transposed) {
+        copy_transposed(dest, source);
+        return;
+    }
     size_t row_bytes = dest->cols * weft_element_bytes(dest->dtype);
     bool whole = dest->ld == dest->cols && source->ld == dest->cols;
     size_t rows = whole ? 1 : dest->rows, bytes = whole ? dest->rows * row_bytes : row_bytes;

@@ -24,16 +24,31 @@ const char *weft_op_name(weft_op op);
 bool weft_element_reduces(weft_dtype dtype, weft_op op);
 struct weft_reduction weft_element_reduction(weft_dtype dtype, weft_op op);
 
-/* Returns the address of element (row, col) of a matrix. */
+/* Returns the bytes from the start of a matrix to element (row, col), and the element's address. */
+static inline size_t weft_matrix_offset(const weft_matrix *m, size_t row, size_t col) {
+    size_t line = m->transposed ? col : row, within = m->transposed ? row : col;
+    return (line * m->ld + within) * weft_element_bytes(m->dtype);
+}
 static inline void *weft_matrix_at(const weft_matrix *m, size_t row, size_t col) {
-    return (char *)m->data + (row * m->ld + col) * weft_element_bytes(m->dtype);
+    return (char *)m->data + weft_matrix_offset(m, row, col);
+}
+
+/* Returns the transpose of a matrix, in the same memory. */
+static inline weft_matrix weft_matrix_transpose(const weft_matrix *m) {
+    return (weft_matrix){m->data, m->cols, m->rows, m->ld, m->dtype, !m->transposed};
+}
+
+/* Returns a matrix without gaps at `data`, of the shape, type and orientation of m. */
+static inline weft_matrix weft_matrix_dense(const weft_matrix *m, void *data) {
+    size_t ld = m->transposed ? m->rows : m->cols;
+    return (weft_matrix){data, m->rows, m->cols, ld, m->dtype, m->transposed};
 }
 
 /* Returns the part of a matrix that begins at (row, col). */
 static inline weft_matrix weft_matrix_part(const weft_matrix *m, size_t row, size_t rows,
                                            size_t col, size_t cols) {
     void *data = rows > 0 && cols > 0 ? weft_matrix_at(m, row, col) : NULL;
-    return (weft_matrix){data, rows, cols, m->ld, m->dtype};
+    return (weft_matrix){data, rows, cols, m->ld, m->dtype, m->transposed};
 }
 
 static inline weft_matrix weft_matrix_rows(const weft_matrix *m, size_t row, size_t rows) {
@@ -47,7 +62,7 @@ static inline weft_matrix weft_matrix_cols(const weft_matrix *m, size_t col, siz
 /* Returns the bytes from the first element to the end of the last. */
 static inline size_t weft_matrix_span(const weft_matrix *m) {
     return m->rows > 0 && m->cols > 0
-               ? ((m->rows - 1) * m->ld + m->cols) * weft_element_bytes(m->dtype)
+               ? weft_matrix_offset(m, m->rows - 1, m->cols - 1) + weft_element_bytes(m->dtype)
                : 0;
 }
 
@@ -88,8 +103,8 @@ enum weft_fold_step {
 void weft_elements_fold(const struct weft_folding *folding, int step, void *to,
                         const struct weft_chunk *chunk);
 
-/* Copies source to dest, both rows x cols of one type. They may be the same, but must not overlap
- * otherwise. */
+/* Copies source to dest, both rows x cols of one type, each row-major or transposed. They may be
+ * the same, but must not overlap otherwise. */
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source);
 
 #endif

@@ -9,7 +9,7 @@ struct weft_remote_matrix weft_remote_matrix_part(const struct weft_remote_matri
     if (matrix->at.data)
         part.at = weft_matrix_part(&matrix->at, row, rows, col, cols);
     else
-        part.place.offset += (row * matrix->at.ld + col) * weft_element_bytes(matrix->at.dtype);
+        part.place.offset += weft_matrix_offset(&matrix->at, row, col);
     part.at.rows = rows;
     part.at.cols = cols;
     return part;

@@ -34,8 +34,8 @@ static inline struct weft_remote_matrix weft_remote_matrix_of(const struct weft_
 struct weft_remote_matrix weft_remote_matrix_part(const struct weft_remote_matrix *matrix,
                                                   size_t row, size_t rows, size_t col, size_t cols);
 
-/* Copies `matrix` to dest, of the same shape and type. Data of far members may be under way on
- * return, until weft_remote_matrix_complete. */
+/* Copies `matrix` to dest, of the same shape and type, both row-major. Data of far members may be
+ * under way on return, until weft_remote_matrix_complete. */
 void weft_remote_matrix_copy(const weft_matrix *dest, const struct weft_remote_matrix *matrix,
                              const struct weft_team *team);
 void weft_remote_matrix_complete(const struct weft_team *team);

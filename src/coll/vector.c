@@ -231,7 +231,7 @@ static int copy_band(const void *call, size_t number) {
 }
 
 static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
-    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
+    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype, false};
 }
 
 /* to = op over the members' elements [first, first + nelems) of a band. */

@@ -50,11 +50,20 @@ static size_t rows_claimed(const struct weft_gather *g) {
     return g->full ? g->full->rows : g->nb > 0 ? g->c[0].rows : NO_CLAIM;
 }
 
+static bool has_transposed_factor(const struct weft_gather *g) {
+    bool transposed = g->shard->transposed;
+    for (size_t j = 0; j < g->nb; j++)
+        transposed |= g->b[j].transposed;
+    return transposed;
+}
+
 /* The members of one host must cut far shards in the same way, even if their libraries differ. */
-static void offer_rows_least(struct weft_gather *g) {
-    g->rows_least = weft_matmul_rows_least(g->shard->dtype, g->scales != NULL);
-    memcpy(g->meeting.mine.data, &g->rows_least, sizeof g->rows_least);
-    g->meeting.data_bytes = sizeof g->rows_least;
+static void offer_data(struct weft_gather *g) {
+    g->rows_least =
+        weft_matmul_rows_least(g->shard->dtype, g->scales != NULL, has_transposed_factor(g));
+    struct weft_gather_data data = {g->rows_least, g->shard->transposed};
+    memcpy(g->meeting.mine.data, &data, sizeof data);
+    g->meeting.data_bytes = sizeof data;
 }
 
 static int check_gather(const struct weft_gather *g) {
@@ -72,7 +81,7 @@ static void offer_facts(struct weft_gather *g) {
     facts[WEFT_GATHER_COLS] = g->shard->cols;
     facts[WEFT_GATHER_ROWS] = g->shard->rows;
     facts[WEFT_GATHER_CLAIM] = rows_claimed(g);
-    offer_rows_least(g);
+    offer_data(g);
 }
 
 /* Every member reads all claims in the same order, so all return the same error. */
@@ -100,8 +109,7 @@ static void stage_shard(const void *call, size_t band) {
     if (mine->input.space != WEFT_SPACE_WORKSPACE || rows.nelems == 0)
         return;
     weft_matrix from = weft_matrix_rows(g->shard, rows.first, rows.nelems);
-    weft_matrix to = {weft_gather_workspace(g) + mine->input.offset, rows.nelems, from.cols,
-                      from.cols, from.dtype};
+    weft_matrix to = weft_matrix_dense(&from, weft_gather_workspace(g) + mine->input.offset);
     weft_elements_copy(&to, &from);
 }
 
@@ -122,7 +130,6 @@ static int offer_shard(struct weft_gather *g) {
     if (mine->input.space != WEFT_SPACE_PRIVATE || g->meeting.team->npes == 1)
         return 0;
     mine->input = (struct weft_place){WEFT_SPACE_WORKSPACE, g->free_at};
-    mine->facts[WEFT_GATHER_LD] = shard->cols;
     size_t rows = shard->rows < g->band_rows ? shard->rows : g->band_rows;
     if (shard->rows > 0 && rows == 0)
         return weft_fail_bare(-ENOMEM, "a row of a_shard does not fit into a workspace");
@@ -153,7 +160,7 @@ static int offer_rooms(struct weft_gather *g) {
 /* --- Scales of rows: of the own shard, then of all rows of A ---------------------------------- */
 
 static struct weft_remote_matrix offered_scales(const struct weft_gather *g, int member) {
-    weft_matrix shape = {NULL, weft_gather_rows(g, member), 1, 1, WEFT_F32};
+    weft_matrix shape = {NULL, weft_gather_rows(g, member), 1, 1, WEFT_F32, false};
     return weft_remote_matrix_of(g->meeting.team, member,
                                  (struct weft_place){WEFT_SPACE_WORKSPACE, 0}, &shape);
 }
@@ -186,8 +193,8 @@ static void gather_scales(struct weft_gather *g) {
     if (!g->scales || npes == 1 || g->nb == 0)
         return;
     size_t first = weft_page_up(g->shard->rows * sizeof(float));
-    g->row_scales =
-        (weft_matrix){weft_gather_workspace(g) + first, weft_gather_first(g, npes), 1, 1, WEFT_F32};
+    g->row_scales = (weft_matrix){
+        weft_gather_workspace(g) + first, weft_gather_first(g, npes), 1, 1, WEFT_F32, false};
     for (int member = 0; member < npes; member++) {
         struct weft_remote_matrix from = offered_scales(g, member);
         weft_matrix to = weft_matrix_rows(&g->row_scales, weft_gather_first(g, member),
@@ -240,7 +247,9 @@ static int call_gather(struct weft_gather *g, int error) {
     if (!error)
         error = check_claims(g);
     if (!error) {
-        g->rows_least = weft_meeting_largest(&g->meeting, offsetof(struct weft_offer, data));
+        g->rows_least =
+            weft_meeting_largest(&g->meeting, offsetof(struct weft_offer, data) +
+                                                  offsetof(struct weft_gather_data, rows_least));
         error = gather_and_multiply(g);
     }
     return weft_meeting_close(&g->meeting, error);

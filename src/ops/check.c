@@ -44,7 +44,8 @@ static struct name_prefix prefix_of(const struct weft_matrix_argument *argument)
     return prefix;
 }
 
-int weft_check_matrix(const struct weft_matrix_argument *argument) {
+/* Checks a matrix of either orientation. */
+static int check_layout(const struct weft_matrix_argument *argument) {
     const weft_matrix *m = argument->matrix;
     if (!m)
         return weft_fail_bare(-EINVAL, "%s is NULL", argument->name);
@@ -53,17 +54,29 @@ int weft_check_matrix(const struct weft_matrix_argument *argument) {
     if (!element)
         return weft_fail_bare(-EINVAL, "%sdtype is %d, which is no type", prefix.text,
                               (int)m->dtype);
-    if (m->ld < m->cols)
-        return weft_fail_bare(-EINVAL, "%sld is %zu, less than its cols %zu", prefix.text, m->ld,
-                              m->cols);
-    if (m->ld > 0 && m->rows > (size_t)PTRDIFF_MAX / element / m->ld)
-        return weft_fail_bare(-EINVAL, "%srows is %zu, more than memory has", prefix.text, m->rows);
+    weft_matrix lines = m->transposed ? weft_matrix_transpose(m) : *m;
+    if (lines.ld < lines.cols)
+        return weft_fail_bare(-EINVAL, "%sld is %zu, less than its %s %zu", prefix.text, lines.ld,
+                              m->transposed ? "rows" : "cols", lines.cols);
+    if (lines.ld > 0 && lines.rows > (size_t)PTRDIFF_MAX / element / lines.ld)
+        return weft_fail_bare(-EINVAL, "%s%s is %zu, more than memory has", prefix.text,
+                              m->transposed ? "cols" : "rows", lines.rows);
     if (!m->data && m->rows > 0 && m->cols > 0)
         return weft_fail_bare(-EINVAL, "%sdata is NULL", prefix.text);
     if (m->data && is_device(m->data))
         return weft_fail_bare(-ENOTSUP, "%sdata is in GPU memory, which this call does not take",
                               prefix.text);
     return 0;
+}
+
+int weft_check_matrix(const struct weft_matrix_argument *argument) {
+    if (!argument->matrix || !argument->matrix->transposed)
+        return check_layout(argument);
+    return weft_fail_bare(
+        -EINVAL,
+        "%stransposed is true, but only a_shard, a and b may be transposed: pass a "
+        "row-major matrix",
+        prefix_of(argument).text);
 }
 
 int weft_check_equal(const struct weft_matrix_argument *argument, const char *what, size_t value,
@@ -106,8 +119,8 @@ static int fail_dtype(const struct weft_matrix_argument *argument, const char *w
                           weft_element_name(argument->matrix->dtype), wanted);
 }
 
-static int check_factor(const struct weft_matrix_argument *factor) {
-    int error = weft_check_matrix(factor);
+static int check_narrow(const struct weft_matrix_argument *factor) {
+    int error = check_layout(factor);
     return error || is_narrow(factor->matrix->dtype)
                ? error
                : fail_dtype(factor, "WEFT_F8E4M3 or WEFT_F8E5M2");
@@ -152,8 +165,8 @@ static int check_bias(const struct weft_matrix_argument *argument, size_t cols) 
 
 int weft_check_left(const struct weft_matrix_argument *a, const struct weft_scales *scales) {
     if (!scales)
-        return weft_check_matrix(a);
-    int error = check_factor(a);
+        return check_layout(a);
+    int error = check_narrow(a);
     struct weft_matrix_argument scale = {"a_scale", -1, scales->a};
     return error ? error : check_scale(&scale, a->matrix->rows, 1);
 }
@@ -163,7 +176,7 @@ static int check_right_scaled(const struct weft_scales *scales,
     size_t j = b->index < 0 ? 0 : (size_t)b->index;
     struct weft_matrix_argument scale = {"b_scale", b->index, scales->b ? &scales->b[j] : NULL};
     struct weft_matrix_argument bias = {"bias", b->index, scales->bias ? &scales->bias[j] : NULL};
-    int error = check_factor(b);
+    int error = check_narrow(b);
     error = error ? error : check_scale(&scale, 1, b->matrix->cols);
     return error ? error : check_bias(&bias, b->matrix->cols);
 }
@@ -174,7 +187,7 @@ int weft_check_right(weft_dtype dtype, const struct weft_scales *scales,
         int error = check_right_scaled(scales, b);
         return error ? error : check_float(c);
     }
-    int error = weft_check_matrix(b);
+    int error = check_layout(b);
     error = error ? error : weft_check_matrix(c);
     error = error ? error : weft_check_dtype(b, dtype);
     return error ? error : weft_check_dtype(c, dtype);

@@ -21,8 +21,8 @@ int weft_check_type(weft_dtype dtype, const weft_op *op);
  * what to do with GPU memory. */
 int weft_check_pointer(const char *name, const void *p, size_t bytes, const char *instead);
 
-/* Checks that a matrix can be read or written: present, of a known type, ld >= cols, with data
- * unless it is empty. */
+/* Checks that a matrix can be read or written: present, row-major, of a known type, ld >= cols,
+ * with data unless it is empty. */
 int weft_check_matrix(const struct weft_matrix_argument *argument);
 
 /* Check a size, or the type, of a matrix; texts such as "b[1].rows is 3, but a_shard->cols is 4".
@@ -38,7 +38,8 @@ int weft_check_sum(weft_op op);
  * for it. */
 int weft_check_matmul(weft_dtype dtype, bool scaled);
 
-/* Checks the first factor of a product, and its scales if `scales` is not NULL. */
+/* Checks the first factor of a product, which may be transposed, and its scales if `scales` is not
+ * NULL. */
 int weft_check_left(const struct weft_matrix_argument *a, const struct weft_scales *scales);
 
 /* Checks the second factor and the result, with the b_scale and the bias of b's index. Without

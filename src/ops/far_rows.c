@@ -120,11 +120,12 @@ static void fetch_part(struct weft_far_rows *far, const struct weft_far_part *pa
     struct weft_far_prefetch *prefetch = &far->prefetches[room];
     struct weft_remote_matrix rows =
         weft_remote_matrix_part(matrix, part->row, part->rows, 0, matrix->at.cols);
+    weft_matrix lines = rows.at.transposed ? weft_matrix_transpose(&rows.at) : rows.at;
     *prefetch = (struct weft_far_prefetch){
         .pe = matrix->pe,
-        .step = (int64_t)(matrix->at.ld * weft_element_bytes(matrix->at.dtype)),
-        .row_bytes = row_bytes_of(&matrix->at),
-        .rows = part->rows,
+        .step = (int64_t)(lines.ld * weft_element_bytes(lines.dtype)),
+        .row_bytes = row_bytes_of(&lines),
+        .rows = lines.rows,
         .dest = room_at(far, far->team->my_pe, part->number),
         .word = &far->team->words->far_rows[room],
         .value = far->begin + part->number + 1,
@@ -203,9 +204,8 @@ bool weft_far_rows_take(struct weft_far_rows *far, bool wait, struct weft_far_pa
     }
     weft_waiter_end(&waiter);
     *rows = far->matrices[part->member].at;
-    rows->data = room_at(far, fetcher, part->number);
-    rows->ld = rows->cols;
     rows->rows = part->rows;
+    *rows = weft_matrix_dense(rows, room_at(far, fetcher, part->number));
     return true;
 }
 

@@ -6,10 +6,10 @@
  *     fetched by near member, of two:                 0   1   0   1   0   1
  *     into its room:                                  0   0   1   1   0   0
  *
- * A part is some rows of one far member's matrix. Each near member has two adjacent rooms in its
- * workspace, in which the others read its parts. A room is reused when all near members have taken
- * its part. All near members take the parts in the same order, and compute their layout from
- * numbers that all know. */
+ * A part is some rows of one far member's matrix, with its orientation. Each near member has two
+ * adjacent rooms in its workspace, in which the others read its parts. A room is reused when all
+ * near members have taken its part. All near members take the parts in the same order, and compute
+ * their layout from numbers that all know. */
 #ifndef WEFT_OPS_FAR_ROWS_H
 #define WEFT_OPS_FAR_ROWS_H
 

@@ -22,6 +22,12 @@ bool weft_gather_is_staged(const struct weft_gather *g, int member) {
     return weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
 }
 
+bool weft_gather_is_transposed(const struct weft_gather *g, int member) {
+    struct weft_gather_data data;
+    memcpy(&data, weft_meeting_offer(&g->meeting, member)->data, sizeof data);
+    return data.transposed != 0;
+}
+
 /* Returns the rows of a member's shard that are read in a band. A shard that is not staged, and
  * this member's own, is read whole in band 0. */
 static struct weft_band band_rows(const struct weft_gather *g, int member, size_t band) {
@@ -36,8 +42,14 @@ struct weft_remote_matrix weft_gather_band(const struct weft_gather *g, int memb
         return (struct weft_remote_matrix){.at =
                                                weft_matrix_rows(g->shard, rows.first, rows.nelems)};
     const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
-    weft_matrix shape = {NULL, rows.nelems, g->shard->cols, offer->facts[WEFT_GATHER_LD],
-                         g->shard->dtype};
+    weft_matrix shape = {NULL,
+                         rows.nelems,
+                         g->shard->cols,
+                         offer->facts[WEFT_GATHER_LD],
+                         g->shard->dtype,
+                         weft_gather_is_transposed(g, member)};
+    if (weft_gather_is_staged(g, member))
+        shape = weft_matrix_dense(&shape, NULL);
     return weft_remote_matrix_of(g->meeting.team, member, offer->input, &shape);
 }
 

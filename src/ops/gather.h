@@ -36,6 +36,12 @@ enum weft_gather_fact {
     WEFT_GATHER_CLAIM
 };
 
+/* Data of an offer. */
+struct weft_gather_data {
+    uint64_t rows_least; /* of this member's library */
+    uint64_t transposed; /* the shard */
+};
+
 /* --- gather.c --------------------------------------------------------------------------------- */
 
 /* Return the number of rows of a member's shard, and its first row in c. The first row of member
@@ -43,8 +49,11 @@ enum weft_gather_fact {
 size_t weft_gather_rows(const struct weft_gather *g, int member);
 size_t weft_gather_first(const struct weft_gather *g, int member);
 
-/* Returns whether a member's shard is read in its workspace. */
+/* Return whether a member's shard is read in its workspace, and whether it is transposed. A copy of
+ * a shard, in a workspace or of a far member, keeps its orientation, because the products of a
+ * library may have other bits for the other orientation. */
 bool weft_gather_is_staged(const struct weft_gather *g, int member);
+bool weft_gather_is_transposed(const struct weft_gather *g, int member);
 
 /* Return a band of a member's shard, and its first row in c. */
 struct weft_remote_matrix weft_gather_band(const struct weft_gather *g, int member, size_t band);

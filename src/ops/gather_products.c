@@ -57,9 +57,8 @@ static size_t early_bytes(const struct weft_gather *g, size_t j) {
 
 /* Returns the memory of the early product of the own shard and b[j], which is copied to c later. */
 static weft_matrix early_panel(const struct weft_gather *g, size_t j) {
-    const weft_matrix *c = &g->c[j];
-    return (weft_matrix){weft_gather_workspace(g) + g->early_at + early_bytes(g, j), g->shard->rows,
-                         c->cols, c->cols, c->dtype};
+    weft_matrix product = weft_matrix_rows(&g->c[j], 0, g->shard->rows);
+    return weft_matrix_dense(&product, weft_gather_workspace(g) + g->early_at + early_bytes(g, j));
 }
 
 static bool all_arrive_soon(const struct weft_gather *g) {
@@ -181,15 +180,28 @@ void weft_gather_choose(struct weft_gather *g) {
     size_t bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     g->gathers = weft_team_workspace_commit(g->meeting.team, g->free_at + bytes) == 0;
     if (g->gathers) /* if there is no memory: in place, slower but correct */
-        g->gathered =
-            (weft_matrix){weft_gather_workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
+        g->gathered = (weft_matrix){
+            weft_gather_workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype, false};
 }
 
-/* Takes the rows of A from `first` on: copies them if A is gathered or a_full is wanted, and
- * multiplies them unless A is gathered first. */
-static int take_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
+/* Returns the place of a member's shard in the gathered A. */
+static weft_matrix gathered_shard(const struct weft_gather *g, int member) {
+    weft_matrix shard =
+        weft_matrix_rows(&g->gathered, weft_gather_first(g, member), weft_gather_rows(g, member));
+    if (!g->by_shards)
+        return shard;
+    shard.transposed = weft_gather_is_transposed(g, member);
+    return weft_matrix_dense(&shard, shard.data);
+}
+
+/* Takes a member's rows from row `first` of A on: copies them if A is gathered or a_full is wanted,
+ * and multiplies them unless A is gathered first. */
+static int take_rows(const struct weft_gather *g, int member, const weft_matrix *rows,
+                     size_t first) {
     if (g->gathered.data) {
-        weft_matrix dest = weft_matrix_rows(&g->gathered, first, rows->rows);
+        weft_matrix shard = gathered_shard(g, member);
+        weft_matrix dest =
+            weft_matrix_rows(&shard, first - weft_gather_first(g, member), rows->rows);
         weft_elements_copy(&dest, rows);
     }
     return g->gathers ? 0 : multiply_rows(g, rows, first);
@@ -205,7 +217,7 @@ static int take_far(const struct weft_gather *g, size_t band, struct weft_far_ro
     int error = 0;
     while (weft_far_rows_take(far, wait, &part, &rows)) {
         size_t first = weft_gather_first_of_band(g, part.member, band) + part.row;
-        int failed = take_rows(g, &rows, first);
+        int failed = take_rows(g, part.member, &rows, first);
         error = error ? error : failed;
         weft_far_rows_release(far);
     }
@@ -225,7 +237,7 @@ static int take_near(const struct weft_gather *g, int member, size_t band,
     for (size_t next; left > 0; row += next, left -= next) {
         next = weft_far_rows_next(left, step);
         weft_matrix piece = weft_matrix_rows(&rows, row, next);
-        int failed = take_rows(g, &piece, first + row);
+        int failed = take_rows(g, member, &piece, first + row);
         int far_failed = far ? take_far(g, band, far, false) : 0;
         error = error ? error : failed ? failed : far_failed;
     }
@@ -273,8 +285,8 @@ static int multiply_shards(const struct weft_gather *g) {
         int member = weft_team_member_after(team, distance);
         size_t first = weft_gather_first(g, member);
         size_t early = member == team->my_pe ? take_early(g, first) : 0;
-        weft_matrix rest =
-            weft_matrix_rows(&g->gathered, first + early, weft_gather_rows(g, member) - early);
+        weft_matrix shard = gathered_shard(g, member);
+        weft_matrix rest = weft_matrix_rows(&shard, early, shard.rows - early);
         error = multiply_rows(g, &rest, first + early);
     }
     return error;

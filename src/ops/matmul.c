@@ -71,17 +71,26 @@ int weft_matmul_supports(weft_dtype dtype) {
                                     "(Debian, Ubuntu: libdnnl2, libopenblas0-pthread)");
 }
 
-size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled) {
+/* Returns the type to which a factor is widened for the library. */
+static weft_dtype taken_as(weft_dtype dtype) {
+    if (dtype == WEFT_F64)
+        return WEFT_F64;
+    bool fits_bf16 = dtype == WEFT_BF16 || dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
+    return fits_bf16 && library.bf16 ? WEFT_BF16 : WEFT_F32;
+}
+
+size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled, bool transposed) {
     enum { LEAST = 256, SCALED_LEAST = 1024 };
     pthread_once(&library_once, open_libraries);
-    if (dtype == WEFT_F64 || !library.parts_are_alike)
+    if (dtype == WEFT_F64 || !library.parts_are_alike || (transposed && dtype == taken_as(dtype)))
         return SIZE_MAX;
     return scaled ? SCALED_LEAST : LEAST;
 }
 
 static struct weft_matmul_sizes sizes_of(const weft_matrix *a, const weft_matrix *b,
                                          const weft_matrix *c) {
-    return (struct weft_matmul_sizes){c->rows, c->cols, a->cols, a->ld, b->ld, c->ld};
+    return (struct weft_matmul_sizes){c->rows, c->cols, a->cols,       a->ld,
+                                      b->ld,   c->ld,   a->transposed, b->transposed};
 }
 
 static void clear(const weft_matrix *c) {
@@ -106,14 +115,6 @@ static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matri
         error = library.f32(sizes, threads, a->data, b->data, c->data);
     weft_matmul_end();
     return error;
-}
-
-/* Returns the type to which a factor is widened for the library. */
-static weft_dtype taken_as(weft_dtype dtype) {
-    if (dtype == WEFT_F64)
-        return WEFT_F64;
-    bool fits_bf16 = dtype == WEFT_BF16 || dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
-    return fits_bf16 && library.bf16 ? WEFT_BF16 : WEFT_F32;
 }
 
 /* Blocks are large enough that packing inside the library costs little (3 % with 512 rows, 20 %
@@ -149,16 +150,38 @@ static int blocks_plan(struct blocks *blocks, const weft_matrix *a, const weft_m
     return blocks->b ? 0 : -ENOMEM;
 }
 
-/* Returns a part of a factor, widened to `taken` and densely packed in `room`. */
-static weft_matrix widened(const weft_matrix *part, weft_dtype taken, float *room) {
-    weft_matrix wide = {room, part->rows, part->cols, part->cols, taken};
+static void widen_rows(const weft_matrix *wide, const weft_matrix *part) {
     for (size_t row = 0; row < part->rows; row++) {
         const void *from = weft_matrix_at(part, row, 0);
-        if (taken == WEFT_BF16)
-            weft_elements_widen_bf16(weft_matrix_at(&wide, row, 0), from, part->dtype, part->cols);
+        void *to = weft_matrix_at(wide, row, 0);
+        if (wide->dtype == WEFT_BF16)
+            weft_elements_widen_bf16(to, from, part->dtype, part->cols);
         else
-            weft_elements_widen(weft_matrix_at(&wide, row, 0), from, part->dtype, part->cols);
+            weft_elements_widen(to, from, part->dtype, part->cols);
     }
+}
+
+/* Widens a block of columns, which are contiguous, and copies it to the rows of `wide`. */
+static void widen_transposed(const weft_matrix *wide, const weft_matrix *part) {
+    enum { SIDE = 64 };
+    _Alignas(64) float room[SIDE * SIDE];
+    for (size_t row = 0; row < part->rows; row += SIDE)
+        for (size_t col = 0; col < part->cols; col += SIDE) {
+            size_t rows = clamp(part->rows - row, 0, SIDE), cols = clamp(part->cols - col, 0, SIDE);
+            weft_matrix from = weft_matrix_part(part, row, rows, col, cols);
+            weft_matrix to = weft_matrix_part(wide, row, rows, col, cols);
+            weft_matrix block = {room, rows, cols, rows, wide->dtype, true};
+            weft_matrix columns = weft_matrix_transpose(&from);
+            weft_matrix wide_columns = weft_matrix_transpose(&block);
+            widen_rows(&wide_columns, &columns);
+            weft_elements_copy(&to, &block);
+        }
+}
+
+/* Returns a part of a factor, widened to `taken`, row-major and densely packed in `room`. */
+static weft_matrix widened(const weft_matrix *part, weft_dtype taken, float *room) {
+    weft_matrix wide = {room, part->rows, part->cols, part->cols, taken, false};
+    (part->transposed ? widen_transposed : widen_rows)(&wide, part);
     return wide;
 }
 
@@ -172,7 +195,7 @@ static void narrow(const weft_matrix *part, const weft_matrix *floats) {
 static int multiply_block(const struct blocks *blocks, const weft_matrix *a, const weft_matrix *b,
                           const struct weft_scaling *scaling, const weft_matrix *c) {
     weft_matrix left = blocks->widen ? widened(a, blocks->taken, blocks->a) : *a;
-    weft_matrix floats = {blocks->c, c->rows, c->cols, c->cols, WEFT_F32};
+    weft_matrix floats = {blocks->c, c->rows, c->cols, c->cols, WEFT_F32, false};
     const weft_matrix *product = blocks->narrow ? &floats : c;
     int error = multiply(&left, b, product);
     if (!error && scaling)
@@ -213,9 +236,10 @@ static int failed(int error, const weft_matrix *a, const weft_matrix *c) {
                           c->cols, a->cols, strerror(-error));
 }
 
-struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {
+struct weft_factor weft_matmul_pack(const weft_matrix *a, const weft_matrix *b, size_t rows) {
     struct weft_factor factor = {*b, NULL, threads_share()};
-    struct weft_matmul_sizes sizes = {rows, b->cols, b->rows, b->rows, b->ld, b->cols};
+    struct weft_matmul_sizes sizes = {rows,  b->cols, b->rows,       a->ld,
+                                      b->ld, b->cols, a->transposed, b->transposed};
     if (weft_matmul_supports(b->dtype) || b->dtype != WEFT_F32 || !library.packed_f32 ||
         rows == 0 || b->rows == 0 || b->cols == 0)
         return factor;

@@ -15,9 +15,10 @@
 #include "ops/scaling.h"
 
 /* Computes c = a x b, for a: M x K and b: K x N of one type, or each of an 8-bit type; c: M x N of
- * the same type or f32, for 8-bit types f32 or a 16-bit type. Scales the product unless `scaling`
- * is NULL; c is not f64 then. If K is zero, c is zeros. c must not overlap a or b. Thread safe.
- * Returns 0; -ENOTSUP if no library multiplies this type; -ENOMEM or -EOVERFLOW; each with text. */
+ * the same type or f32, for 8-bit types f32 or a 16-bit type. a and b may be transposed. Scales the
+ * product unless `scaling` is NULL; c is not f64 then. If K is zero, c is zeros. c must not overlap
+ * a or b. Thread safe. Returns 0; -ENOTSUP if no library multiplies this type; -ENOMEM or
+ * -EOVERFLOW; each with text. */
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
                 const weft_matrix *c);
 
@@ -25,10 +26,12 @@ int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_sc
  * With fewer rows a part may have other bits than the whole product (oneDNN: below 256, measured),
  * and 8-bit factors are widened again for each part. A part that ends inside the product ends at a
  * multiple of the grain. Returns SIZE_MAX if products must not be cut, because the library computes
- * the last rows of each in another way (a CBLAS, and oneDNN without AVX-512); so the result may
- * differ between members with different processors. */
+ * the last rows of each in another way (a CBLAS, and oneDNN without AVX-512), or because a factor
+ * is transposed and the library reads it as it is: oneDNN chooses for that between kernels that add
+ * in different orders, by sizes and leading dimensions. A factor that is widened is row-major
+ * afterwards. So the result may differ between members. */
 enum { WEFT_MATMUL_GRAIN = 64 };
-size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled);
+size_t weft_matmul_rows_least(weft_dtype dtype, bool scaled, bool transposed);
 
 /* The second factor of several products. It is packed once for all of them if a library can do
  * that, otherwise for each product. */
@@ -38,9 +41,9 @@ struct weft_factor {
     int threads;
 };
 
-/* Packs b for products of `rows` rows. The result is valid until this thread packs another factor,
- * or multiplies types narrower than f32. */
-struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows);
+/* Packs b for products of `rows` rows of a. The result is valid until this thread packs another
+ * factor, or multiplies types narrower than f32. */
+struct weft_factor weft_matmul_pack(const weft_matrix *a, const weft_matrix *b, size_t rows);
 
 /* Does the work of weft_matmul, unscaled. */
 int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c);
@@ -48,11 +51,12 @@ int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft
 /* Returns 0 if weft_matmul can multiply this type, or -ENOTSUP with text. */
 int weft_matmul_supports(weft_dtype dtype);
 
-/* The functions of a library; NULL: it lacks the function. All matrices are row-major; sizes and
- * leading dimensions are in elements, each at least 1; at most `threads` are used. Functions return
- * 0 or -errno without text. */
+/* The functions of a library; NULL: it lacks the function. c is row-major; sizes and leading
+ * dimensions are in elements, each at least 1; at most `threads` are used. Functions return 0 or
+ * -errno without text. */
 struct weft_matmul_sizes {
     size_t m, n, k, lda, ldb, ldc;
+    bool a_transposed, b_transposed;
 };
 struct weft_matmul_library {
     int (*f32)(struct weft_matmul_sizes, int threads, const float *a, const float *b, float *c);

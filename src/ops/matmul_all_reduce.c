@@ -11,7 +11,7 @@
 
 enum { SMALL_BYTES = 16 << 10 };
 
-static int offer_all_reduce(const struct weft_partials *p, const weft_matrix *c) {
+static int offer_all_reduce(struct weft_partials *p, const weft_matrix *c) {
     struct weft_matrix_argument argument = {"c", -1, c};
     int error = weft_partials_offer(p, &argument);
     error = error ? error : weft_check_equal(&argument, "rows", c->rows, "a->rows", p->a->rows);
@@ -55,11 +55,11 @@ static struct weft_remote_matrix reduced_piece(const struct weft_partials *p, co
     const struct weft_team *team = p->meeting->team;
     const struct weft_offer *offer = weft_meeting_offer(p->meeting, member);
     if (offer->output.space == WEFT_SPACE_PRIVATE) {
-        weft_matrix dense = {NULL, piece->rows, piece->cols, piece->cols, c->dtype};
+        weft_matrix dense = {NULL, piece->rows, piece->cols, piece->cols, c->dtype, false};
         struct weft_place place = {WEFT_SPACE_WORKSPACE, p->free_at};
         return weft_remote_matrix_of(team, member, place, &dense);
     }
-    weft_matrix whole = {NULL, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype};
+    weft_matrix whole = {NULL, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype, false};
     struct weft_remote_matrix theirs = weft_remote_matrix_of(team, member, offer->output, &whole);
     return weft_remote_matrix_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
 }

@@ -10,7 +10,7 @@
 #include "ops/matmul.h"
 #include "ops/matmul_exit.h"
 
-enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111 }; /* of cblas.h */
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 }; /* of cblas.h */
 
 typedef void sgemm(int layout, int transa, int transb, int m, int n, int k, float alpha,
                    const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
@@ -43,6 +43,10 @@ static void threads_restore(int before, int threads) {
     pthread_mutex_unlock(&threads_lock);
 }
 
+static int trans(bool transposed) {
+    return transposed ? CBLAS_TRANS : CBLAS_NO_TRANS;
+}
+
 /* Returns whether the sizes fit into the int of the interface. */
 static bool fits(struct weft_matmul_sizes s) {
     return (s.m | s.n | s.k | s.lda | s.ldb | s.ldc) <= INT_MAX;
@@ -53,8 +57,8 @@ static int multiply_f32(struct weft_matmul_sizes s, int threads, const float *a,
     if (!fits(s))
         return -EOVERFLOW;
     int before = threads_limit(threads);
-    cblas_sgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_NO_TRANS, (int)s.m, (int)s.n, (int)s.k, 1, a,
-                (int)s.lda, b, (int)s.ldb, 0, c, (int)s.ldc);
+    cblas_sgemm(CBLAS_ROW_MAJOR, trans(s.a_transposed), trans(s.b_transposed), (int)s.m, (int)s.n,
+                (int)s.k, 1, a, (int)s.lda, b, (int)s.ldb, 0, c, (int)s.ldc);
     threads_restore(before, threads);
     return 0;
 }
@@ -64,8 +68,8 @@ static int multiply_f64(struct weft_matmul_sizes s, int threads, const double *a
     if (!fits(s))
         return -EOVERFLOW;
     int before = threads_limit(threads);
-    cblas_dgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_NO_TRANS, (int)s.m, (int)s.n, (int)s.k, 1, a,
-                (int)s.lda, b, (int)s.ldb, 0, c, (int)s.ldc);
+    cblas_dgemm(CBLAS_ROW_MAJOR, trans(s.a_transposed), trans(s.b_transposed), (int)s.m, (int)s.n,
+                (int)s.k, 1, a, (int)s.lda, b, (int)s.ldb, 0, c, (int)s.ldc);
     threads_restore(before, threads);
     return 0;
 }

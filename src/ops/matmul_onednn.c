@@ -43,6 +43,11 @@ static int (*sgemm_compute)(const char *transa, const char *transb, const dnnl_d
 static void (*omp_set_num_threads)(int);
 static int (*omp_get_max_threads)(void);
 
+/* Returns an argument of a library's function. */
+static char trans(bool transposed) {
+    return transposed ? 'T' : 'N';
+}
+
 /* Limits the calling thread to `threads`. Returns the old limit, for threads_restore. */
 static int threads_limit(int threads) {
     if (!omp_set_num_threads || !omp_get_max_threads)
@@ -68,8 +73,9 @@ static int errno_of(int status) {
 static int multiply_f32(struct weft_matmul_sizes s, int threads, const float *a, const float *b,
                         float *c) {
     int before = threads_limit(threads);
-    int status = dnnl_sgemm('N', 'N', (dnnl_dim)s.m, (dnnl_dim)s.n, (dnnl_dim)s.k, 1, a,
-                            (dnnl_dim)s.lda, b, (dnnl_dim)s.ldb, 0, c, (dnnl_dim)s.ldc);
+    int status =
+        dnnl_sgemm(trans(s.a_transposed), trans(s.b_transposed), (dnnl_dim)s.m, (dnnl_dim)s.n,
+                   (dnnl_dim)s.k, 1, a, (dnnl_dim)s.lda, b, (dnnl_dim)s.ldb, 0, c, (dnnl_dim)s.ldc);
     threads_restore(before);
     return errno_of(status);
 }
@@ -77,8 +83,9 @@ static int multiply_f32(struct weft_matmul_sizes s, int threads, const float *a,
 static int multiply_bf16(struct weft_matmul_sizes s, int threads, const uint16_t *a,
                          const uint16_t *b, float *c) {
     int before = threads_limit(threads);
-    int status = dnnl_bf16gemm('N', 'N', (dnnl_dim)s.m, (dnnl_dim)s.n, (dnnl_dim)s.k, 1, a,
-                               (dnnl_dim)s.lda, b, (dnnl_dim)s.ldb, 0, c, (dnnl_dim)s.ldc);
+    int status = dnnl_bf16gemm(trans(s.a_transposed), trans(s.b_transposed), (dnnl_dim)s.m,
+                               (dnnl_dim)s.n, (dnnl_dim)s.k, 1, a, (dnnl_dim)s.lda, b,
+                               (dnnl_dim)s.ldb, 0, c, (dnnl_dim)s.ldc);
     threads_restore(before);
     return errno_of(status);
 }
@@ -86,11 +93,13 @@ static int multiply_bf16(struct weft_matmul_sizes s, int threads, const uint16_t
 /* Sizes for the packing functions, which are column-major: the first factor is b, transposed. */
 struct by_columns {
     dnnl_dim m, n, k, lda, ldb, ldc;
+    char transa, transb;
 };
 
 static struct by_columns by_columns(struct weft_matmul_sizes s) {
-    return (struct by_columns){(dnnl_dim)s.n,   (dnnl_dim)s.m,   (dnnl_dim)s.k,
-                               (dnnl_dim)s.ldb, (dnnl_dim)s.lda, (dnnl_dim)s.ldc};
+    return (struct by_columns){(dnnl_dim)s.n,         (dnnl_dim)s.m,        (dnnl_dim)s.k,
+                               (dnnl_dim)s.ldb,       (dnnl_dim)s.lda,      (dnnl_dim)s.ldc,
+                               trans(s.b_transposed), trans(s.a_transposed)};
 }
 
 static size_t packed_f32_bytes(struct weft_matmul_sizes sizes, int threads) {
@@ -98,8 +107,8 @@ static size_t packed_f32_bytes(struct weft_matmul_sizes sizes, int threads) {
     size_t bytes = 0;
     bool worth = false;
     int before = threads_limit(threads);
-    int status =
-        sgemm_pack_get_size("A", "N", "N", &s.m, &s.n, &s.k, &s.lda, &s.ldb, &bytes, &worth);
+    int status = sgemm_pack_get_size("A", &s.transa, &s.transb, &s.m, &s.n, &s.k, &s.lda, &s.ldb,
+                                     &bytes, &worth);
     threads_restore(before);
     return status == DNNL_SUCCESS && worth ? bytes : 0;
 }
@@ -107,7 +116,7 @@ static size_t packed_f32_bytes(struct weft_matmul_sizes sizes, int threads) {
 static int pack_f32(struct weft_matmul_sizes sizes, int threads, const float *b, float *packed) {
     struct by_columns s = by_columns(sizes);
     int before = threads_limit(threads);
-    int status = sgemm_pack("A", "N", "N", &s.m, &s.n, &s.k, &s.lda, &s.ldb, b, packed);
+    int status = sgemm_pack("A", &s.transa, &s.transb, &s.m, &s.n, &s.k, &s.lda, &s.ldb, b, packed);
     threads_restore(before);
     return errno_of(status);
 }
@@ -117,8 +126,8 @@ static int multiply_packed_f32(struct weft_matmul_sizes sizes, int threads, cons
     struct by_columns s = by_columns(sizes);
     const float beta = 0;
     int before = threads_limit(threads);
-    int status =
-        sgemm_compute("P", "N", &s.m, &s.n, &s.k, packed, &s.lda, a, &s.ldb, &beta, c, &s.ldc);
+    int status = sgemm_compute("P", &s.transb, &s.m, &s.n, &s.k, packed, &s.lda, a, &s.ldb, &beta,
+                               c, &s.ldc);
     threads_restore(before);
     return errno_of(status);
 }
@@ -129,7 +138,7 @@ static int multiply_packed_f32(struct weft_matmul_sizes sizes, int threads, cons
  * order (2.6.3, measured). */
 static bool bf16_works(void) {
     const uint16_t one = 0x3f80;
-    const struct weft_matmul_sizes unit = {1, 1, 1, 1, 1, 1};
+    const struct weft_matmul_sizes unit = {1, 1, 1, 1, 1, 1, false, false};
     float product = 0;
     return dnnl_bf16gemm && multiply_bf16(unit, 1, &one, &one, &product) == 0 && product == 1;
 }

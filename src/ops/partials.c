@@ -16,7 +16,6 @@ static weft_dtype sum_dtype(const struct weft_partials *p) {
 
 int weft_partials_plan(struct weft_partials *p, size_t more) {
     size_t rows = p->a->rows, cols = p->b->cols, element = weft_element_bytes(sum_dtype(p)) + more;
-    p->rows_least = weft_matmul_rows_least(p->a->dtype, p->scales != NULL);
     p->band_cols = cols;
     p->free_at = 0;
     if (p->meeting->team->npes == 1 || rows == 0 || cols == 0)
@@ -47,7 +46,7 @@ bool weft_partials_by_rows(const struct weft_partials *p) {
 /* Returns a member's product of the band. */
 static struct weft_remote_matrix product_of(const struct weft_partials *p, int member,
                                             size_t cols) {
-    weft_matrix shape = {NULL, p->a->rows, cols, cols, sum_dtype(p)};
+    weft_matrix shape = {NULL, p->a->rows, cols, cols, sum_dtype(p), false};
     return weft_remote_matrix_of(p->meeting->team, member,
                                  (struct weft_place){WEFT_SPACE_WORKSPACE, 0}, &shape);
 }
@@ -237,7 +236,7 @@ static void plan_turns(struct work *w) {
     w->begin = weft_progress_begin(team, (uint32_t)w->turns * (uint32_t)(team->npes - 1));
     weft_matrix b = weft_matrix_cols(w->partials->b, w->col, w->cols);
     if (w->turns > 1 && w->rows)
-        w->factor = weft_matmul_pack(&b, w->rows);
+        w->factor = weft_matmul_pack(w->partials->a, &b, w->rows);
 }
 
 /* Returns the step of this member's part of a turn for the member `distance` after it. */

@@ -32,9 +32,9 @@ struct weft_partials {
 /* Facts of an offer; the operator's own comes last. */
 enum { WEFT_FACT_DTYPE, WEFT_FACT_OP, WEFT_FACT_ROWS, WEFT_FACT_COLS, WEFT_FACT_OWN };
 
-/* Checks a, b, op and c (which receives the sum), but not c's rows, and offers the facts. Returns
- * 0 or -errno with text, for weft_meeting_post. */
-int weft_partials_offer(const struct weft_partials *partials, const struct weft_matrix_argument *c);
+/* Checks a, b, op and c (which receives the sum), but not c's rows, offers the facts, and sets
+ * rows_least. Returns 0 or -errno with text, for weft_meeting_post. */
+int weft_partials_offer(struct weft_partials *partials, const struct weft_matrix_argument *c);
 
 /* Agrees in the meeting, also on WEFT_BITS and rows_least. After the agreement the other two return
  * the largest K of all members, and whether sums of a host are sent to far members. */

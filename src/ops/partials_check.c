@@ -22,10 +22,11 @@ static size_t largest_of(const struct weft_meeting *meeting, size_t offset) {
     return weft_meeting_largest(meeting, offsetof(struct weft_offer, data) + offset);
 }
 
-static int write_data(const struct weft_partials *p) {
+static int write_data(struct weft_partials *p) {
     struct weft_meeting *meeting = p->meeting;
-    struct offer_data data = {p->a->cols, strcmp(weft_env.bits, "any") == 0,
-                              weft_matmul_rows_least(p->a->dtype, p->scales != NULL)};
+    p->rows_least = weft_matmul_rows_least(p->a->dtype, p->scales != NULL,
+                                           p->a->transposed || p->b->transposed);
+    struct offer_data data = {p->a->cols, strcmp(weft_env.bits, "any") == 0, p->rows_least};
     if (!data.any_bits && strcmp(weft_env.bits, "same") != 0)
         return weft_fail_bare(-EINVAL, "WEFT_BITS is '%s': set it to same or any", weft_env.bits);
     memcpy(meeting->mine.data, &data, sizeof data);
@@ -43,7 +44,7 @@ static int check_product(const struct weft_partials *p, const struct weft_matrix
     return error ? error : weft_check_matmul(p->a->dtype, p->scales);
 }
 
-int weft_partials_offer(const struct weft_partials *p, const struct weft_matrix_argument *c) {
+int weft_partials_offer(struct weft_partials *p, const struct weft_matrix_argument *c) {
     uint64_t *facts = p->meeting->mine.facts;
     int error = check_product(p, c);
     if (error)

@@ -96,7 +96,7 @@ static void reduce_tensors(const struct members *m, weft_dtype dtype, weft_op op
     size_t bytes = nelems * weft_element_bytes(dtype), n = (size_t)m->npes;
     char *private = malloc(bytes * n), *from = m->me % 2 ? private : source;
     float *wide = malloc(nelems * n * sizeof *wide);
-    weft_matrix sources[64], result = {want, 1, nelems, nelems, dtype};
+    weft_matrix sources[64], result = {want, 1, nelems, nelems, dtype, false};
     for (int member = 0; member < m->npes; member++) {
         fill((char *)wide, WEFT_NUMBER_FLOAT, m->start + member * m->stride, nelems * n);
         if (dtype == WEFT_F32)
@@ -108,7 +108,7 @@ static void reduce_tensors(const struct members *m, weft_dtype dtype, weft_op op
     for (int scatter = 0; scatter < 2; scatter++) {
         size_t offset = scatter ? bytes * (size_t)m->me : 0;
         for (int member = 0; member < m->npes; member++)
-            sources[member] = (weft_matrix){all[member] + offset, 1, nelems, nelems, dtype};
+            sources[member] = (weft_matrix){all[member] + offset, 1, nelems, nelems, dtype, false};
         weft_elements_reduce(&result, sources, m->npes, op);
         int error = (scatter ? weft_reduce_scatter : weft_all_reduce)(m->team, dest, from, nelems,
                                                                       dtype, op, WEFT_STREAM_HOST);

@@ -125,8 +125,39 @@ static void reductions(void) {
             }
 }
 
+static void copies(void) {
+    tap_case("copies from and to transposed matrices");
+    static const struct {
+        size_t rows, cols;
+    } shapes[] = {{1, 1}, {1, 70}, {70, 1}, {33, 31}, {64, 64}, {100, 7}, {0, 5}, {5, 0}};
+    static const weft_dtype dtypes[] = {WEFT_U8, WEFT_BF16, WEFT_F32, WEFT_F64};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t d = 0; d < 4; d++)
+            for (int way = 0; way < 4; way++) {
+                size_t rows = shapes[s].rows, cols = shapes[s].cols;
+                weft_matrix m = {NULL, rows, cols, (way & 1 ? rows : cols) + 3, dtypes[d], way & 1};
+                struct tensor source = tensor_of(PRIVATE, m);
+                m.transposed = way & 2;
+                m.ld = (m.transposed ? rows : cols) + (size_t)way % 3;
+                struct tensor dest = tensor_of(PRIVATE, m);
+                size_t bytes = weft_dtype_bytes(dtypes[d]);
+                for (size_t e = 0; e < rows * cols; e++)
+                    memset(tensor_at(&source, e / cols, e % cols), (int)(e % 251), bytes);
+                weft_elements_copy(&dest.m, &source.m);
+                for (size_t e = 0; e < rows * cols; e++)
+                    EXPECT(!memcmp(tensor_at(&dest, e / cols, e % cols),
+                                   tensor_at(&source, e / cols, e % cols), bytes),
+                           "%zu x %zu of %zu bytes, way %d: element %zu", rows, cols, bytes, way,
+                           e);
+                EXPECT(tensor_guarded(&dest), "wrote outside of dest");
+                tensor_free(&source);
+                tensor_free(&dest);
+            }
+}
+
 int main(void) {
     tap_start(0);
+    copies();
     widening();
     eight_bits();
     narrowing();

@@ -91,7 +91,7 @@ static void check_fold(shmem_team_t team, bool scatter) {
     struct call call = draw(team, folds[which].dtype);
     int npes = call.found->npes, me = call.found->my_pe;
     bool in_place = !scatter && random_below(&common, 3) == 0;
-    weft_matrix sources[PES], result = {want, 1, call.nelems, call.nelems, call.dtype};
+    weft_matrix sources[PES], result = {want, 1, call.nelems, call.nelems, call.dtype, false};
     for (int member = 0; member < npes; member++) {
         fill(all[member], &call, member, scatter ? (size_t)npes : 1);
         sources[member] = result;

@@ -148,7 +148,7 @@ static void fold_arrays(void *to, void *const *of, int n, const struct number *i
             &(struct weft_chunk){.sources = (const void *const *)of, .n = n, .nelems = nelems});
         return;
     }
-    weft_matrix sources[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype};
+    weft_matrix sources[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype, false};
     weft_op tensor_op = op == WEFT_FOLD_MAX   ? WEFT_MAX
                         : op == WEFT_FOLD_MIN ? WEFT_MIN
                         : average             ? WEFT_AVG

@@ -84,7 +84,7 @@ static uint64_t key_of(uint64_t key, int i, int k) {
 /* Folds all members' data for member k. */
 static void fold_on_host(void *to, int n, const struct number *it, size_t nelems, weft_op op,
                          uint64_t key, int k) {
-    weft_matrix of[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype};
+    weft_matrix of[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype, false};
     for (int i = 0; i < n; i++) {
         of[i] = dest;
         of[i].data = malloc(nelems * it->bytes + 1);

@@ -231,7 +231,8 @@ static void wrong_arguments(void) {
 
 static void elsewhere(void) {
     tap_case("GPU memory by threads, and products on streams: an error of all that says so");
-    weft_matrix m = {host_source, 1, 1, 1, WEFT_F32}, c = {host_dest, 1, 1, 1, WEFT_F32};
+    weft_matrix m = {host_source, 1, 1, 1, WEFT_F32, false},
+                c = {host_dest, 1, 1, 1, WEFT_F32, false};
     expect_error(
         weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, 1, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST),
         ENOTSUP, "pass a stream");

@@ -75,8 +75,9 @@ static void take_lock(void) {
 }
 
 static void multiply(void) {
-    weft_matrix a = {shard, ROWS, ROWS, ROWS, WEFT_F32}, b = {factor, ROWS, ROWS, ROWS, WEFT_F32},
-                c = {product, (size_t)npes * ROWS, ROWS, ROWS, WEFT_F32};
+    weft_matrix a = {shard, ROWS, ROWS, ROWS, WEFT_F32, false},
+                b = {factor, ROWS, ROWS, ROWS, WEFT_F32, false},
+                c = {product, (size_t)npes * ROWS, ROWS, ROWS, WEFT_F32, false};
     if (weft_all_gather_matmul(SHMEM_TEAM_WORLD, &a, &b, 1, &c, NULL, WEFT_STREAM_HOST) != 0) {
         fprintf(stderr, "phases: %s\n", weft_last_error());
         exit(1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft_all_gather_matmul against a float64 product: all types, memories and teams, ragged and empty
- * shards, zero sizes, leading dimensions, zero to three b, with and without a_full. */
+ * shards, zero sizes, leading dimensions, transposed shards and b, zero to three b, with and
+ * without a_full. */
 #include "ops/tensor.h"
 
 struct shape {
@@ -61,14 +62,14 @@ static void run(const struct test_team *t, weft_dtype dtype, enum memory memory,
     tensors_reset();
     random_state = seed_of(t, t->me, round) * 77 + 1;
     size_t mine = rows_of(t, t->me, round, shape->rows_max);
-    struct tensor shard = tensor_new(memory, mine, k, k + random_below(4), dtype);
+    struct tensor shard = tensor_factor(memory, mine, k, dtype);
     struct tensor full = tensor_new(PRIVATE, rows, k, k + random_below(4), dtype);
     struct tensor b[3], c[3];
     weft_matrix bm[3], cm[3];
     tensor_fill(&shard, seed_of(t, t->me, round));
     for (size_t j = 0; j < nb; j++) {
         size_t cols = random_below(shape->cols_max + 1);
-        b[j] = tensor_new(PRIVATE, k, cols, cols + random_below(3), dtype);
+        b[j] = tensor_factor(PRIVATE, k, cols, dtype);
         c[j] = tensor_new(memory, rows, cols, cols + random_below(3), dtype);
         tensor_fill(&b[j], round * 31 + j + (uint64_t)t->me);
         bm[j] = b[j].m;

@@ -23,15 +23,30 @@ static void tell(const char *what, weft_dtype dtype, enum memory memory, int err
     shmem_barrier_all();
 }
 
+static struct tensor filled_as(enum memory memory, weft_matrix shape, uint64_t seed) {
+    struct tensor t = tensor_of(memory, shape);
+    if (weft_dtype_bytes(shape.dtype) > 1)
+        tensor_fill(&t, seed);
+    for (size_t i = 0; i < shape.rows && weft_dtype_bytes(shape.dtype) == 1; i++)
+        for (size_t j = 0; j < shape.cols; j++) /* neither infinity nor NaN in both types */
+            *(uint8_t *)tensor_at(&t, i, j) = (uint8_t)(mix(seed * 31 + i * shape.cols + j) & 0xbf);
+    return t;
+}
+
 static struct tensor filled(enum memory memory, size_t rows, size_t cols, size_t ld,
                             weft_dtype dtype, uint64_t seed) {
-    struct tensor t = tensor_new(memory, rows, cols, ld, dtype);
-    if (weft_dtype_bytes(dtype) > 1)
-        tensor_fill(&t, seed);
-    for (size_t i = 0; i < rows && weft_dtype_bytes(dtype) == 1; i++)
-        for (size_t j = 0; j < cols; j++) /* neither infinity nor NaN in both types */
-            *(uint8_t *)tensor_at(&t, i, j) = (uint8_t)(mix(seed * 31 + i * cols + j) & 0xbf);
-    return t;
+    return filled_as(memory, (weft_matrix){NULL, rows, cols, ld, dtype, false}, seed);
+}
+
+/* The factors that are transposed. */
+static enum { NO_FACTOR, SOME_A, EVERY_B, BOTH } transposed;
+
+/* Returns a factor of this PE, with a gap after each line. */
+static struct tensor factor(enum memory memory, size_t rows, size_t cols, size_t gap,
+                            weft_dtype dtype, bool is_b, uint64_t seed) {
+    bool turned = is_b ? transposed & EVERY_B : transposed & SOME_A && me % 2 == 0;
+    size_t ld = (turned ? rows : cols) + gap;
+    return filled_as(memory, (weft_matrix){NULL, rows, cols, ld, dtype, turned}, seed);
 }
 
 /* Returns the rows of a member's shard: ragged; one shard is empty. */
@@ -53,10 +68,9 @@ static size_t depth = 48; /* columns of A */
 static uint64_t gather(const char *what, weft_dtype dtype, enum memory memory, size_t rows,
                        size_t cols, bool want_full) {
     tensors_reset();
-    size_t all = rows_of_all(rows), mine = shard_rows(me, rows),
-           ld = memory == HEAP ? depth : depth + 5;
-    struct tensor shard = filled(memory, mine, depth, ld, dtype, (uint64_t)me);
-    struct tensor b = filled(PRIVATE, depth, cols, cols, dtype, 91);
+    size_t all = rows_of_all(rows), mine = shard_rows(me, rows), gap = memory == HEAP ? 0 : 5;
+    struct tensor shard = factor(memory, mine, depth, gap, dtype, false, (uint64_t)me);
+    struct tensor b = factor(PRIVATE, depth, cols, 0, dtype, true, 91);
     struct tensor c = tensor_new(PRIVATE, all, cols, cols, dtype);
     struct tensor full = tensor_new(PRIVATE, want_full ? all : 0, depth, depth, dtype);
     int error = weft_all_gather_matmul(SHMEM_TEAM_WORLD, &shard.m, &b.m, 1, &c.m,
@@ -89,9 +103,9 @@ static void gather_scaled(enum memory memory, size_t rows, size_t cols, weft_dty
     enum { K = 40 };
     tensors_reset();
     size_t all = rows_of_all(rows), mine = shard_rows(me, rows);
-    struct tensor shard = filled(memory, mine, K, K, WEFT_F8E4M3, (uint64_t)me);
+    struct tensor shard = factor(memory, mine, K, 0, WEFT_F8E4M3, false, (uint64_t)me);
     struct tensor a_scale = filled(memory, mine, 1, 1, WEFT_F32, (uint64_t)me + 7);
-    struct tensor b = filled(PRIVATE, K, cols, cols, WEFT_F8E4M3, 92);
+    struct tensor b = factor(PRIVATE, K, cols, 0, WEFT_F8E4M3, true, 92);
     struct tensor b_scale = filled(PRIVATE, 1, cols, cols, WEFT_F32, 93);
     struct tensor c = tensor_new(PRIVATE, all, cols, cols, out);
     int error = weft_all_gather_scaled_matmul(SHMEM_TEAM_WORLD, &shard.m, &a_scale.m, &b.m,
@@ -109,8 +123,8 @@ static void gather_scaled(enum memory memory, size_t rows, size_t cols, weft_dty
 static void reduce(weft_dtype dtype, enum memory memory, size_t m, size_t n, size_t k) {
     tensors_reset();
     size_t first = (size_t)me * m / (size_t)npes, end = (size_t)(me + 1) * m / (size_t)npes;
-    struct tensor a = filled(PRIVATE, m, k, k, dtype, (uint64_t)me * 2);
-    struct tensor b = filled(PRIVATE, k, n, n, dtype, (uint64_t)me * 2 + 1);
+    struct tensor a = factor(PRIVATE, m, k, 0, dtype, false, (uint64_t)me * 2);
+    struct tensor b = factor(PRIVATE, k, n, 0, dtype, true, (uint64_t)me * 2 + 1);
     struct tensor c = tensor_new(memory, m, n, n + (memory == STATICS), dtype);
     struct tensor part = tensor_new(PRIVATE, end - first, n, n, dtype);
     int error = weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &a.m, &b.m, WEFT_SUM, &part.m,
@@ -127,8 +141,8 @@ static void reduce(weft_dtype dtype, enum memory memory, size_t m, size_t n, siz
 static void reduce_scaled(weft_dtype out, size_t m, size_t n, size_t k) {
     tensors_reset();
     size_t first = (size_t)me * m / (size_t)npes, end = (size_t)(me + 1) * m / (size_t)npes;
-    struct tensor a = filled(PRIVATE, m, k, k, WEFT_F8E5M2, (uint64_t)me * 2);
-    struct tensor b = filled(PRIVATE, k, n, n, WEFT_F8E4M3, (uint64_t)me * 2 + 1);
+    struct tensor a = factor(PRIVATE, m, k, 0, WEFT_F8E5M2, false, (uint64_t)me * 2);
+    struct tensor b = factor(PRIVATE, k, n, 0, WEFT_F8E4M3, true, (uint64_t)me * 2 + 1);
     struct tensor a_scale = filled(PRIVATE, m, 1, 1, WEFT_F32, (uint64_t)me + 3);
     struct tensor b_scale = filled(PRIVATE, 1, 1, 1, WEFT_F32, (uint64_t)me + 4);
     struct tensor part = tensor_new(PRIVATE, end - first, n, n, out);
@@ -159,6 +173,22 @@ static void vectors(weft_dtype dtype, enum memory memory, size_t n) {
     tell("all_to_all", dtype, memory, error, tensor_hash(&dest));
     tensor_free(&source);
     tensor_free(&dest);
+}
+
+static void turned_factors(void) {
+    for (size_t d = 0; d < 4; d++) {
+        gather("all_gather_matmul", all_dtypes[d], STATICS, 600, 20, false);
+        gather("gathered first", all_dtypes[d], PRIVATE, 30, 300, d % 2);
+        gather_late(all_dtypes[d]);
+        reduce(all_dtypes[d], PRIVATE, 40, 90, 30);
+        reduce(all_dtypes[d], PRIVATE, 2100, 300, 20);
+    }
+    gather("shards larger than a room", WEFT_F32, HEAP, 50000, 4, false);
+    gather("shards larger than a room", WEFT_F64, PRIVATE, 25000, 4, false);
+    gather("long products, gathered too", WEFT_BF16, PRIVATE, 1300, 200, true);
+    reduce(WEFT_F32, HEAP, 2400, 64, 70);
+    gather_scaled(HEAP, 1100, 40, WEFT_BF16);
+    reduce_scaled(WEFT_BF16, 4200, 30, 24);
 }
 
 int main(void) {
@@ -195,6 +225,8 @@ int main(void) {
     reduce_scaled(WEFT_BF16, 4200, 30, 24);
     reduce_scaled(WEFT_F32, 90, 60, 33);
     reduce_scaled(WEFT_F16, 300, 70, 20);
+    for (transposed = SOME_A; transposed <= BOTH; transposed++)
+        turned_factors();
     shmem_free(heap_arena);
     return tap_finish();
 }

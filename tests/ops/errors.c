@@ -91,8 +91,8 @@ static void prepare(size_t nelems, size_t a_rows, size_t c_rows) {
     tensor_fill(&source, 1);
     memset(a.m.data, 1, a_rows * a.m.ld); /* fits all types */
     memset(b.m.data, 1, K * N);
-    weft_matrix row_scales = {(void *)scales, a_rows, 1, 1, WEFT_F32};
-    weft_matrix col_scales = {(void *)scales, 1, N, N, WEFT_F32};
+    weft_matrix row_scales = {(void *)scales, a_rows, 1, 1, WEFT_F32, false};
+    weft_matrix col_scales = {(void *)scales, 1, N, N, WEFT_F32, false};
     args = (struct arguments){.team = SHMEM_TEAM_WORLD,
                               .stream = WEFT_STREAM_HOST,
                               .dtype = WEFT_F32,
@@ -232,6 +232,29 @@ static void b_small_ld(void) {
 }
 static void c_small_ld(void) {
     args.c.ld = args.c.cols - 1;
+}
+static void a_transposed_small_ld(void) {
+    args.a.transposed = true;
+    args.a.ld = args.a.rows - 1;
+}
+static void b_transposed_small_ld(void) {
+    args.b.transposed = true;
+    args.b.ld = args.b.rows - 1;
+}
+static void c_transposed(void) {
+    args.c.transposed = true;
+}
+static void full_transposed(void) {
+    args.full.transposed = true;
+}
+static void a_scale_transposed(void) {
+    args.a_scale.transposed = true;
+}
+static void b_scale_transposed(void) {
+    args.b_scale.transposed = true;
+}
+static void bias_transposed(void) {
+    args.bias.transposed = true;
 }
 static void a_odd_dtype(void) {
     args.a.dtype = (weft_dtype)77;
@@ -393,6 +416,10 @@ static const struct fault gather_matmul_faults[] = {
     {a_small_ld, "a_shard->ld", EINVAL, false},
     {b_small_ld, "b[0].ld", EINVAL, false},
     {c_small_ld, "c[0].ld", EINVAL, false},
+    {a_transposed_small_ld, "a_shard->ld is 2, less than its rows 3", EINVAL, false},
+    {b_transposed_small_ld, "b[0].ld is 3, less than its rows 4", EINVAL, false},
+    {c_transposed, "c[0].transposed is true", EINVAL, false},
+    {full_transposed, "a_full->transposed is true", EINVAL, false},
     {a_odd_dtype, "a_shard->dtype", EINVAL, false},
     {b_dtype, "b[0].dtype", EINVAL, false},
     {c_dtype, "c[0].dtype", EINVAL, false},
@@ -412,6 +439,8 @@ static const struct fault scatter_faults[] = {{no_team, "team", EINVAL, true},
                                               {no_b, "b is NULL", EINVAL, false},
                                               {no_c, "c_shard is NULL", EINVAL, false},
                                               {a_small_ld, "a->ld", EINVAL, false},
+                                              {b_transposed_small_ld, "b->ld is 3", EINVAL, false},
+                                              {c_transposed, "c_shard->transposed", EINVAL, false},
                                               {b_rows, "b->rows", EINVAL, false},
                                               {c_cols, "c_shard->cols", EINVAL, false},
                                               {c_rows, "c_shards have", EINVAL, false},
@@ -431,6 +460,11 @@ static const struct fault gather_scaled_faults[] = {
     {a_scale_dtype, "a_scale->dtype is WEFT_BF16, not WEFT_F32", EINVAL, false},
     {a_scale_rows, "a_scale->rows x cols is 4 x 1, not 1 x 1 or 3 x 1", EINVAL, false},
     {a_scale_cols, "a_scale->rows x cols", EINVAL, false},
+    {a_scale_transposed, "a_scale->transposed is true", EINVAL, false},
+    {b_scale_transposed, "b_scale[0].transposed is true", EINVAL, false},
+    {bias_transposed, "bias[0].transposed is true", EINVAL, false},
+    {full_transposed, "a_full->transposed is true", EINVAL, false},
+    {a_transposed_small_ld, "a_shard->ld is 2, less than its rows 3", EINVAL, false},
     {b_scale_cols, "b_scale[0].rows x cols is 1 x 4, not 1 x 1 or 1 x 5", EINVAL, false},
     {b_scale_without_data, "b_scale[0].data", EINVAL, false},
     {bias_cols, "bias[0].cols is 4", EINVAL, false},
@@ -458,6 +492,7 @@ static const struct fault scatter_scaled_faults[] = {
     {a_scale_rows, "a_scale->rows x cols", EINVAL, false},
     {b_scale_cols, "b_scale->rows x cols is 1 x 4, not 1 x 1 or 1 x 5", EINVAL, false},
     {bias_cols, "bias->cols is 4", EINVAL, false},
+    {bias_transposed, "bias->transposed is true", EINVAL, false},
     {c_eight_bits, "c_shard->dtype is WEFT_F8E4M3", EINVAL, false},
     {c_other_float, "c_shard->dtype is WEFT_F", EINVAL, true},
     {a_wide, "a->dtype is WEFT_BF16", EINVAL, false},
@@ -468,14 +503,22 @@ static const struct fault scatter_scaled_faults[] = {
     {op_max, "op", EINVAL, false},
     {other_op, "op", EINVAL, true},
     {device_stream, "stream", ENOTSUP, false}};
-static const struct fault product_faults[] = {
-    {no_team, "team", EINVAL, true},    {wild_team, "team", EINVAL, true},
-    {no_a, "a is NULL", EINVAL, false}, {no_b, "b is NULL", EINVAL, false},
-    {no_c, "c is NULL", EINVAL, false}, {c_small_ld, "c->ld", EINVAL, false},
-    {b_rows, "b->rows", EINVAL, false}, {c_cols, "c->cols", EINVAL, false},
-    {c_rows, "c->rows", EINVAL, false}, {op_max, "op", EINVAL, false},
-    {other_op, "op", EINVAL, true},     {other_m_and_c, "a->rows", EINVAL, true},
-    {other_n, "b->cols", EINVAL, true}, {b_dtype, "b->dtype", EINVAL, false}};
+static const struct fault product_faults[] = {{no_team, "team", EINVAL, true},
+                                              {wild_team, "team", EINVAL, true},
+                                              {no_a, "a is NULL", EINVAL, false},
+                                              {no_b, "b is NULL", EINVAL, false},
+                                              {no_c, "c is NULL", EINVAL, false},
+                                              {c_small_ld, "c->ld", EINVAL, false},
+                                              {b_rows, "b->rows", EINVAL, false},
+                                              {c_cols, "c->cols", EINVAL, false},
+                                              {c_rows, "c->rows", EINVAL, false},
+                                              {op_max, "op", EINVAL, false},
+                                              {c_transposed, "c->transposed", EINVAL, false},
+                                              {a_transposed_small_ld, "a->ld", EINVAL, false},
+                                              {other_op, "op", EINVAL, true},
+                                              {other_m_and_c, "a->rows", EINVAL, true},
+                                              {other_n, "b->cols", EINVAL, true},
+                                              {b_dtype, "b->dtype", EINVAL, false}};
 
 /* The text names the function and, except for sums over all members, the PE. */
 static void expect_text(const char *function, const struct fault *fault, int culprit) {

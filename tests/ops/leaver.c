@@ -42,7 +42,7 @@ static void *leave(void *milliseconds) {
 
 static weft_matrix make(size_t rows, size_t cols, weft_dtype dtype) {
     void *data = shmem_calloc(rows * cols, sizeof(double));
-    return (weft_matrix){data, rows, cols, cols, dtype};
+    return (weft_matrix){data, rows, cols, cols, dtype, false};
 }
 
 int main(int argc, char **argv) {

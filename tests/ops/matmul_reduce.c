@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: weft_matmul_reduce_scatter and weft_matmul_all_reduce against float64 sums: all
  * types, memories and teams, a different K on every member, ragged and empty shards, zero sizes,
- * leading dimensions, averages, tall and wide outputs; all-reduce gives all members the same
- * bits. */
+ * leading dimensions, transposed factors, averages, tall and wide outputs; all-reduce gives all
+ * members the same bits. */
 #include "ops/tensor.h"
 
 struct shape {
@@ -68,8 +68,8 @@ static struct factors factors_new(const struct test_team *t, weft_dtype dtype, e
                                   const struct shape *shape, uint64_t round) {
     size_t k = k_of(t, t->me, round, shape->k_max);
     uint64_t seed = seed_of(t, t->me, round);
-    struct factors f = {tensor_new(memory, shape->m, k, k + random_below(4), dtype),
-                        tensor_new(PRIVATE, k, shape->n, shape->n + random_below(4), dtype)};
+    struct factors f = {tensor_factor(memory, shape->m, k, dtype),
+                        tensor_factor(PRIVATE, k, shape->n, dtype)};
     tensor_fill(&f.a, seed);
     tensor_fill(&f.b, seed + 1);
     return f;

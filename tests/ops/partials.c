@@ -54,8 +54,8 @@ static size_t wrong_in(const struct weft_piece *piece) {
 
 /* `first` is the part of ROWS or COLS before each member's piece. */
 static void sum(const char *what, const size_t *first, bool by_rows, bool at_once, bool made) {
-    weft_matrix a = {factor_a, ROWS, DEPTH, DEPTH, WEFT_F32};
-    weft_matrix b = {factor_b, DEPTH, COLS, COLS, WEFT_F32};
+    weft_matrix a = {factor_a, ROWS, DEPTH, DEPTH, WEFT_F32, false};
+    weft_matrix b = {factor_b, DEPTH, COLS, COLS, WEFT_F32, false};
     struct weft_meeting meeting;
     struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b, .op = WEFT_SUM};
     enum weft_product how = WEFT_PRODUCT_IN_PIECES;
@@ -70,7 +70,7 @@ static void sum(const char *what, const size_t *first, bool by_rows, bool at_onc
         pieces[pe] = by_rows ? (struct weft_piece){first[pe], first[pe + 1] - first[pe], 0, COLS}
                              : (struct weft_piece){0, ROWS, first[pe], first[pe + 1] - first[pe]};
     memset(result, 0x7f, sizeof result);
-    weft_matrix dest = {result, pieces[me].rows, pieces[me].cols, pieces[me].cols, WEFT_F32};
+    weft_matrix dest = {result, pieces[me].rows, pieces[me].cols, pieces[me].cols, WEFT_F32, false};
     how = at_once ? WEFT_PRODUCT_AT_ONCE : how;
     int error = weft_partials_band(&p, 0, COLS, pieces, how, &dest);
     EXPECT(error == 0, "%s: %d, %s", what, error, weft_fail_text());
@@ -99,14 +99,15 @@ static void bands(void) {
     static const size_t cols_of[] = {1, 3, 1000};
     for (size_t i = 0; i < 3; i++) {
         size_t cols = cols_of[i], rows = room / cols;
-        weft_matrix a = {NULL, rows, 1, 1, WEFT_F32}, b = {NULL, 1, cols + 1, cols + 1, WEFT_F32};
+        weft_matrix a = {NULL, rows, 1, 1, WEFT_F32, false},
+                    b = {NULL, 1, cols + 1, cols + 1, WEFT_F32, false};
         struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD)};
         struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b};
         int error = weft_partials_plan(&p, room); /* no column of such elements fits */
         EXPECT(npes == 1 || error == -ENOMEM, "error %d", error);
         EXPECT(npes > 1 || p.band_cols == cols + 1, "alone: %zu columns", p.band_cols);
     }
-    weft_matrix a = {NULL, room / 3, 1, 1, WEFT_F32}, b = {NULL, 1, 7, 7, WEFT_F32};
+    weft_matrix a = {NULL, room / 3, 1, 1, WEFT_F32, false}, b = {NULL, 1, 7, 7, WEFT_F32, false};
     struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD)};
     struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b};
     if (npes == 2) { /* it commits a workspace, which takes a while */

@@ -2,7 +2,7 @@
 /* Description: weft_all_gather_scaled_matmul and weft_scaled_matmul_reduce_scatter against float64:
  * both 8-bit types in any mixture, one scale or one for each row or column, biases of all types or
  * no bias, all types of results, memories and teams, ragged and empty shards, zero sizes, leading
- * dimensions, several b, a_full, sizes beyond a block and a workspace. */
+ * dimensions, transposed factors, several b, a_full, sizes beyond a block and a workspace. */
 #include "ops/tensor.h"
 
 enum { B_MAX = 3, PES_MAX = 16 };
@@ -138,7 +138,7 @@ static void gather(const struct test_team *t, const struct shape *shape, enum me
     tensors_reset();
     uint64_t seed = seed_of(t, t->me, round);
     size_t mine = rows_of(t, t->me, round, shape->rows_max);
-    struct tensor shard = tensor_new(memory, mine, k, k + random_below(4), g.dtype);
+    struct tensor shard = tensor_factor(memory, mine, k, g.dtype);
     struct tensor a_scale = scales_new(memory, seed, mine, true);
     struct tensor full = tensor_new(PRIVATE, rows, k, k + random_below(4), g.dtype);
     fill_eight_bits(&shard, seed);
@@ -148,7 +148,7 @@ static void gather(const struct test_team *t, const struct shape *shape, enum me
     for (size_t j = 0; j < nb; j++) {
         uint64_t b_seed = b_seeds[j] = mix(seed + j + 1);
         size_t cols = random_below(shape->cols_max + 1);
-        b[j] = tensor_new(PRIVATE, k, cols, cols + random_below(3), eight_bits_of(b_seed));
+        b[j] = tensor_factor(PRIVATE, k, cols, eight_bits_of(b_seed));
         b_scale[j] = scales_new(PRIVATE, b_seed, cols, false);
         bias[j] = bias_new(b_seed, cols);
         c[j] = tensor_new(memory, rows, cols, cols + random_below(3),
@@ -238,8 +238,8 @@ static void scatter(const struct test_team *t, const struct shape *shape, enum m
     for (int member = 0; member < t->me; member++)
         first += shard_of(t, member, round, m);
     tensors_reset();
-    struct tensor a = tensor_new(memory, m, k, k + random_below(4), eight_bits_of(seed));
-    struct tensor b = tensor_new(PRIVATE, k, n, n + random_below(4), eight_bits_of(mix(seed)));
+    struct tensor a = tensor_factor(memory, m, k, eight_bits_of(seed));
+    struct tensor b = tensor_factor(PRIVATE, k, n, eight_bits_of(mix(seed)));
     struct tensor a_scale = scales_new(PRIVATE, seed, m, true);
     struct tensor b_scale = scales_new(PRIVATE, mix(seed), n, false);
     struct tensor bias = bias_new(mix(seed), n);
@@ -272,8 +272,8 @@ static void every_value(weft_dtype dtype, const char *name) {
     for (unsigned bits = 0; bits < 256; bits++)
         values[bits] = (uint8_t)bits;
     size_t rows = shmem_my_pe() == 0 ? 256 : 0;
-    weft_matrix a = {values, rows, 1, 1, dtype}, b = {&one, 1, 1, 1, dtype};
-    weft_matrix scales = {&scale, 1, 1, 1, WEFT_F32}, cm = {c, 256, 1, 1, WEFT_F32};
+    weft_matrix a = {values, rows, 1, 1, dtype, false}, b = {&one, 1, 1, 1, dtype, false};
+    weft_matrix scales = {&scale, 1, 1, 1, WEFT_F32, false}, cm = {c, 256, 1, 1, WEFT_F32, false};
     int error = weft_all_gather_scaled_matmul(SHMEM_TEAM_WORLD, &a, &scales, &b, &scales, 1, NULL,
                                               &cm, NULL, WEFT_STREAM_HOST);
     EXPECT(error == 0, "%d: %s", error, weft_last_error());

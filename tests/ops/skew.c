@@ -142,8 +142,9 @@ static void all_gather_matmuls_in_a_row(float *x, float *y) {
     tap_case("100 all-gathers into a matmul with delays");
     float b[SIDE * SIDE];
     size_t rows = SIDE * (size_t)npes;
-    weft_matrix a = {x, SIDE, SIDE, SIDE, WEFT_F32}, bm = {b, SIDE, SIDE, SIDE, WEFT_F32},
-                c = {y, rows, SIDE, SIDE, WEFT_F32};
+    weft_matrix a = {x, SIDE, SIDE, SIDE, WEFT_F32, false},
+                bm = {b, SIDE, SIDE, SIDE, WEFT_F32, false},
+                c = {y, rows, SIDE, SIDE, WEFT_F32, false};
     for (int call = 0; call < CALLS; call++) {
         fill(x, SIDE * SIDE, call, me);
         fill(b, SIDE * SIDE, -call, me);
@@ -171,8 +172,10 @@ static void matmul_reductions_in_a_row(float *x, float *y) {
     tap_case("100 matmuls into reduce-scatter and all-reduce with delays");
     float b[SIDE * SIDE];
     size_t rows = 4 * (size_t)npes;
-    weft_matrix a = {x, rows, SIDE, SIDE, WEFT_F32}, bm = {b, SIDE, SIDE, SIDE, WEFT_F32},
-                shard = {y, 4, SIDE, SIDE, WEFT_F32}, c = {y, rows, SIDE, SIDE, WEFT_F32};
+    weft_matrix a = {x, rows, SIDE, SIDE, WEFT_F32, false},
+                bm = {b, SIDE, SIDE, SIDE, WEFT_F32, false},
+                shard = {y, 4, SIDE, SIDE, WEFT_F32, false},
+                c = {y, rows, SIDE, SIDE, WEFT_F32, false};
     for (int call = 0; call < CALLS; call++) {
         fill(x, rows * SIDE, call, me);
         fill(b, SIDE * SIDE, -call, me);
@@ -243,7 +246,8 @@ static void early_scaled_product(enum memory memory) {
     float row_scales[ROWS], half = 0.5f;
     for (size_t i = 0; i < ROWS; i++)
         row_scales[i] = ldexpf(1, me + (int)(i % 3));
-    weft_matrix a_scale = {row_scales, ROWS, 1, 1, WEFT_F32}, b_scale = {&half, 1, 1, 1, WEFT_F32};
+    weft_matrix a_scale = {row_scales, ROWS, 1, 1, WEFT_F32, false},
+                b_scale = {&half, 1, 1, 1, WEFT_F32, false};
     shmem_barrier_all();
     if (me == npes - 1)
         delay(3000 + random_below(20000));

@@ -183,11 +183,17 @@ static inline void *memory_new(enum memory memory, size_t bytes) {
     return NULL;
 }
 
-static inline struct tensor tensor_new(enum memory memory, size_t rows, size_t cols, size_t ld,
-                                       weft_dtype dtype) {
-    size_t element = weft_dtype_bytes(dtype);
-    struct tensor t = {.m = {NULL, rows, cols, ld, dtype}, .memory = memory};
-    t.bytes = rows * ld * element + 2 * GUARD_BYTES;
+/* The contiguous lines of a matrix: its rows or, if it is transposed, its columns. */
+struct lines {
+    size_t count, nelems;
+};
+static inline struct lines lines_of(const weft_matrix *m) {
+    return m->transposed ? (struct lines){m->cols, m->rows} : (struct lines){m->rows, m->cols};
+}
+
+static inline struct tensor tensor_of(enum memory memory, weft_matrix shape) {
+    struct tensor t = {.m = shape, .memory = memory};
+    t.bytes = lines_of(&shape).count * shape.ld * weft_dtype_bytes(shape.dtype) + 2 * GUARD_BYTES;
     t.block = memory_new(memory, t.bytes);
     if (!t.block) {
         t.memory = PRIVATE;
@@ -198,13 +204,27 @@ static inline struct tensor tensor_new(enum memory memory, size_t rows, size_t c
     return t;
 }
 
+static inline struct tensor tensor_new(enum memory memory, size_t rows, size_t cols, size_t ld,
+                                       weft_dtype dtype) {
+    return tensor_of(memory, (weft_matrix){NULL, rows, cols, ld, dtype, false});
+}
+
+/* A factor of a product, transposed or not, whose lines are up to 3 elements apart. */
+static inline struct tensor tensor_factor(enum memory memory, size_t rows, size_t cols,
+                                          weft_dtype dtype) {
+    bool transposed = random_below(2);
+    size_t ld = (transposed ? rows : cols) + random_below(4);
+    return tensor_of(memory, (weft_matrix){NULL, rows, cols, ld, dtype, transposed});
+}
+
 static inline void tensor_free(struct tensor *t) {
     if (t->memory == PRIVATE)
         free(t->block);
 }
 
 static inline void *tensor_at(const struct tensor *t, size_t i, size_t j) {
-    return (char *)t->m.data + (i * t->m.ld + j) * weft_dtype_bytes(t->m.dtype);
+    size_t line = t->m.transposed ? j : i, within = t->m.transposed ? i : j;
+    return (char *)t->m.data + (line * t->m.ld + within) * weft_dtype_bytes(t->m.dtype);
 }
 
 static inline double tensor_get(const struct tensor *t, size_t i, size_t j) {
@@ -219,11 +239,12 @@ static inline void tensor_fill(struct tensor *t, uint64_t seed) {
 
 /* Returns whether every byte outside of the elements still has the guard's value. */
 static inline bool tensor_guarded(const struct tensor *t) {
-    size_t element = weft_dtype_bytes(t->m.dtype), row = t->m.ld * element;
+    size_t element = weft_dtype_bytes(t->m.dtype), step = t->m.ld * element;
+    struct lines lines = lines_of(&t->m);
     for (size_t at = 0; at < t->bytes; at++) {
         size_t inside = at - GUARD_BYTES;
-        bool is_element = at >= GUARD_BYTES && row > 0 && inside < t->m.rows * row &&
-                          inside % row < t->m.cols * element;
+        bool is_element = at >= GUARD_BYTES && step > 0 && inside < lines.count * step &&
+                          inside % step < lines.nelems * element;
         if (!is_element && t->block[at] != GUARD)
             return false;
     }
