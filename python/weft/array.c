@@ -166,13 +166,13 @@ bool pyweft_array_take_matrix(struct pyweft_array *array, const char *call, cons
     if (array->ndim != 2)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: pass a matrix, with 2",
                      call, name, array->ndim);
-    else if (array->ld == 0)
+    else if (array->ld == 0 || (array->transposed && use == PYWEFT_ARRAY_WRITTEN))
         PyErr_Format(
             PyExc_ValueError,
-            "%s: argument %s does not have contiguous rows, one after the other: pass a copy, as "
+            "%s: argument %s does not have contiguous rows%s, one after the other: pass a copy, as "
             "numpy.ascontiguousarray or Tensor.contiguous() make",
-            call, name);
-    return array->ndim == 2 && array->ld != 0;
+            call, name, use == PYWEFT_ARRAY_WRITTEN ? "" : " or columns");
+    return !PyErr_Occurred();
 }
 
 void pyweft_array_drop(struct pyweft_array *array) {

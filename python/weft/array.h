@@ -22,7 +22,8 @@ struct pyweft_array {
     const struct pyweft_dtype_row *dtype;
     int ndim;
     size_t nelems, bytes;
-    size_t rows, cols, ld; /* of a matrix whose rows are contiguous; ld is 0 for any other array */
+    size_t rows, cols, ld; /* of a matrix as in weft.h; ld is 0 for any other array */
+    bool transposed;       /* its columns are contiguous, and its rows are not */
     bool contiguous, readonly;
     bool uneven; /* a stride is not a whole number of elements */
     int device;  /* CUDA device number, or -1 for host memory */
@@ -55,7 +56,8 @@ bool pyweft_array_take_strided(struct pyweft_array *array, const char *call, con
 /* Returns whether the object offers its memory in one of these ways. */
 bool pyweft_array_is(PyObject *object);
 
-/* Takes a matrix: two dimensions, with contiguous rows that do not overlap. */
+/* Takes a matrix: two dimensions, with contiguous rows that do not overlap or, if the call reads
+ * it, such columns. */
 bool pyweft_array_take_matrix(struct pyweft_array *array, const char *call, const char *name,
                               PyObject *object, enum pyweft_array_use use, weft_stream stream);
 

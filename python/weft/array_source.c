@@ -2,6 +2,14 @@
 /* Functions shared by the sources of arrays. */
 #include "array_source.h"
 
+/* Returns the distance between the lines of a matrix, or 0 unless each line is contiguous and the
+ * lines do not overlap. `step` and `within` are the strides from line to line and in a line. */
+static size_t line_distance(int64_t lines, int64_t nelems, int64_t step, int64_t within) {
+    if ((nelems != 1 && within != 1) || (lines != 1 && step < nelems))
+        return 0;
+    return (size_t)(lines == 1 ? nelems : step);
+}
+
 void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t *shape,
                             const int64_t *strides) {
     int64_t next = 1;
@@ -24,12 +32,15 @@ void pyweft_array_set_shape(struct pyweft_array *array, int ndim, const int64_t 
         return;
     array->rows = (size_t)shape[0];
     array->cols = (size_t)shape[1];
-    bool whole = array->contiguous || shape[1] == 1 || strides[1] == 1;
-    bool apart = array->contiguous || shape[0] == 1 || strides[0] >= shape[1];
-    if (whole && apart)
-        array->ld = array->contiguous || shape[0] == 1 ? array->cols : (size_t)strides[0];
-    if (whole && apart && array->ld == 0)
-        array->ld = 1; /* there are no columns, so any value will do but 0, which means no matrix */
+    if (array->contiguous) {
+        array->ld = shape[1] > 0 ? array->cols : 1; /* 0 means no matrix */
+        return;
+    }
+    array->ld = line_distance(shape[0], shape[1], strides[0], strides[1]);
+    if (array->ld > 0)
+        return;
+    array->ld = line_distance(shape[1], shape[0], strides[1], strides[0]);
+    array->transposed = array->ld > 0;
 }
 
 bool pyweft_array_refuse_type(const struct pyweft_request *request, const char *what,

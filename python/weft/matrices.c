@@ -88,7 +88,8 @@ static bool take_matrix(const struct slot *slot, const struct pyweft_operator *o
                                   .rows = array->rows,
                                   .cols = array->cols,
                                   .ld = array->ld,
-                                  .dtype = array->dtype->operand};
+                                  .dtype = array->dtype->operand,
+                                  .transposed = array->transposed};
     return true;
 }
 

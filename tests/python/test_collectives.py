@@ -124,9 +124,50 @@ def test_rows_apart(me, n):
     weft.all_gather_matmul(c[:, 1:6], a, of_pe(7, (4, 5)))
     np.testing.assert_allclose(c[:, 1:6], of_all(n, (3, 4)).reshape(-1, 4) @ of_pe(7, (4, 5)))
     assert (c[:, 0] == 0).all() and (c[:, 6:] == 0).all()
-    for wrong in (of_pe(me, (4, 3)).T, of_pe(me, (3, 4))[::-1], of_pe(me, (3, 8))[:, ::2]):
-        with pytest.raises(ValueError, match="argument a_shard does not have contiguous rows"):
-            weft.all_gather_matmul(np.zeros((3 * n, 5), "f"), wrong, of_pe(7, (4, 5)))
+    c = np.zeros((3 * n, 5), "f")
+    for wrong in (of_pe(me, (3, 4))[::-1], of_pe(me, (3, 8))[:, ::2], of_pe(me, (4, 3)).T[:, ::-1],
+                  np.broadcast_to(of_pe(me, (3, 1)), (3, 4)), np.broadcast_to(of_pe(me, 4), (3, 4))):
+        with pytest.raises(ValueError, match="argument a_shard does not have contiguous rows or columns"):
+            weft.all_gather_matmul(c, wrong, of_pe(7, (4, 5)))
+    with pytest.raises(ValueError, match="argument c does not have contiguous rows, one"):
+        weft.all_gather_matmul(np.zeros((5, 3 * n), "f").T, of_pe(me, (3, 4)), of_pe(7, (4, 5)))
+
+
+def layouts(values):
+    """Returns the matrix in each layout that a factor may have."""
+    rows, cols = values.shape
+    wide, high = np.full((rows, cols + 3), np.nan, values.dtype), np.full((cols, rows + 2), np.nan, values.dtype)
+    wide[:, 1:-2] = values
+    high[:, 2:] = values.T
+    symmetric = np.asarray(weft.zeros((cols, rows), str(values.dtype)))
+    symmetric[:] = values.T
+    return [values, wide[:, 1:-2], np.asfortranarray(values), values.T.copy().T, high[:, 2:].T, symmetric.T]
+
+
+@pytest.mark.parametrize("rows, k, cols", [(3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (0, 4, 5), (3, 0, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_transposed_factors(dtype, rows, k, cols, me, n):
+    """Factors in all layouts, other ones on other PEs; those of one row or column have several meanings."""
+    a, b = of_pe(me, (rows, k)).astype(dtype), of_pe(7, (k, cols)).astype(dtype)
+    whole = np.concatenate([of_pe(pe, (rows, k)) for pe in range(n)]).astype(dtype)
+    lefts, rights = layouts(a), layouts(b)
+    for i in range(6):
+        left, right = lefts[(i + me) % 6], rights[5 - i]
+        c, full = np.full((rows * n, cols), np.nan, dtype), np.full((rows * n, k), np.nan, dtype)
+        weft.all_gather_matmul(c, left, right, full)
+        np.testing.assert_allclose(c, whole @ b, rtol=1e-3)
+        np.testing.assert_array_equal(full, whole)
+        c = np.full((rows, cols), np.nan, dtype)
+        weft.matmul_all_reduce(c, left, right)
+        expected = sum(of_pe(pe, (rows, k)).astype(dtype) @ b for pe in range(n))
+        np.testing.assert_allclose(c, expected, rtol=1e-2)
+
+
+def test_columns_of_one_row(me, n):
+    """A row whose elements are apart is a transposed matrix; a column is one in any case."""
+    values, c = of_pe(me, (4, 6)), np.zeros((n, 1), "f")
+    weft.all_gather_matmul(c, values[1:2, ::2], values[:3, 2:3])
+    np.testing.assert_allclose(c, of_all(n, (4, 6))[:, 1, ::2] @ values[:3, 2:3])
 
 
 @pytest.mark.parametrize("op", ["sum", "avg"])

@@ -140,8 +140,10 @@ def test_rows_of_matrices(me):
     b, c = np.eye(3, dtype="f"), np.zeros((2, 3), "f")
     weft.matmul_all_reduce(c, a, b, "avg")
     assert c.tolist() == [[0, 1, 2], [4, 5, 6]]
-    for strides in ([1, 2], [2, 1], [-4, 1]):
-        with pytest.raises(ValueError, match="argument a does not have contiguous rows"):
+    weft.matmul_all_reduce(c, Crafted(range(8), [2, 3], [1, 2]), b, "avg")
+    assert c.tolist() == [[0, 2, 4], [1, 3, 5]]
+    for strides in ([2, 1], [-4, 1], [1, 1], [1, -2], [0, 1]):
+        with pytest.raises(ValueError, match="argument a does not have contiguous rows or columns"):
             weft.matmul_all_reduce(c, Crafted(range(8), [2, 3], strides), b)
 
 
