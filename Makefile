@@ -36,8 +36,8 @@ LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 # Prints one line per file, such as `  CC    src/core/heap.c`. V=1 prints the commands instead.
 quiet = $(if $(filter-out 0,$(V)),,@printf '  %-5s %s\n' $(1) '$(2)';)
 
-ROOMS   := base boot transport tcp job far core device coll ops api
-GPU_SRC := $(wildcard src/device/*.c src/transport/gpu*.c src/*/on_stream*.c \
+ROOMS   := base boot transport tcp job far core device coll fused ops api
+GPU_SRC := $(wildcard src/device/*.c src/fused/*.c src/transport/gpu*.c src/*/on_stream*.c \
              $(addprefix src/coll/,stream_choice.c same_way.c ll.c marked.c push.c))
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 ifneq ($(NO_GPU),)

@@ -15,14 +15,20 @@
  *    that wait for it get -EINVAL, too; if none does within a second, only the caller gets it.
  *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
- *    reduce-scatter, all-gather, broadcast and all-to-all support streams; the other calls return
- *    -ENOTSUP. `dest` must be symmetric, in GPU or host memory, and so must the source of a
- *    reduction; another source may be any memory that CUDA can copy. For sizes for which `weft
- *    info` shows packets or marked words, `dest` and the source of a reduction may be any memory of
- *    this PE's GPU, chosen by each member. A wrong argument is then an error of this member alone:
- *    it enqueues nothing, and the other members wait. Either all members pass streams, or none
- *    does. Calls of a team run in the order in which they are made, even on different streams. The
- *    program orders captured calls, within their graph and against the team's other calls.
+ *    reduce-scatter, all-gather, broadcast and all-to-all support streams, and the products without
+ *    scales; the other calls return -ENOTSUP. A wrong argument is then an error of this member
+ *    alone: it enqueues nothing, and the other members wait. Either all members pass streams, or
+ *    none does. Calls of a team run in the order in which they are made, even on different streams.
+ *    The program orders captured calls, within their graph and against the team's other calls.
+ *  - Memory of collectives on streams: `dest` must be symmetric, in GPU or host memory, and so must
+ *    the source of a reduction; another source may be any memory that CUDA can copy. For sizes for
+ *    which `weft info` shows packets or marked words, `dest` and the source of a reduction may be
+ *    any memory of this PE's GPU, chosen by each member.
+ *  - Products on streams: cuBLASLt multiplies, opened at run time. Matrices may be any memory that
+ *    kernels of this PE's GPU reach, and a_shard any memory that CUDA can copy. All members' shards
+ *    have the same number of rows and orientation, and so have all c_shards. Each member's product
+ *    is rounded to the type of c before it is reduced. The first call of a size allocates GPU
+ *    memory, a few times the size of A or of c, on all members together.
  *  - Reductions run in PE order, with float accumulation for 16-bit types: the result has the same
  *    bits on every PE and in every run. */
 #ifndef WEFT_H

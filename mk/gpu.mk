@@ -82,7 +82,7 @@ $(BUILD)/tests/gpu/%.fatbin: tests/gpu/%/kernels.cu
 # The pretended CUDA driver (tests/gpu/driver/call.h) runs kernels that are compiled for the host. The library finds a
 # stand-in for libweft_cuda.so beside it.
 DRIVER_DIR := $(BUILD)/tests/gpu/driver
-DRIVER     := $(DRIVER_DIR)/libcuda.so.1 $(DRIVER_DIR)/libweft_cuda.so
+DRIVER     := $(addprefix $(DRIVER_DIR)/,libcuda.so.1 libweft_cuda.so libcublasLt.so.13)
 DRIVER_INCLUDES := -I. -Isrc -Itests -Itests/gpu/driver
 DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu tests/gpu/*/kernels.cu)
 DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
@@ -101,6 +101,10 @@ $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
 	@echo $^ > $(@D)/objects # for tests/gpu/mutations.t
+$(DRIVER_DIR)/libcublasLt.so.13: tests/gpu/cublaslt/cublaslt.c mk/gpu.mk
+	@mkdir -p $(@D)
+	$(call quiet,LD,$@)$(CC) $(filter-out -MMD -MP -fvisibility=hidden,$(ALL_CFLAGS)) $(DRIVER_INCLUDES) -shared \
+	    -Wl,-soname,libcublasLt.so.13 -o $@ $< $(LDLIBS)
 $(DRIVER_DIR)/libweft_cuda.so: mk/gpu.mk
 	@mkdir -p $(@D)
 	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {32, 32, 32, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@

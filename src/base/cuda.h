@@ -173,6 +173,9 @@ union weft_cu_word_op {
       (weft_cu_address to, weft_cu_address from, size_t bytes, weft_cu_stream stream))            \
     X(cuMemsetD8Async, "cuMemsetD8Async",                                                         \
       (weft_cu_address at, unsigned char value, size_t bytes, weft_cu_stream stream))             \
+    X(cuMemsetD2D8Async, "cuMemsetD2D8Async",                                                     \
+      (weft_cu_address at, size_t step, unsigned char value, size_t bytes, size_t rows,           \
+       weft_cu_stream stream))                                                                    \
     X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority",                                   \
       (weft_cu_stream * stream, unsigned flags, int priority))                                    \
     X(cuStreamDestroy, "cuStreamDestroy_v2", (weft_cu_stream stream))                             \
@@ -182,6 +185,9 @@ union weft_cu_word_op {
       (weft_cu_stream stream, weft_cu_event event, unsigned flags))                               \
     X(cuStreamGetId, "cuStreamGetId", (weft_cu_stream stream, uint64_t * id))                     \
     X(cuStreamIsCapturing, "cuStreamIsCapturing", (weft_cu_stream stream, int *status))           \
+    X(cuStreamGetCaptureInfo_v3, "cuStreamGetCaptureInfo_v3",                                     \
+      (weft_cu_stream stream, int *status, uint64_t *id, weft_cu_graph *graph, const void *nodes, \
+       const void *edges, size_t *count))                                                         \
     X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))        \
     X(cuStreamWriteValue32, "cuStreamWriteValue32_v2",                                            \
       (weft_cu_stream stream, weft_cu_address word, uint32_t value, unsigned flags))              \

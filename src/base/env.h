@@ -70,6 +70,8 @@
     X(text, sms, "SHMEMX_SMS", NULL, "auto",                                                       \
       "multiprocessors that a collective on a stream takes at most: auto, or 1 to 64; the "        \
       "same on all PEs")                                                                           \
+    X(text, tf32, "WEFT_TF32", NULL, "0",                                                          \
+      "products of f32 matrices on GPUs: 0, of all their bits; 1, of 19 bits, which is faster")    \
     X(text, peer_access, "SHMEMX_PEER_ACCESS", NULL, "auto",                                       \
       "how a GPU accesses another one's memory: auto, directly where it can; off, always through " \
       "host memory")
@@ -93,6 +95,7 @@
     X("CUDA_COREDUMP_FILE")      \
     X("CUDA_COREDUMP_PIPE")      \
     X("CUDA_LOG_FILE")           \
+    X("CUBLASLT_LOG_FILE")       \
     X("CUDA_MPS_PIPE_DIRECTORY") \
     X("CUDA_MPS_LOG_DIRECTORY")  \
     X("ONEDNN_JIT_DUMP")         \

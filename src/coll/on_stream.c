@@ -28,6 +28,12 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     return error;
 }
 
+int weft_on_stream_enter(struct weft_on_stream *on, shmem_team_t team) {
+    if (weft_job.npes > 0 && weft_job_aborted())
+        weft_job_die_aborted();
+    return weft_on_stream_begin(on, team);
+}
+
 int weft_on_stream_end(const struct weft_on_stream *on, int error) {
     int ended = weft_device_turn_end(on->team, on->stream);
     weft_gpu_leave(on->scope);

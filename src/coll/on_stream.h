@@ -12,8 +12,10 @@
 #include <stdint.h>
 #include "coll/stream_call.h"
 
-/* Begin a team's call, in order after its last one, and end it; on->stream is set before. End
+/* Begin a team's call, in order after its last one, and end it; on->stream is set before. A call
+ * that is not OpenSHMEM's enters instead of beginning: it ends the process if the job is over. End
  * returns `error`, or its own. */
+int weft_on_stream_enter(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int error);
 

@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "transport/gpu_kernel.h"
 #include "core/share.h"
-#include "device/device.h"
+#include "device/half.h"
 
 struct region {
     struct weft_block *block;
@@ -25,6 +25,17 @@ struct region {
 };
 
 enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
+enum { HALF_BYTES_MIN = 1 << 20, HALVES_MAX = 48 };
+
+/* The memory through which products exchange data. Calls use its halves in turn: those of the host,
+ * and those of each capture. */
+struct halves {
+    struct region regions[HALVES_MAX]; /* the last is the largest; graphs may use the others */
+    int nregions;
+    unsigned calls;    /* of the host */
+    uint64_t capture;  /* the last capture, */
+    unsigned captured; /* and its calls */
+};
 
 struct team_channels {
     struct region regions[WEFT_FORMS];
@@ -32,6 +43,7 @@ struct team_channels {
     bool kept;           /* until the job ends: a graph or an unfinished call may use them */
     struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may use the others */
     int ncopies;
+    struct halves halves;
 };
 
 /* Indexed by the team's slot. Only one thread of a PE uses a team at a time. */
@@ -147,19 +159,27 @@ static int region_alloc(struct region *region, enum weft_gpu_form form, int n) {
                                 (weft_cu_address)weft_block_at(region->block) + words, fill, inbox);
 }
 
-/* Returns 0 or -errno, the same on all members. */
-static int region_make(struct team_channels *channels, enum weft_gpu_form form,
-                       const struct weft_boot_subset *subset) {
-    struct region *region = &channels->regions[form];
-    struct member_facts mine = own_facts(region_alloc(region, form, subset->count));
-    struct member_facts all[subset->count];
+/* Shares a region of which this PE has allocated its part, or failed to with `error`. Returns 0 or
+ * -errno, the same on all members: -ENOTSUP without text if one of them has failed. */
+static int region_share(struct team_channels *channels, struct region *region, int error,
+                        const struct weft_boot_subset *subset) {
+    struct member_facts mine = own_facts(error), all[subset->count];
     struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = all};
-    int error = weft_boot_exchange_among(subset, &exchange);
+    error = weft_boot_exchange_among(subset, &exchange);
     error = error ? error : take_facts(channels, subset, all);
     error = error ? error : weft_share_attach(&region->share, region->block, subset);
     if (error)
         region_free(region);
     return error;
+}
+
+/* Fills in the subset of the team's members, whose numbers are in pes[npes]. */
+static struct weft_boot_subset members_of(const struct weft_team *team, int *pes) {
+    for (int i = 0; i < team->npes; i++)
+        pes[i] = weft_team_world_pe(team, i);
+    uint64_t tag = weft_hash(WEFT_HASH_BASIS, &team->slot, sizeof team->slot);
+    return (struct weft_boot_subset){pes, team->npes, weft_hash(tag, "channels", 8),
+                                     weft_job_die_aborted};
 }
 
 /* Returns 0 if the region exists or can be made. If one member cannot make it, all members use
@@ -171,12 +191,8 @@ static int region_find(struct team_channels *channels, enum weft_gpu_form form,
     if (region->share || region->refused)
         return region->share ? 0 : -ENOTSUP;
     int pes[team->npes];
-    for (int i = 0; i < team->npes; i++)
-        pes[i] = weft_team_world_pe(team, i);
-    uint64_t tag = weft_hash(WEFT_HASH_BASIS, &team->slot, sizeof team->slot);
-    struct weft_boot_subset subset = {pes, team->npes, weft_hash(tag, "channels", 8),
-                                      weft_job_die_aborted};
-    int error = region_make(channels, form, &subset);
+    struct weft_boot_subset subset = members_of(team, pes);
+    int error = region_share(channels, region, region_alloc(region, form, team->npes), &subset);
     if (error == 0 || error == -EINVAL || error == -ECONNABORTED)
         return error;
     region->refused = true;
@@ -224,7 +240,65 @@ int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t 
     return 0;
 }
 
+/* --- Halves ----------------------------------------------------------------------------------- */
+
+/* Makes regions of which a half has at least these bytes. Returns 0 or -errno with text, the same
+ * on all members. */
+static int halves_grow(struct team_channels *channels, const struct weft_team *team, size_t bytes) {
+    struct halves *halves = &channels->halves;
+    struct region *region = &halves->regions[halves->nregions];
+    size_t whole = 2 * weft_power_of_two_up(bytes < HALF_BYTES_MIN ? HALF_BYTES_MIN : bytes);
+    int pes[team->npes];
+    struct weft_boot_subset subset = members_of(team, pes);
+    assert(halves->nregions < HALVES_MAX); /* each is at least twice as large as the one before */
+    int error =
+        weft_block_alloc(&region->block, SHMEMX_SPACE_DEVICE, weft_device.gpu->ordinal, whole);
+    error = region_share(channels, region, error, &subset);
+    if (error == -ENOTSUP)
+        return weft_fail(-ENOMEM,
+                         "%s of GPU memory, through which the members exchange data, cannot be "
+                         "allocated on the GPUs of all members",
+                         weft_size(whole).text);
+    if (error == 0)
+        halves->nregions++;
+    return error;
+}
+
+/* Returns the number of this call, among those of the host or of its capture. */
+static unsigned halves_count(struct halves *halves, weft_cu_stream stream) {
+    if (!weft_gpu_capturing(stream))
+        return halves->calls++;
+    uint64_t capture = weft_gpu_capture_id(stream);
+    if (capture == 0 || capture != halves->capture)
+        halves->captured = 0;
+    halves->capture = capture;
+    return halves->captured++;
+}
+
+/* A graph may end with a call that uses the half that the next call uses, too: calls of the host
+ * cannot know, and the first call of a graph follows the last one when the graph is launched
+ * again. */
+int weft_device_channels_half(struct weft_device_half *half, const struct weft_team *team,
+                              size_t bytes, weft_cu_stream stream) {
+    struct team_channels *own = &of_teams[team->slot];
+    struct halves *halves = &own->halves;
+    const struct region *last = &halves->regions[halves->nregions - 1];
+    if (halves->nregions == 0 || weft_block_bytes(last->block) / 2 < bytes) {
+        int error = halves_grow(own, team, bytes);
+        if (error)
+            return error;
+        last = &halves->regions[halves->nregions - 1];
+    }
+    bool captured = weft_gpu_capturing(stream);
+    unsigned call = halves_count(halves, stream);
+    half->all = region_array(last, call % 2 * (weft_block_bytes(last->block) / 2));
+    half->meets = captured ? call == 0 : weft_device_turns_captured(team);
+    return 0;
+}
+
 static void channels_free(struct team_channels *channels) {
+    for (int i = 0; i < channels->halves.nregions; i++)
+        region_free(&channels->halves.regions[i]);
     for (int i = 0; i < channels->ncopies; i++)
         weft_block_free(channels->copies[i]);
     for (int form = 0; form < WEFT_FORMS; form++)
@@ -242,6 +316,8 @@ static struct team_channels channels_take(int slot) {
 static void channels_set_idle(const struct team_channels *channels) {
     for (int i = 0; i < channels->ncopies; i++)
         weft_block_set_idle(channels->copies[i]);
+    for (int i = 0; i < channels->halves.nregions; i++)
+        weft_block_set_idle(channels->halves.regions[i].block);
     for (int form = 0; form < WEFT_FORMS; form++)
         if (channels->regions[form].block)
             weft_block_set_idle(channels->regions[form].block);

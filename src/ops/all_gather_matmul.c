@@ -15,6 +15,7 @@
 #include "ops/far_rows.h"
 #include "ops/gather.h"
 #include "ops/matmul.h"
+#include "ops/matmul_on_stream.h"
 
 #define NO_CLAIM UINT64_MAX /* the member has no outputs, so it claims no number of rows */
 
@@ -22,7 +23,7 @@
 
 static int check_pair(const struct weft_gather *g, int j, size_t rows) {
     const weft_matrix *shard = g->shard, *b = &g->b[j], *c = &g->c[j];
-    struct weft_matrix_argument of_b = {"b", j, b}, of_c = {"c", j, c};
+    struct weft_matrix_argument of_b = {"b", j, b, false}, of_c = {"c", j, c, false};
     int error = weft_check_right(shard->dtype, g->scales, &of_b, &of_c);
     error = error ? error : weft_check_equal(&of_b, "rows", b->rows, "a_shard->cols", shard->cols);
     error =
@@ -34,7 +35,7 @@ static int check_pair(const struct weft_gather *g, int j, size_t rows) {
 }
 
 static int check_full(const struct weft_gather *g) {
-    struct weft_matrix_argument full = {"a_full", -1, g->full};
+    struct weft_matrix_argument full = {"a_full", -1, g->full, false};
     size_t cols = g->shard->cols;
     int error = weft_check_matrix(&full);
     error = error ? error : weft_check_dtype(&full, g->shard->dtype);
@@ -67,7 +68,8 @@ static void offer_data(struct weft_gather *g) {
 }
 
 static int check_gather(const struct weft_gather *g) {
-    int error = weft_check_left(&(struct weft_matrix_argument){"a_shard", -1, g->shard}, g->scales);
+    int error =
+        weft_check_left(&(struct weft_matrix_argument){"a_shard", -1, g->shard, false}, g->scales);
     error = error || !g->full ? error : check_full(g);
     error = error ? error : check_lists(g);
     for (size_t j = 0; j < g->nb && !error; j++)
@@ -258,6 +260,9 @@ static int call_gather(struct weft_gather *g, int error) {
 int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,
                            size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
     WEFT_IN_CALL(__func__);
+    if (stream != WEFT_STREAM_HOST)
+        return weft_all_gather_matmul_on_stream(
+            team, &(struct weft_fused_gather){a_shard, b, c, nb, a_full}, stream);
     struct weft_gather g = {.shard = a_shard, .b = b, .nb = nb, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_MATMUL, stream);
     return call_gather(&g, error);

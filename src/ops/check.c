@@ -44,6 +44,10 @@ static struct name_prefix prefix_of(const struct weft_matrix_argument *argument)
     return prefix;
 }
 
+int weft_check_fail(const struct weft_matrix_argument *argument, int error, const char *what) {
+    return weft_fail_bare(error, "%s%s", prefix_of(argument).text, what);
+}
+
 /* Checks a matrix of either orientation. */
 static int check_layout(const struct weft_matrix_argument *argument) {
     const weft_matrix *m = argument->matrix;
@@ -63,8 +67,9 @@ static int check_layout(const struct weft_matrix_argument *argument) {
                               m->transposed ? "cols" : "rows", lines.rows);
     if (!m->data && m->rows > 0 && m->cols > 0)
         return weft_fail_bare(-EINVAL, "%sdata is NULL", prefix.text);
-    if (m->data && is_device(m->data))
-        return weft_fail_bare(-ENOTSUP, "%sdata is in GPU memory, which this call does not take",
+    if (m->data && !argument->gpu && is_device(m->data))
+        return weft_fail_bare(-ENOTSUP,
+                              "%sdata is in GPU memory: pass a stream, whose GPU does the work",
                               prefix.text);
     return 0;
 }
@@ -105,11 +110,16 @@ static bool is_narrow(weft_dtype dtype) {
     return dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
 }
 
-int weft_check_matmul(weft_dtype dtype, bool scaled) {
+int weft_check_multiplied(weft_dtype dtype, bool scaled) {
     bool right = scaled ? is_narrow(dtype) : dtype >= WEFT_F32 && dtype <= WEFT_F16;
-    return right ? weft_matmul_supports(dtype)
+    return right ? 0
                  : weft_fail_bare(-EINVAL, "dtype is %s, which this call does not multiply",
                                   weft_element_name(dtype));
+}
+
+int weft_check_matmul(weft_dtype dtype, bool scaled) {
+    int error = weft_check_multiplied(dtype, scaled);
+    return error ? error : weft_matmul_supports(dtype);
 }
 
 /* --- Scaled products ------------------------------------------------------------------------- */
@@ -167,15 +177,17 @@ int weft_check_left(const struct weft_matrix_argument *a, const struct weft_scal
     if (!scales)
         return check_layout(a);
     int error = check_narrow(a);
-    struct weft_matrix_argument scale = {"a_scale", -1, scales->a};
+    struct weft_matrix_argument scale = {"a_scale", -1, scales->a, a->gpu};
     return error ? error : check_scale(&scale, a->matrix->rows, 1);
 }
 
 static int check_right_scaled(const struct weft_scales *scales,
                               const struct weft_matrix_argument *b) {
     size_t j = b->index < 0 ? 0 : (size_t)b->index;
-    struct weft_matrix_argument scale = {"b_scale", b->index, scales->b ? &scales->b[j] : NULL};
-    struct weft_matrix_argument bias = {"bias", b->index, scales->bias ? &scales->bias[j] : NULL};
+    struct weft_matrix_argument scale = {"b_scale", b->index, scales->b ? &scales->b[j] : NULL,
+                                         b->gpu};
+    struct weft_matrix_argument bias = {"bias", b->index, scales->bias ? &scales->bias[j] : NULL,
+                                        b->gpu};
     int error = check_narrow(b);
     error = error ? error : check_scale(&scale, 1, b->matrix->cols);
     return error ? error : check_bias(&bias, b->matrix->cols);

@@ -12,7 +12,11 @@ struct weft_matrix_argument {
     const char *name;
     int index;
     const weft_matrix *matrix;
+    bool gpu; /* a GPU takes it, which needs checks of its own; otherwise a processor */
 };
+
+/* Returns `error`, with the text "b[2].WHAT". */
+int weft_check_fail(const struct weft_matrix_argument *argument, int error, const char *what);
 
 /* Checks a type and, unless `op` is NULL, a reduction of its elements. */
 int weft_check_type(weft_dtype dtype, const weft_op *op);
@@ -34,8 +38,9 @@ int weft_check_dtype(const struct weft_matrix_argument *argument, weft_dtype wan
 /* Checks that op is WEFT_SUM or WEFT_AVG. */
 int weft_check_sum(weft_op op);
 
-/* Checks that matrices of this type can be multiplied, `scaled` or not, and that there is a library
- * for it. */
+/* Checks that matrices of this type can be multiplied, `scaled` or not; weft_check_matmul also
+ * checks that there is a library for processors. */
+int weft_check_multiplied(weft_dtype dtype, bool scaled);
 int weft_check_matmul(weft_dtype dtype, bool scaled);
 
 /* Checks the first factor of a product, which may be transposed, and its scales if `scales` is not

@@ -7,12 +7,13 @@
 #include <weft.h>
 #include "coll/split.h"
 #include "ops/far_rows.h"
+#include "ops/matmul_on_stream.h"
 #include "ops/partials.h"
 
 enum { SMALL_BYTES = 16 << 10 };
 
 static int offer_all_reduce(struct weft_partials *p, const weft_matrix *c) {
-    struct weft_matrix_argument argument = {"c", -1, c};
+    struct weft_matrix_argument argument = {"c", -1, c, false};
     int error = weft_partials_offer(p, &argument);
     error = error ? error : weft_check_equal(&argument, "rows", c->rows, "a->rows", p->a->rows);
     if (error)
@@ -159,6 +160,9 @@ static int run_all_bands(struct weft_partials *p, const weft_matrix *c, enum wef
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream) {
     WEFT_IN_CALL(__func__);
+    if (stream != WEFT_STREAM_HOST)
+        return weft_matmul_all_reduce_on_stream(team, &(struct weft_fused_reduction){a, b, c, op},
+                                                stream);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_ALL_REDUCE, stream);
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};

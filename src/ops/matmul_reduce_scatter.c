@@ -3,6 +3,7 @@
  * its variant with 8-bit factors and scales. */
 #include <errno.h>
 #include <weft.h>
+#include "ops/matmul_on_stream.h"
 #include "ops/partials.h"
 
 /* Assigns the rows of the sum to the members in turn. Returns -EINVAL with text unless they are all
@@ -46,7 +47,8 @@ static bool scatters_at_once(const struct weft_partials *p) {
 }
 
 static int offer_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard) {
-    int error = weft_partials_offer(p, &(struct weft_matrix_argument){"c_shard", -1, c_shard});
+    int error =
+        weft_partials_offer(p, &(struct weft_matrix_argument){"c_shard", -1, c_shard, false});
     if (!error)
         p->meeting->mine.facts[WEFT_FACT_OWN] = c_shard->rows;
     return error;
@@ -75,6 +77,9 @@ static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_sha
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                                weft_op op, weft_matrix *c_shard, weft_stream stream) {
     WEFT_IN_CALL(__func__);
+    if (stream != WEFT_STREAM_HOST)
+        return weft_matmul_reduce_scatter_on_stream(
+            team, &(struct weft_fused_reduction){a, b, c_shard, op}, stream);
     struct weft_meeting meeting;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);

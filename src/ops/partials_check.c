@@ -35,7 +35,7 @@ static int write_data(struct weft_partials *p) {
 }
 
 static int check_product(const struct weft_partials *p, const struct weft_matrix_argument *c) {
-    struct weft_matrix_argument a = {"a", -1, p->a}, b = {"b", -1, p->b};
+    struct weft_matrix_argument a = {"a", -1, p->a, false}, b = {"b", -1, p->b, false};
     int error = weft_check_left(&a, p->scales);
     error = error ? error : weft_check_right(p->a->dtype, p->scales, &b, c);
     error = error ? error : weft_check_equal(&b, "rows", p->b->rows, "a->cols", p->a->cols);

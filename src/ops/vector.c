@@ -83,10 +83,8 @@ static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, w
     int error = weft_check_type(vector->dtype, vector->op);
     if (error)
         return fail_named(error);
-    if (weft_job.npes > 0 && weft_job_aborted())
-        weft_job_die_aborted();
     struct weft_on_stream on = {.stream = (weft_cu_stream)stream};
-    error = weft_on_stream_begin(&on, team);
+    error = weft_on_stream_enter(&on, team);
     return error ? error : weft_on_stream_end(&on, enqueue_vector(&on, vector));
 }
 

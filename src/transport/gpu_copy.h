@@ -16,6 +16,7 @@ enum weft_direction {
     WEFT_WITHIN,    /* from and to this GPU */
     WEFT_TO_PEER,   /* to another GPU's memory */
     WEFT_FROM_PEER, /* from another GPU's memory */
+    WEFT_BESIDE,    /* to another GPU's memory, while this GPU multiplies matrices */
     WEFT_TO_HOST,   /* to registered host memory */
     WEFT_FROM_HOST,
     WEFT_BY_AGENT, /* between host memory and a GPU's, by that GPU (transport/gpu_agent.h) */

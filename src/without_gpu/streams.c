@@ -4,6 +4,7 @@
  * calls find no table of functions for GPU memory (job/space.h), and return the same error. */
 #include <shmemx.h>
 #include "coll/on_stream.h"
+#include "fused/fused.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -71,7 +72,7 @@ SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)
 /* --- Vectors ---------------------------------------------------------------------------------- */
 
 /* The operators ask this one first. */
-int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
+int weft_on_stream_enter(struct weft_on_stream *on, shmem_team_t team) {
     return weft_space_missing();
 }
 
@@ -91,6 +92,29 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
 
 int weft_on_stream_reserve(const struct weft_team *team) {
     return 0;
+}
+
+/* --- Products --------------------------------------------------------------------------------- */
+
+int weft_fused_begin(const struct weft_on_stream *on) {
+    return weft_space_missing();
+}
+
+bool weft_fused_reaches(const weft_matrix *m) {
+    return false;
+}
+
+int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *g) {
+    return weft_space_missing();
+}
+
+int weft_fused_reduce_scatter(const struct weft_on_stream *on,
+                              const struct weft_fused_reduction *r) {
+    return weft_space_missing();
+}
+
+int weft_fused_all_reduce(const struct weft_on_stream *on, const struct weft_fused_reduction *r) {
+    return weft_space_missing();
 }
 
 /* --- The GPU ---------------------------------------------------------------------------------- */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compares the driver's binary interface as src/base/cuda.h declares it with the toolkit's cuda.h:
- * that this file compiles is the test (abi.t). */
+/* Compares the binary interfaces of the driver and of cuBLASLt, as src/base/cuda.h and
+ * src/fused/cublaslt.h declare them, with the toolkit's headers: that this file compiles is the
+ * test (abi.t). */
+#include <cublasLt.h>
 #include <cuda.h>
 #include <stddef.h>
 #include <string_view>
 #include <type_traits>
 #include "base/cuda.h"
+#include "fused/cublaslt.h"
 
 /* --- Functions: as many arguments, each passed alike, under the exported name -------------------
  */
@@ -17,7 +20,8 @@ constexpr bool passed_alike =
         std::is_floating_point_v<Theirs>;
 
 template <class Ours, class Theirs> struct alike;
-template <class... Ours, class... Theirs> struct alike<int (*)(Ours...), CUresult (*)(Theirs...)> {
+template <class... Ours, class Result, class... Theirs>
+struct alike<int (*)(Ours...), Result (*)(Theirs...)> {
     static constexpr bool value() {
         if constexpr (sizeof...(Ours) == sizeof...(Theirs))
             return (passed_alike<Ours, Theirs> && ...);
@@ -122,3 +126,35 @@ AT(union weft_cu_word_op, flags, CUstreamBatchMemOpParams, waitValue.flags);
 AT(union weft_cu_word_op, address, CUstreamBatchMemOpParams, writeValue.address);
 AT(union weft_cu_word_op, value64, CUstreamBatchMemOpParams, writeValue.value64);
 AT(union weft_cu_word_op, flags, CUstreamBatchMemOpParams, writeValue.flags);
+
+/* --- cuBLASLt ------------------------------------------------------------------------------------
+ */
+
+#define COMPARE_LT(name, arguments) \
+    static_assert(alike<decltype(weft_cublaslt::name), decltype(&::name)>::value(), #name);
+WEFT_LT_CALLS(COMPARE_LT)
+
+SAME(WEFT_LT_SUCCESS, CUBLAS_STATUS_SUCCESS);
+SAME(WEFT_LT_ALLOC_FAILED, CUBLAS_STATUS_ALLOC_FAILED);
+SAME(WEFT_LT_NOT_SUPPORTED, CUBLAS_STATUS_NOT_SUPPORTED);
+SAME(WEFT_LT_R_32F, CUDA_R_32F);
+SAME(WEFT_LT_R_64F, CUDA_R_64F);
+SAME(WEFT_LT_R_16F, CUDA_R_16F);
+SAME(WEFT_LT_R_16BF, CUDA_R_16BF);
+SAME(WEFT_LT_COMPUTE_32F, CUBLAS_COMPUTE_32F);
+SAME(WEFT_LT_COMPUTE_64F, CUBLAS_COMPUTE_64F);
+SAME(WEFT_LT_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_TF32);
+SAME(WEFT_LT_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(WEFT_LT_DESC_TRANSB, CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(WEFT_LT_OP_N, CUBLAS_OP_N);
+SAME(WEFT_LT_OP_T, CUBLAS_OP_T);
+SAME(WEFT_LT_PREF_WORKSPACE_BYTES, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+SAME(WEFT_LT_PREF_ALIGNMENT_A, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+SAME(WEFT_LT_PREF_ALIGNMENT_A + 1, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+SAME(WEFT_LT_PREF_ALIGNMENT_A + 2, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+SAME(WEFT_LT_PREF_ALIGNMENT_A + 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+
+AS_LARGE(struct weft_lt_heuristic, cublasLtMatmulHeuristicResult_t)
+AT(struct weft_lt_heuristic, algorithm, cublasLtMatmulHeuristicResult_t, algo);
+AT(struct weft_lt_heuristic, workspace_bytes, cublasLtMatmulHeuristicResult_t, workspaceSize);
+AT(struct weft_lt_heuristic, status, cublasLtMatmulHeuristicResult_t, state);

@@ -26,9 +26,10 @@ BELOW = {
     "core": {"base", "boot", "job", "far"},
     "device": {"base", "boot", "transport", "job", "far", "core"},
     "coll": {"base", "boot", "transport", "job", "far", "core", "device"},
-    "ops": {"base", "boot", "transport", "job", "far", "core", "device", "coll"},
+    "fused": {"base", "boot", "transport", "job", "far", "core", "device", "coll"},
+    "ops": {"base", "boot", "transport", "job", "far", "core", "device", "coll", "fused"},
     "api": {"base", "boot", "transport", "job", "far", "core", "device", "coll"},
-    "without_gpu": {"base", "boot", "transport", "job", "far", "core", "device", "coll", "ops"},
+    "without_gpu": {"base", "boot", "transport", "job", "far", "core", "device", "coll", "fused", "ops"},
     "launch": {"base", "boot"},
     "ucx": {"transport"},
 }

@@ -16,7 +16,7 @@ FILE_LINES_MAX = 500
 MEDIAN_FUNCTION_LINES_MAX = 13
 INCLUDES_MAX = 12
 INCLUDES_MEAN_MAX = 3.6
-FLOORS = ["weft", "base", "boot", "transport", "tcp", "ucx", "job", "far", "core", "device", "coll", "ops", "api", "without_gpu", "launch"]
+FLOORS = ["weft", "base", "boot", "transport", "tcp", "ucx", "job", "far", "core", "device", "coll", "fused", "ops", "api", "without_gpu", "launch"]
 ROOMS_OF_ERRORS = ["base", "boot", "transport", "tcp", "device", "coll", "api", "ops", "launch"]
 
 

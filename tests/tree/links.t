@@ -16,7 +16,7 @@ import tap  # noqa: E402
 from circles import find_circle  # noqa: E402
 from ranks import RANKS, rank  # noqa: E402
 
-ROOMS = ["base", "boot", "transport", "tcp", "job", "far", "core", "device", "coll", ("api", "ops", "launch")]
+ROOMS = ["base", "boot", "transport", "tcp", "job", "far", "core", "device", "coll", "fused", ("api", "ops", "launch")]
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in ([names] if isinstance(names, str) else names)}
 
 

@@ -11,7 +11,7 @@ RANKS = {
         {"heap", "words", "far", "share", "messages"},
         {"rma"},
         {"turns"},
-        {"channels", "device_team", "proxy"},
+        {"channels", "device_team", "half", "proxy"},
         {"open", "word"},
         {"stream", "stream_far", "put_signal"},
         {"slice", "space"},

@@ -15,7 +15,7 @@ import tap  # noqa: E402
 
 FOLDERS = ["include", "examples", "tools", "docs", "python", "tests/python",
            "src/base", "src/tcp", "src/ucx", "src/transport", "src/job", "src/far", "src/core", "src/boot", "src/launch", "src/device",
-           "src/coll", "src/api", "src/ops", "src/without_gpu",
+           "src/coll", "src/fused", "src/api", "src/ops", "src/without_gpu",
            "tests/base", "tests/tcp", "tests/ucx", "tests/job", "tests/far", "tests/boot", "tests/launch", "tests/core",
            "tests/coll", "tests/ops", "tests/api", "tests/gpu", "tests/random", "tests/conformance", "tests/faults",
            "tests/hosts", "bench"]

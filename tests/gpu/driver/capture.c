@@ -200,6 +200,21 @@ static int tell_status(struct CUstream_st *stream, int *status) {
     return 0;
 }
 
+static int tell_id(struct CUstream_st *stream, int *status, uint64_t *id) {
+    int error = tell_status(stream, status);
+    if (!error && stream->capture)
+        *id = stream->capture->id;
+    return error;
+}
+
+/* Of the graph, and the nodes that the stream's next work follows, nothing is told. */
+int cuStreamGetCaptureInfo_v3(weft_cu_stream stream, int *status, uint64_t *id,
+                              weft_cu_graph *graph, const void *nodes, const void *edges,
+                              size_t *count) {
+    CALL(CONTEXT, graph || nodes || edges || count ? CUDA_ERROR_INVALID_VALUE
+                                                   : tell_id(stream_of(stream), status, id));
+}
+
 int cuStreamIsCapturing(weft_cu_stream stream, int *status) {
     CALL(CONTEXT, tell_status(stream_of(stream), status));
 }

@@ -181,3 +181,16 @@ static int check_and_fill(struct CUstream_st *stream, uintptr_t at, unsigned cha
 int cuMemsetD8Async(weft_cu_address at, unsigned char value, size_t bytes, weft_cu_stream stream) {
     CALL(CONTEXT, check_and_fill(stream_of(stream), at, value, bytes));
 }
+
+static int fill_rows(struct CUstream_st *stream, uintptr_t at, size_t step, unsigned char value,
+                     size_t bytes, size_t rows) {
+    int error = rows > 1 && step < bytes ? CUDA_ERROR_INVALID_VALUE : 0;
+    for (size_t row = 0; row < rows && !error; row++)
+        error = check_and_fill(stream, at + row * step, value, bytes);
+    return error;
+}
+
+int cuMemsetD2D8Async(weft_cu_address at, size_t step, unsigned char value, size_t bytes,
+                      size_t rows, weft_cu_stream stream) {
+    CALL(CONTEXT, fill_rows(stream_of(stream), at, step, value, bytes, rows));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fused/exchange.h"
+#include <errno.h>
+#include "coll/elements.h"
+#include "fused/fused.h"
+#include "fused/product.h"
+
+int weft_fused_begin(const struct weft_on_stream *on) {
+    if (on->team->far)
+        return weft_fail(-ENOTSUP, "the team has members on other hosts, which multiply matrices "
+                                   "in host memory only: pass WEFT_STREAM_HOST");
+    if (on->team->npes > 1 && weft_device.staged)
+        return weft_fail(-ENOTSUP, "the members' GPUs cannot access each other's memory");
+    return weft_product_begin();
+}
+
+bool weft_fused_reaches(const weft_matrix *m) {
+    size_t bytes = weft_matrix_span(m);
+    return bytes == 0 || weft_stream_locate("", m->data, bytes).reached;
+}
+
+int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on, size_t slots,
+                    size_t slot_bytes, size_t own_bytes) {
+    void *room = NULL;
+    *f = (struct weft_fused){.on = on, .slot_bytes = slot_bytes};
+    int error = weft_device_channels_copy(&room, on->team, WEFT_PRODUCT_ROOM_BYTES + own_bytes);
+    if (error == 0 && slots > 0)
+        error = weft_device_channels_half(&f->half, on->team, slots * slot_bytes, on->stream);
+    f->room = room;
+    return error;
+}
+
+char *weft_fused_slot(const struct weft_fused *f, int member, size_t slot) {
+    return weft_array_at(&f->half.all, member) + slot * f->slot_bytes;
+}
+
+char *weft_fused_own(const struct weft_fused *f) {
+    return f->room + WEFT_PRODUCT_ROOM_BYTES;
+}
+
+int weft_fused_member(const struct weft_fused *f, int distance) {
+    return weft_team_member_after(f->on->team, distance);
+}
+
+int weft_fused_fork(struct weft_fused *f) {
+    int error = weft_gpu_lane_fork(weft_device.gpu, f->on->stream, &f->beside);
+    if (error || !f->half.meets)
+        return error;
+    f->half.meets = false;
+    return weft_fused_meet(f);
+}
+
+int weft_fused_push(const struct weft_fused *f, int member, size_t slot, const void *from,
+                    size_t bytes) {
+    return weft_gpu_copy(weft_fused_slot(f, member, slot), from, bytes, WEFT_BESIDE, f->beside);
+}
+
+int weft_fused_meet(const struct weft_fused *f) {
+    return weft_stream_sync(f->on->team, f->beside);
+}
+
+int weft_fused_join(const struct weft_fused *f, int error) {
+    int joined = f->beside ? weft_gpu_lane_join(weft_device.gpu, f->on->stream) : 0;
+    return error ? error : joined;
+}
+
+int weft_fused_copy_rows(struct weft_fused_rows to, struct weft_fused_rows from, size_t bytes,
+                         size_t nrows, weft_cu_stream stream) {
+    bool whole = nrows <= 1 || (to.step == bytes && from.step == bytes);
+    int error = 0;
+    if (whole)
+        return weft_gpu_copy(to.at, from.at, bytes * nrows, WEFT_FROM_HOST, stream);
+    if (weft_device_reaches(from.at) && weft_device_reaches(to.at))
+        return weft_gpu_copy_blocks((struct weft_array){to.at, (ptrdiff_t)to.step, NULL},
+                                    (struct weft_array){from.at, (ptrdiff_t)from.step, NULL}, bytes,
+                                    nrows, stream);
+    for (size_t row = 0; row < nrows && error == 0; row++)
+        error = weft_gpu_copy(to.at + row * to.step, from.at + row * from.step, bytes,
+                              WEFT_FROM_HOST, stream);
+    return error;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrix products on GPUs that hide their communication: the members' GPUs exchange parts of the
+ * matrices by copy engines while they multiply (fused/exchange.h, fused/product.h).
+ *
+ * The calls enqueue work between weft_on_stream_begin and _end, and can be captured. ops has
+ * checked the arguments, so sizes that must be the same on all members are taken as such. Matrices
+ * lie in memory that kernels of this PE's GPU reach, unless a field says otherwise. Functions
+ * return 0 or -errno with text; an error of one member leaves the others waiting. */
+#ifndef WEFT_FUSED_FUSED_H
+#define WEFT_FUSED_FUSED_H
+
+#include <weft.h>
+#include "coll/stream_call.h"
+
+/* Returns 0 if the members of this call can multiply matrices on GPUs; -ENOTSUP with text if there
+ * is no library, a member is on another host, or GPUs cannot access each other's memory. */
+int weft_fused_begin(const struct weft_on_stream *on);
+
+/* Returns whether kernels of this PE's GPU reach a matrix. Called between weft_on_stream_begin and
+ * _end. */
+bool weft_fused_reaches(const weft_matrix *m);
+
+/* c[j] = A x b[j] for j < nb; A is the members' shards, stacked by rows. All shards have the same
+ * number of rows, and either all are transposed or none is. */
+struct weft_fused_gather {
+    const weft_matrix *shard; /* in any memory */
+    const weft_matrix *b, *c;
+    size_t nb;
+    const weft_matrix *full; /* receives A; NULL: nothing does. The shards are row-major then */
+};
+int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *g);
+
+/* c = this member's rows of the fold of the members' a x b, or all of its rows. Each member's
+ * product is rounded to c's type before it is added. */
+struct weft_fused_reduction {
+    const weft_matrix *a, *b, *c;
+    weft_op op; /* WEFT_SUM or WEFT_AVG */
+};
+int weft_fused_reduce_scatter(const struct weft_on_stream *on,
+                              const struct weft_fused_reduction *r);
+int weft_fused_all_reduce(const struct weft_on_stream *on, const struct weft_fused_reduction *r);
+
+#endif

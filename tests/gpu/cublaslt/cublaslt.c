@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A libcublasLt.so.13 for the pretended driver: the calls that Weft uses, with the checks of the
+ * real library, and one kernel that multiplies (tests/gpu/driver/product.cu). */
+#include "fused/cublaslt.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include "tests/gpu/driver/product.h"
+
+enum { INVALID_VALUE = 7, EXECUTION_FAILED = 13, ROOM_BYTES = 1 << 20 };
+
+struct weft_lt_opaque {
+    int type, scale;         /* of a product: the types of computation and of scales */
+    int transposed[2];       /* of a product */
+    uint64_t rows, cols, ld; /* of a matrix */
+    uint64_t room_bytes;     /* of a preference */
+    uint32_t alignments[4];  /* of a preference */
+};
+
+static struct weft_cuda cuda;
+static weft_cu_function kernel;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Tests have one GPU a process, so one context. */
+static void find_kernel(void) {
+    static const char image[] = "";
+    weft_cu_module module;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+#define FIND(name, exported, arguments) *(void **)&cuda.name = dlsym(driver, exported);
+    WEFT_CUDA_CALLS(FIND)
+#undef FIND
+    if (cuda.cuModuleLoadData(&module, image) ||
+        cuda.cuModuleGetFunction(&kernel, module, "pretended_product"))
+        abort();
+}
+
+const char *cublasLtGetStatusString(int status) {
+    return status == INVALID_VALUE           ? "CUBLAS_STATUS_INVALID_VALUE"
+           : status == WEFT_LT_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                             : "CUBLAS_STATUS_EXECUTION_FAILED";
+}
+
+int cublasLtCreate(weft_lt_handle *handle) {
+    pthread_once(&once, find_kernel);
+    *handle = (weft_lt_handle)&once;
+    return 0;
+}
+
+/* --- Descriptions ----------------------------------------------------------------------------- */
+
+static int make(struct weft_lt_opaque **made, struct weft_lt_opaque content) {
+    *made = malloc(sizeof **made);
+    if (!*made)
+        return WEFT_LT_ALLOC_FAILED;
+    **made = content;
+    return 0;
+}
+
+static int destroy(struct weft_lt_opaque *made) {
+    free(made);
+    return 0;
+}
+
+int cublasLtMatmulDescCreate(weft_lt_desc *desc, int compute_type, int scale_type) {
+    return make(desc, (struct weft_lt_opaque){.type = compute_type, .scale = scale_type});
+}
+
+int cublasLtMatmulDescDestroy(weft_lt_desc desc) {
+    return destroy(desc);
+}
+
+int cublasLtMatmulDescSetAttribute(weft_lt_desc desc, int attribute, const void *value,
+                                   size_t bytes) {
+    bool known = attribute == WEFT_LT_DESC_TRANSA || attribute == WEFT_LT_DESC_TRANSB;
+    if (!known || bytes != sizeof(int))
+        return INVALID_VALUE;
+    desc->transposed[attribute - WEFT_LT_DESC_TRANSA] = *(const int *)value == WEFT_LT_OP_T;
+    return 0;
+}
+
+int cublasLtMatrixLayoutCreate(weft_lt_layout *layout, int type, uint64_t rows, uint64_t cols,
+                               int64_t ld) {
+    return make(layout, (struct weft_lt_opaque){
+                            .type = type, .rows = rows, .cols = cols, .ld = (uint64_t)ld});
+}
+
+int cublasLtMatrixLayoutDestroy(weft_lt_layout layout) {
+    return destroy(layout);
+}
+
+int cublasLtMatmulPreferenceCreate(weft_lt_preference *preference) {
+    return make(preference, (struct weft_lt_opaque){.alignments = {256, 256, 256, 256}});
+}
+
+int cublasLtMatmulPreferenceDestroy(weft_lt_preference preference) {
+    return destroy(preference);
+}
+
+int cublasLtMatmulPreferenceSetAttribute(weft_lt_preference preference, int attribute,
+                                         const void *value, size_t bytes) {
+    int matrix = attribute - WEFT_LT_PREF_ALIGNMENT_A;
+    if (attribute == WEFT_LT_PREF_WORKSPACE_BYTES && bytes == sizeof(uint64_t))
+        preference->room_bytes = *(const uint64_t *)value;
+    else if (matrix >= 0 && matrix < 4 && bytes == sizeof(uint32_t))
+        preference->alignments[matrix] = *(const uint32_t *)value;
+    else
+        return INVALID_VALUE;
+    return 0;
+}
+
+/* --- Products --------------------------------------------------------------------------------- */
+
+static uint64_t op_rows(const struct weft_lt_opaque *m, bool transposed) {
+    return transposed ? m->cols : m->rows;
+}
+
+static bool types_fit(const struct weft_lt_opaque *desc, int element) {
+    bool wide = element == WEFT_LT_R_64F;
+    return desc->type == (wide ? WEFT_LT_COMPUTE_64F : WEFT_LT_COMPUTE_32F) ||
+           (desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32 && element == WEFT_LT_R_32F);
+}
+
+static bool shapes_fit(const struct weft_lt_opaque *desc, const struct weft_lt_opaque *a,
+                       const struct weft_lt_opaque *b, const struct weft_lt_opaque *d) {
+    bool ta = desc->transposed[0], tb = desc->transposed[1];
+    bool leading = a->ld >= a->rows && b->ld >= b->rows && d->ld >= d->rows;
+    return leading && a->type == b->type && b->type == d->type && types_fit(desc, d->type) &&
+           op_rows(a, ta) == d->rows && op_rows(a, !ta) == op_rows(b, tb) &&
+           op_rows(b, !tb) == d->cols && d->rows > 0 && d->cols > 0 && op_rows(b, tb) > 0;
+}
+
+/* The algorithm is the alignments that it relies on. */
+int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,
+                                   weft_lt_layout b, weft_lt_layout c, weft_lt_layout d,
+                                   weft_lt_preference preference, int wanted,
+                                   struct weft_lt_heuristic *found, int *count) {
+    *count = 0;
+    if (handle != (weft_lt_handle)&once || c != d || wanted < 1 || !shapes_fit(desc, a, b, d))
+        return INVALID_VALUE;
+    if (preference->room_bytes < ROOM_BYTES)
+        return WEFT_LT_NOT_SUPPORTED;
+    *found = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
+    for (int i = 0; i < 4; i++)
+        found->algorithm[i] = preference->alignments[i];
+    *count = 1;
+    return 0;
+}
+
+static bool aligned(const void *p, uint64_t alignment) {
+    return (uintptr_t)p % alignment == 0;
+}
+
+int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, const void *a,
+                   weft_lt_layout a_layout, const void *b, weft_lt_layout b_layout,
+                   const void *beta, const void *c, weft_lt_layout c_layout, void *d,
+                   weft_lt_layout d_layout, const uint64_t *algorithm, void *workspace,
+                   size_t workspace_bytes, weft_cu_stream stream) {
+    static uint64_t token;
+    bool wide = d_layout->type == WEFT_LT_R_64F;
+    bool plain = wide ? *(const double *)alpha == 1 && *(const double *)beta == 0
+                      : *(const float *)alpha == 1 && *(const float *)beta == 0;
+    if (handle != (weft_lt_handle)&once || !plain || c != d || c_layout != d_layout ||
+        desc->scale != (wide ? WEFT_LT_R_64F : WEFT_LT_R_32F) ||
+        !shapes_fit(desc, a_layout, b_layout, d_layout) || workspace_bytes < ROOM_BYTES ||
+        !aligned(workspace, 256) || !aligned(a, algorithm[0]) || !aligned(b, algorithm[1]) ||
+        !aligned(d, algorithm[3]))
+        return INVALID_VALUE;
+    struct product p = {.m = d_layout->rows,
+                        .n = d_layout->cols,
+                        .k = op_rows(b_layout, desc->transposed[1]),
+                        .lda = a_layout->ld,
+                        .ldb = b_layout->ld,
+                        .ldd = d_layout->ld,
+                        .type = d_layout->type,
+                        .transposed_a = desc->transposed[0],
+                        .transposed_b = desc->transposed[1],
+                        .narrow = desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32,
+                        .token = __atomic_add_fetch(&token, 1, __ATOMIC_RELAXED)};
+    void *arguments[] = {&a, &b, &d, &workspace, &p};
+    return cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL)
+               ? EXECUTION_FAILED
+               : 0;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernel of the pretended cuBLASLt, of one thread. It marks its workspace, and traps if another
+// kernel changes that meanwhile: two products at a time must not have one workspace.
+#include <cmath>
+#include <cstring>
+#include "fused/cublaslt.h"
+#include "product.h"
+
+static double half_value(uint16_t bits) {
+    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double size = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                  : exponent == 0 ? ldexp(mantissa, -24)
+                                  : ldexp(1024 + mantissa, exponent - 25);
+    return bits & 0x8000 ? -size : size;
+}
+
+static double bf16_value(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+static double tf32_value(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double load(const void *from, uint64_t i, int type, bool narrow) {
+    switch (type) {
+    case WEFT_LT_R_64F:
+        return ((const double *)from)[i];
+    case WEFT_LT_R_32F:
+        return narrow ? tf32_value(((const float *)from)[i]) : ((const float *)from)[i];
+    case WEFT_LT_R_16BF:
+        return bf16_value(((const uint16_t *)from)[i]);
+    default:
+        return half_value(((const uint16_t *)from)[i]);
+    }
+}
+
+// Rounds to `bits` of mantissa, and to the multiples of the smallest number.
+static double round_to(double value, int bits, int least) {
+    int exponent;
+    if (value == 0 || !std::isfinite(value))
+        return value;
+    frexp(value, &exponent);
+    double unit = ldexp(1, (exponent > least ? exponent : least) - bits);
+    return nearbyint(value / unit) * unit;
+}
+
+static uint16_t bf16_bits(double value) {
+    float rounded = (float)round_to(value, 8, -125);
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    return (uint16_t)(bits >> 16 | (std::isnan(rounded) ? 0x40 : 0));
+}
+
+static uint16_t half_bits(double value) {
+    double rounded = fabs(round_to(value, 11, -13));
+    uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    int exponent;
+    if (std::isnan(value))
+        return 0x7e00;
+    if (rounded > 65504)
+        return sign | 0x7c00;
+    if (rounded < ldexp(1, -14))
+        return sign | (uint16_t)ldexp(rounded, 24);
+    frexp(rounded, &exponent);
+    return sign | (uint16_t)((exponent + 14) << 10 | ((int)ldexp(rounded, 11 - exponent) & 1023));
+}
+
+static void store(void *to, uint64_t i, int type, double value) {
+    switch (type) {
+    case WEFT_LT_R_64F:
+        ((double *)to)[i] = value;
+        break;
+    case WEFT_LT_R_32F:
+        ((float *)to)[i] = (float)value;
+        break;
+    case WEFT_LT_R_16BF:
+        ((uint16_t *)to)[i] = bf16_bits(value);
+        break;
+    default:
+        ((uint16_t *)to)[i] = half_bits(value);
+    }
+}
+
+static double dot(const void *a, const void *b, const struct product &p, uint64_t row,
+                  uint64_t col) {
+    double sum = 0;
+    for (uint64_t i = 0; i < p.k; i++) {
+        double left = load(a, p.transposed_a ? row * p.lda + i : i * p.lda + row, p.type, p.narrow);
+        double right =
+            load(b, p.transposed_b ? i * p.ldb + col : col * p.ldb + i, p.type, p.narrow);
+        sum += left * right;
+        sum = p.type == WEFT_LT_R_64F ? sum : (float)sum;
+    }
+    return sum;
+}
+
+extern "C" __global__ void pretended_product(const void *a, const void *b, void *d, uint64_t *room,
+                                             struct product p) {
+    __atomic_store_n(room, p.token, __ATOMIC_RELAXED);
+    for (uint64_t col = 0; col < p.n; col++)
+        for (uint64_t row = 0; row < p.m; row++)
+            store(d, col * p.ldd + row, p.type, dot(a, b, p, row, col));
+    if (__atomic_load_n(room, __ATOMIC_RELAXED) != p.token)
+        __trap();
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the products of weft.h on streams, for all types of factors, at odd sizes, with
+ * empty, strided and transposed matrices, in all kinds of GPU memory, of teams of all kinds:
+ * results against double, the same bits on all members, nothing written beside them; graphs that
+ * are launched again with other data, between calls of the host; calls without waiting, with one
+ * member late; and wrong arguments, which are an error of the member that passes them.
+ * PEs: 1 2 3 4 */
+#include <errno.h>
+#include <time.h>
+#include "gpu/graph.h"
+#include "gpu/on_stream.h"
+#include "gpu/own_memory.h"
+#include "ops/tensor.h"
+
+enum { POOL_BYTES = 8 << 20, NB_MAX = 3, MEMBERS = 8 };
+enum kind { HOST, OWN, SYMMETRIC, KINDS };
+
+static struct pool {
+    unsigned char *at;
+    size_t used;
+} pools[KINDS];
+
+static struct group {
+    shmem_team_t team;
+    int me, n;
+} group;
+
+/* --- Matrices on the GPU ---------------------------------------------------------------------- */
+
+/* A matrix in GPU memory, and its image in host memory, both with guard bytes. */
+struct placed {
+    struct tensor image;
+    weft_matrix m;
+    unsigned char *at;
+};
+
+/* At any alignment that the type allows. */
+static struct placed place(enum kind kind, struct tensor image) {
+    struct placed p = {.image = image, .m = image.m, .at = image.block};
+    size_t element = weft_dtype_bytes(image.m.dtype), shift = element * random_below(3);
+    if (kind == HOST)
+        return p;
+    struct pool *pool = &pools[kind];
+    size_t at = (pool->used + 63) / 64 * 64 + shift;
+    pool->used = at + image.bytes;
+    if (pool->used > POOL_BYTES)
+        exit(1);
+    p.at = pool->at + at;
+    p.m.data = p.at + GUARD_BYTES;
+    gpu_write(p.at, image.block, image.bytes);
+    return p;
+}
+
+static void take_back(struct placed *p) {
+    if (p->at != p->image.block)
+        gpu_copy(p->image.block, p->at, p->image.bytes);
+}
+
+static void write_again(struct placed *p, uint64_t seed) {
+    tensor_fill(&p->image, seed);
+    if (p->at != p->image.block)
+        gpu_write(p->at, p->image.block, p->image.bytes);
+}
+
+static struct placed factor(enum kind kind, size_t rows, size_t cols, weft_dtype dtype,
+                            uint64_t seed) {
+    struct tensor image = tensor_factor(PRIVATE, rows, cols, dtype);
+    tensor_fill(&image, seed);
+    return place(kind, image);
+}
+
+static struct placed result(size_t rows, size_t cols, weft_dtype dtype) {
+    enum kind kind = random_below(2) ? OWN : SYMMETRIC;
+    return place(kind, tensor_new(PRIVATE, rows, cols, cols + random_below(2) * 3, dtype));
+}
+
+/* --- What is right ---------------------------------------------------------------------------- */
+
+struct sum {
+    double value, size; /* of the sum, and of the sum of absolute values */
+};
+
+static struct sum dot(weft_dtype dtype, size_t k, uint64_t a, size_t i, uint64_t b, size_t j) {
+    struct sum sum = {0, 0};
+    for (size_t at = 0; at < k; at++) {
+        double term = value_at(dtype, a, i, at) * value_at(dtype, b, at, j);
+        sum.value += term;
+        sum.size += fabs(term);
+    }
+    return sum;
+}
+
+/* Bounds the error of a sum of `terms` products and of `roundings` to the type. */
+static double bound(weft_dtype dtype, struct sum sum, size_t terms, int roundings) {
+    double add = dtype == WEFT_F64 ? 0x1p-53 : 0x1p-24;
+    return sum.size * ((double)terms * add + 1.01 * roundings * dtype_epsilon(dtype)) + 0x1p-24;
+}
+
+static void check(struct placed *c, size_t i, size_t j, struct sum wanted, double error,
+                  const char *what) {
+    double found = tensor_get(&c->image, i, j);
+    EXPECT(fabs(found - wanted.value) <= error, "%s of %s: (%zu, %zu) is %.17g, not %.17g +- %g",
+           what, dtype_names[c->m.dtype], i, j, found, wanted.value, error);
+}
+
+static void check_around(struct placed *c, const char *what) {
+    EXPECT(tensor_guarded(&c->image), "%s of %s, %zu x %zu: written beside it", what,
+           dtype_names[c->m.dtype], c->m.rows, c->m.cols);
+}
+
+static void done(int rc, const char *what) {
+    EXPECT(rc == 0, "%s: %d: %s", what, rc, weft_last_error());
+}
+
+/* --- Draws ------------------------------------------------------------------------------------ */
+
+/* All members draw the same until they draw for themselves. */
+static void draw_alike(uint64_t key) {
+    random_state = mix(gpu_seed + key);
+    for (int kind = 0; kind < KINDS; kind++)
+        pools[kind].used = 0;
+}
+
+static void draw_alone(uint64_t key) {
+    random_state = mix(mix(gpu_seed + key) + 1 + (uint64_t)group.me);
+}
+
+static size_t draw_size(size_t most) {
+    return random_below(6) == 0 ? random_below(2) : 1 + random_below(most);
+}
+
+static weft_stream stream(void) {
+    return (weft_stream)gpu_stream;
+}
+
+/* --- All-gather + product --------------------------------------------------------------------- */
+
+static struct gather {
+    weft_dtype dtype;
+    size_t rows, k, nb;
+    struct placed shard, b[NB_MAX], c[NB_MAX], full;
+    bool copies;
+} g;
+
+static uint64_t seed_of(uint64_t key, int member, size_t matrix) {
+    return key * 1000 + (uint64_t)member * 10 + matrix;
+}
+
+/* The shard is in any kind of memory from `least` on. */
+static void gather_draw(uint64_t key, enum kind least) {
+    draw_alike(key);
+    g.dtype = all_dtypes[random_below(4)];
+    g.rows = draw_size(20);
+    g.k = draw_size(24);
+    bool transposed = random_below(2);
+    g.copies = !transposed && random_below(2);
+    draw_alone(key);
+    g.nb = random_below(5) == 0 && g.copies ? 0 : 1 + random_below(NB_MAX);
+    size_t ld = (transposed ? g.rows : g.k) + random_below(2) * 3;
+    weft_matrix shape = {NULL, g.rows, g.k, ld, g.dtype, transposed};
+    struct tensor shard = tensor_of(PRIVATE, shape);
+    tensor_fill(&shard, seed_of(key, group.me, 0));
+    g.shard = place((enum kind)(least + random_below(KINDS - least)), shard);
+    for (size_t j = 0; j < g.nb; j++) {
+        size_t n = draw_size(20);
+        g.b[j] = factor(random_below(2) ? OWN : SYMMETRIC, g.k, n, g.dtype,
+                        seed_of(key, group.me, 1 + j));
+        g.c[j] = result(g.rows * (size_t)group.n, n, g.dtype);
+    }
+    if (g.copies)
+        g.full = result(g.rows * (size_t)group.n, g.k, g.dtype);
+}
+
+static void gather_enqueue(void) {
+    weft_matrix b[NB_MAX], c[NB_MAX];
+    for (size_t j = 0; j < g.nb; j++)
+        b[j] = g.b[j].m, c[j] = g.c[j].m;
+    done(weft_all_gather_matmul(group.team, &g.shard.m, b, g.nb, c, g.copies ? &g.full.m : NULL,
+                                stream()),
+         "all_gather_matmul");
+}
+
+static void check_product(uint64_t key, size_t j) {
+    struct placed *c = &g.c[j];
+    take_back(c);
+    check_around(c, "all_gather_matmul");
+    for (size_t i = 0; i < c->m.rows; i++)
+        for (size_t col = 0; col < c->m.cols; col++) {
+            uint64_t a = seed_of(key, (int)(i / g.rows), 0), b = seed_of(key, group.me, 1 + j);
+            struct sum sum = dot(g.dtype, g.k, a, i % g.rows, b, col);
+            check(c, i, col, sum, bound(g.dtype, sum, g.k, 1), "all_gather_matmul");
+        }
+}
+
+static void gather_check(uint64_t key) {
+    gpu_drain(gpu_stream);
+    for (size_t j = 0; j < g.nb; j++)
+        check_product(key, j);
+    if (!g.copies)
+        return;
+    take_back(&g.full);
+    check_around(&g.full, "a_full");
+    for (size_t i = 0; i < g.full.m.rows; i++)
+        for (size_t col = 0; col < g.k; col++) {
+            double value = value_at(g.dtype, seed_of(key, (int)(i / g.rows), 0), i % g.rows, col);
+            check(&g.full, i, col, (struct sum){value, 0}, 0, "a_full");
+        }
+}
+
+static void gather_free(void) {
+    tensor_free(&g.shard.image);
+    for (size_t j = 0; j < g.nb; j++)
+        tensor_free(&g.b[j].image), tensor_free(&g.c[j].image);
+    if (g.copies)
+        tensor_free(&g.full.image);
+}
+
+/* --- Product + reduction ---------------------------------------------------------------------- */
+
+static struct reduction {
+    weft_dtype dtype;
+    weft_op op;
+    bool scatters;
+    size_t m, n;
+    uint64_t key; /* from which the members' K are drawn */
+    struct placed a, b, c;
+} r;
+
+/* K differs between members. `used`: bytes of the pools that hold other matrices, or NULL. */
+static size_t depth_of(int member) {
+    return mix(r.key * 77 + (uint64_t)member) % 24;
+}
+
+static void reduce_draw(uint64_t key, bool scatters, const size_t *used) {
+    draw_alike(key);
+    for (int kind = 0; kind < KINDS && used; kind++)
+        pools[kind].used = used[kind];
+    size_t rows = draw_size(20);
+    r.dtype = all_dtypes[random_below(4)];
+    r.op = random_below(2) ? WEFT_SUM : WEFT_AVG;
+    r.scatters = scatters;
+    r.m = scatters ? rows * (size_t)group.n : rows;
+    r.n = draw_size(20);
+    r.key = key;
+    draw_alone(key);
+    enum kind of_a = random_below(2) ? OWN : SYMMETRIC, of_b = random_below(2) ? OWN : SYMMETRIC;
+    r.a = factor(of_a, r.m, depth_of(group.me), r.dtype, seed_of(key, group.me, 0));
+    r.b = factor(of_b, depth_of(group.me), r.n, r.dtype, seed_of(key, group.me, 1));
+    r.c = result(rows, r.n, r.dtype);
+}
+
+static void reduce_enqueue(void) {
+    done((r.scatters ? weft_matmul_reduce_scatter
+                     : weft_matmul_all_reduce)(group.team, &r.a.m, &r.b.m, r.op, &r.c.m, stream()),
+         r.scatters ? "matmul_reduce_scatter" : "matmul_all_reduce");
+}
+
+static struct sum reduced(uint64_t key, size_t i, size_t j, double *error) {
+    struct sum all = {0, 0};
+    *error = 0;
+    for (int member = 0; member < group.n; member++) {
+        size_t k = depth_of(member);
+        struct sum part = dot(r.dtype, k, seed_of(key, member, 0), i, seed_of(key, member, 1), j);
+        *error += bound(r.dtype, part, k, 2);
+        all.value += part.value;
+        all.size += part.size;
+    }
+    *error += bound(r.dtype, all, (size_t)group.n, 1);
+    if (r.op == WEFT_AVG)
+        all.value /= group.n;
+    return all;
+}
+
+static void reduce_check(uint64_t key) {
+    const char *what = r.scatters ? "matmul_reduce_scatter" : "matmul_all_reduce";
+    gpu_drain(gpu_stream);
+    take_back(&r.c);
+    check_around(&r.c, what);
+    size_t first = r.scatters ? r.c.m.rows * (size_t)group.me : 0;
+    for (size_t i = 0; i < r.c.m.rows; i++)
+        for (size_t j = 0; j < r.n; j++) {
+            double error;
+            struct sum sum = reduced(key, first + i, j, &error);
+            check(&r.c, i, j, sum, error, what);
+        }
+}
+
+static void same_bits(void) {
+    static uint64_t hash;
+    static uint64_t all[64];
+    hash = tensor_hash(&r.c.image);
+    if (shmem_team_sync(group.team) || shmem_uint64_fcollect(group.team, all, &hash, 1))
+        exit(1);
+    for (int i = 0; i < group.n; i++)
+        EXPECT(all[i] == hash, "matmul_all_reduce has other bits on member %d", i);
+}
+
+static void reduce_free(void) {
+    tensor_free(&r.a.image);
+    tensor_free(&r.b.image);
+    tensor_free(&r.c.image);
+}
+
+/* --- Cases ------------------------------------------------------------------------------------ */
+
+static void with_group(shmem_team_t team, const char *name, void (*run)(void)) {
+    tap_case(name);
+    if (team != SHMEM_TEAM_INVALID) {
+        group = (struct group){team, shmem_team_my_pe(team), shmem_team_n_pes(team)};
+        run();
+    }
+    shmem_barrier_all();
+}
+
+static void one_of_each(void) {
+    for (int i = 0; i < gpu_rounds(200, 20); i++) {
+        uint64_t key = 10 + 3 * (uint64_t)i;
+        gather_draw(key, HOST);
+        gather_enqueue();
+        gather_check(key);
+        gather_free();
+        for (int scatters = 0; scatters < 2; scatters++) {
+            reduce_draw(key, scatters, NULL);
+            reduce_enqueue();
+            reduce_check(key);
+            if (!scatters)
+                same_bits();
+            reduce_free();
+        }
+    }
+}
+
+/* Both calls' matrices, without those of the last two calls. */
+static void draw_both(uint64_t key) {
+    gather_draw(key, OWN);
+    size_t used[KINDS] = {pools[HOST].used, pools[OWN].used, pools[SYMMETRIC].used};
+    reduce_draw(key, true, used);
+}
+
+static void enqueue_both(void) {
+    gather_enqueue();
+    reduce_enqueue();
+    gather_enqueue();
+}
+
+static void write_both(uint64_t key) {
+    write_again(&g.shard, seed_of(key, group.me, 0));
+    for (size_t j = 0; j < g.nb; j++)
+        write_again(&g.b[j], seed_of(key, group.me, 1 + j));
+    write_again(&r.a, seed_of(key, group.me, 0));
+    write_again(&r.b, seed_of(key, group.me, 1));
+}
+
+/* One member at a time is late. */
+static void be_late(uint64_t key) {
+    struct timespec pause = {0, 1000 * (long)gpu_draw(key * 2, 400)};
+    if ((int)gpu_draw(key * 2 + 1, (uint64_t)group.n) == group.me)
+        nanosleep(&pause, NULL);
+}
+
+/* A graph of an odd number of calls: when it is launched again, its first call has the half of its
+ * last one. */
+static void graphs(void) {
+    for (uint64_t key = 900; key < 903; key++) {
+        draw_both(key);
+        weft_cu_graph_exec graph = graph_capture(gpu_stream, enqueue_both);
+        for (uint64_t turn = 0; turn < 6; turn++) {
+            write_both(key + 100 * turn);
+            be_late(key + turn);
+            if (turn % 3 == 2)
+                enqueue_both();
+            else
+                graph_replay(graph, gpu_stream);
+            if (turn % 2 == 0)
+                graph_replay(graph, gpu_stream);
+            gather_check(key + 100 * turn);
+            reduce_check(key + 100 * turn);
+        }
+        graph_drop(graph);
+        gather_free();
+        reduce_free();
+    }
+}
+
+/* --- Members of unlike speed ------------------------------------------------------------------ */
+
+/* The slow member's products take much longer, so the others are a call ahead of it: what they push
+ * must not reach the slots that it still reads. Nobody waits for a stream before the end: inputs
+ * and results of turn t are copied in the order of the stream. The number of turns is odd: the
+ * first call of a graph that is launched again has the half of its last one. */
+enum { TURNS = 5, ROWS = 4, DEEP = 300, WIDE = 48 };
+
+static struct race {
+    int slow;
+    bool scatters;
+    weft_matrix in, b, out; /* in: the shard, or a */
+    weft_matrix inputs[TURNS], results[TURNS];
+} race;
+
+static weft_matrix on_gpu(size_t rows, size_t cols) {
+    struct placed p = place(OWN, tensor_new(PRIVATE, rows, cols, cols, WEFT_F32));
+    tensor_free(&p.image);
+    return p.m;
+}
+
+static size_t bytes_of(const weft_matrix *m) {
+    return m->rows * m->cols * sizeof(float);
+}
+
+static void copy_in_order(void *to, const void *from, size_t bytes) {
+    gpu_enter();
+    GPU(cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, gpu_stream));
+    gpu_leave();
+}
+
+/* All elements of turn t's input are t + 1 times those of member 0, of which member m has m + 1
+ * times. All of b are 1. */
+static void fill_turn(weft_matrix *m, double value) {
+    static float all[64 * DEEP];
+    for (size_t i = 0; i < m->rows * m->cols; i++)
+        all[i] = (float)value;
+    gpu_write(m->data, all, bytes_of(m));
+}
+
+static size_t race_depth(int member) {
+    return !race.scatters || member == race.slow ? DEEP : 1;
+}
+
+static double race_result(int turn, size_t row) {
+    double sum = 0;
+    if (!race.scatters)
+        return (turn + 1) * (double)(row / ROWS + 1) * DEEP;
+    for (int member = 0; member < group.n; member++)
+        sum += (turn + 1) * (double)(member + 1) * (double)race_depth(member);
+    return sum;
+}
+
+static void race_check(int turn, const weft_matrix *result) {
+    float found[64 * DEEP];
+    gpu_copy(found, result->data, bytes_of(result));
+    for (size_t i = 0; i < result->rows * result->cols; i++) {
+        double wanted = race_result(turn, i / result->cols);
+        EXPECT(found[i] == wanted, "%s, member %d slow, turn %d: element %zu is %g, not %g",
+               race.scatters ? "reduce_scatter" : "all_gather", race.slow, turn, i, found[i],
+               wanted);
+    }
+}
+
+static int race_call(void) {
+    if (race.scatters)
+        return weft_matmul_reduce_scatter(group.team, &race.in, &race.b, WEFT_SUM, &race.out,
+                                          stream());
+    return weft_all_gather_matmul(group.team, &race.in, &race.b, 1, &race.out, NULL, stream());
+}
+
+static void race_enqueue(void) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        copy_in_order(race.in.data, race.inputs[turn].data, bytes_of(&race.in));
+        done(race_call(), "a call of the race");
+        copy_in_order(race.results[turn].data, race.out.data, bytes_of(&race.out));
+    }
+}
+
+static void race_draw(int slow, bool scatters) {
+    draw_alike(20);
+    race = (struct race){.slow = slow, .scatters = scatters};
+    size_t all = ROWS * (size_t)group.n, depth = race_depth(group.me);
+    race.in = on_gpu(scatters ? all : ROWS, depth);
+    race.b = on_gpu(depth, scatters || group.me == slow ? WIDE : 1);
+    race.out = on_gpu(scatters ? ROWS : all, race.b.cols);
+    fill_turn(&race.b, 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        race.inputs[turn] = on_gpu(race.in.rows, depth);
+        race.results[turn] = on_gpu(race.out.rows, race.out.cols);
+        fill_turn(&race.inputs[turn], (turn + 1) * (double)(group.me + 1));
+    }
+}
+
+static void race_finish(void) {
+    gpu_drain(gpu_stream);
+    for (int turn = 0; turn < TURNS; turn++)
+        race_check(turn, &race.results[turn]);
+}
+
+static void each_race(void (*run)(void)) {
+    for (int round = 0; round < gpu_rounds(50, 1); round++)
+        for (int slow = 0; slow < group.n; slow++)
+            for (int scatters = 0; scatters < 2; scatters++) {
+                race_draw(slow, scatters);
+                run();
+                race_finish();
+            }
+}
+
+static void race_without_graphs(void) {
+    race_enqueue();
+    race_enqueue();
+}
+
+static void races_without_graphs(void) {
+    each_race(race_without_graphs);
+}
+
+static void race_of_graphs(void) {
+    weft_cu_graph_exec graph = graph_capture(gpu_stream, race_enqueue);
+    graph_replay(graph, gpu_stream);
+    graph_replay(graph, gpu_stream);
+    race_enqueue();
+    graph_replay(graph, gpu_stream);
+    race_finish();
+    graph_drop(graph);
+}
+
+static void races_of_graphs(void) {
+    each_race(race_of_graphs);
+}
+
+/* --- Errors ----------------------------------------------------------------------------------- */
+
+static void refused(int rc, int wanted, const char *text) {
+    EXPECT(rc == wanted && strstr(weft_last_error(), text), "%d, '%s', not %d with '%s'", rc,
+           weft_last_error(), wanted, text);
+}
+
+static void errors(void) {
+    draw_alike(8);
+    size_t n = (size_t)group.n;
+    weft_dtype f32 = WEFT_F32;
+    weft_matrix a = place(OWN, tensor_new(PRIVATE, 4, 6, 6, f32)).m;
+    weft_matrix b = place(OWN, tensor_new(PRIVATE, 6, 5, 5, f32)).m;
+    weft_matrix c = place(OWN, tensor_new(PRIVATE, 4 * n, 5, 5, f32)).m;
+    struct placed host = place(HOST, tensor_new(PRIVATE, 6, 5, 5, f32));
+    weft_matrix wrong = c, f64 = b;
+    wrong.rows++;
+    refused(weft_all_gather_matmul(group.team, &a, &b, 1, &wrong, NULL, stream()), -EINVAL,
+            "c[0].rows is");
+    wrong = a, wrong.ld = 3;
+    refused(weft_all_gather_matmul(group.team, &wrong, &b, 1, &c, NULL, stream()), -EINVAL,
+            "a_shard->ld is 3");
+    f64.dtype = WEFT_F64;
+    refused(weft_all_gather_matmul(group.team, &a, &f64, 1, &c, NULL, stream()), -EINVAL,
+            "b[0].dtype is");
+    refused(weft_all_gather_matmul(group.team, &a, &host.m, 1, &c, NULL, stream()), -ENOTSUP,
+            "b[0].data is in host memory");
+    wrong = c, wrong.transposed = true, wrong.ld = c.rows;
+    refused(weft_all_gather_matmul(group.team, &a, &b, 1, &wrong, NULL, stream()), -EINVAL,
+            "c[0].transposed is true");
+    refused(weft_matmul_all_reduce(group.team, &a, &b, WEFT_MAX, &c, stream()), -EINVAL, "");
+    refused(weft_matmul_reduce_scatter(group.team, &a, &b, WEFT_SUM, NULL, stream()), -EINVAL,
+            "c_shard is NULL");
+    wrong = a, wrong.rows = 1;
+    refused(weft_matmul_reduce_scatter(group.team, &a, &b, WEFT_SUM, &wrong, stream()), -EINVAL,
+            "is");
+    refused(weft_matmul_all_reduce(SHMEM_TEAM_INVALID, &a, &b, WEFT_SUM, &c, stream()), -EINVAL,
+            "team");
+    a.dtype = b.dtype = c.dtype = WEFT_I32, c.rows = a.rows;
+    refused(weft_matmul_all_reduce(group.team, &a, &b, WEFT_SUM, &c, stream()), -EINVAL,
+            "dtype is WEFT_I32");
+    free(host.image.block);
+}
+
+int main(void) {
+    shmem_init();
+    gpu_start();
+    pools[OWN].at = own_memory(POOL_BYTES);
+    pools[SYMMETRIC].at = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, POOL_BYTES));
+    shmem_team_t list = gpu_list_team();
+    with_group(SHMEM_TEAM_WORLD, "of all PEs", one_of_each);
+    with_group(list, "of a list of PEs", one_of_each);
+    with_group(SHMEM_TEAM_WORLD, "members of unlike speed", races_without_graphs);
+    with_group(list, "members of unlike speed, in graphs, of a list of PEs", races_of_graphs);
+    with_group(SHMEM_TEAM_WORLD, "members of unlike speed, in graphs", races_of_graphs);
+    with_group(SHMEM_TEAM_WORLD, "graphs, launched again and between calls of the host", graphs);
+    with_group(SHMEM_TEAM_WORLD, "wrong arguments are named, and change nothing", errors);
+    return gpu_finish();
+}
