@@ -2,6 +2,8 @@
 """Operators on CPU tensors, each compared with the same computation in float64 on gloo's gathers, and with PyTorch's
 own fallbacks: values, sizes, strides, types. Any dimension, group, layout and type.
 """
+from unittest import mock
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,6 +14,7 @@ from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 from torch.distributed.tensor import DTensor, Shard  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+import weft  # noqa: E402
 import weft.torch as symm_mem  # noqa: E402
 from torch_world import on_groups, on_world, property_test, raises, seeded  # noqa: E402
 
@@ -226,6 +229,22 @@ def test_fused_matmul_reduce_scatter(group, shape, dim, columns, dtype, seed, la
     close(product, whole.narrow(dim, part * group.rank(), part), dtype,
           group.size() * shape[-1])
     assert product.is_contiguous()
+
+
+@on_groups
+def test_transposed_factors_are_not_copied(group):
+    n = group.size()
+    x, weight = torch.randn(5, 2 * n).t(), torch.randn(4, 5)
+    for call, product, arguments, dim in [
+            (symm_mem.fused_all_gather_matmul, "all_gather_matmul", lambda: (x, [weight.t()]), 0),
+            (symm_mem.fused_matmul_reduce_scatter, "matmul_reduce_scatter", lambda: (x, weight.t(), "sum"), 0),
+            (symm_mem.fused_matmul_reduce_scatter, "matmul_reduce_scatter",
+             lambda: (x, torch.randn(4 * n, 5).t(), "sum"), 1)]:
+        with mock.patch.object(weft, product, wraps=getattr(weft, product)) as called:
+            given = arguments()
+            call(*given, dim, group)
+        got = {each.data_ptr() for each in flat(called.call_args.args[1:3])}
+        assert got == {each.data_ptr() for each in flat(given[:2])}
 
 
 @on_groups

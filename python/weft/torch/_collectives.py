@@ -19,6 +19,17 @@ def plain(tensor):
     return tensor.detach().contiguous()
 
 
+def has_rows(matrix):
+    """Returns whether Weft's products accept the layout: contiguous rows that do not overlap."""
+    return matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
+
+
+def factor(matrix):
+    """Returns a factor for Weft's products, detached from autograd: as it is if its rows or its columns are
+    contiguous, otherwise a contiguous copy."""
+    return matrix.detach() if has_rows(matrix) or has_rows(matrix.t()) else plain(matrix)
+
+
 def fold(tensor, dim, parts):
     """Returns the tensor with `dim` divided into equal parts, the parts in front: (parts, *sizes)."""
     return tensor.unflatten(dim, (parts, tensor.shape[dim] // parts)).movedim(dim, 0)

@@ -15,7 +15,7 @@ import torch
 import weft
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import REDUCED as MULTIPLIED
-from weft.torch._collectives import all_gather, fold, plain, reduce_scatter
+from weft.torch._collectives import all_gather, factor, fold, plain, reduce_scatter
 from weft.torch._groups import group_of
 
 
@@ -49,11 +49,11 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
     if last:
         whole = all_gather(A, gather_dim, group_name).contiguous()
         return whole if return_A else None, [whole @ b.detach() for b in Bs]
-    shard = plain(A.movedim(gather_dim, 0)).flatten(0, -2)
+    shard = factor(A.movedim(gather_dim, 0).flatten(0, -2))
     rows = shard.shape[0] * group.size
     whole = shard.new_empty((rows, shard.shape[1])) if return_A else None
     products = [shard.new_empty((rows, b.shape[1])) for b in Bs]
-    multiply_gathered(group, shard, [plain(b) for b in Bs], products, whole)
+    multiply_gathered(group, shard, [factor(b) for b in Bs], products, whole)
     return (unrow(whole, A, gather_dim, group.size) if return_A else None,
             [unrow(c, A, gather_dim, group.size) for c in products])
 
@@ -65,7 +65,7 @@ def multiply_gathered(group, shard, bs, products, whole):
         return
     if whole is None:
         whole = shard.new_empty((shard.shape[0] * group.size, shard.shape[1]))
-    weft.all_gather(whole, shard, team=group.team)
+    weft.all_gather(whole, plain(shard), team=group.team)
     for b, product in zip(bs, products):
         torch.mm(whole, b, out=product)
 
@@ -76,11 +76,11 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
     check_reduce_op(call, reduce_op, ("sum", "avg"))
     if scatter_dim == A.dim() - 1:
         check_divisible(call, B, 1, group.size)
-        turned = multiply_scattered(group, plain(B.t()), plain(A.flatten(0, -2).t()), reduce_op)
+        turned = multiply_scattered(group, factor(B.t()), factor(A.flatten(0, -2).t()), reduce_op)
         return turned.t().contiguous().view(*A.shape[:-1], B.shape[1] // group.size)
     check_divisible(call, A, scatter_dim, group.size)
-    parts = plain(fold(A, scatter_dim, group.size))
-    product = multiply_scattered(group, parts.flatten(0, -2), plain(B), reduce_op)
+    parts = fold(A, scatter_dim, group.size)
+    product = multiply_scattered(group, factor(parts.flatten(0, -2)), factor(B), reduce_op)
     return product.view(*parts.shape[1:-1], B.shape[1])
 
 

@@ -11,11 +11,12 @@ import contextlib
 import torch
 
 import weft
+from weft.torch._collectives import REDUCED as MULTIPLIED
+from weft.torch._collectives import has_rows
 
 COPY_ENGINE_BYTES = 512 << 10
 # Below this size the transfer to one rank takes a few microseconds, less than overlapping costs.
 HIDDEN_BYTES_MIN = 8 << 20
-_MULTIPLIED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def flat(tensor):
@@ -27,10 +28,11 @@ def raw(tensor):
     return tensor.view(-1).view(torch.uint8)
 
 
-def weft_multiplies(*matrices):
-    """Returns whether Weft's own operators accept the matrices: their types, and contiguous rows."""
-    return all(matrix.dtype in _MULTIPLIED and matrix.dim() == 2 and matrix.stride(1) == 1 and
-               matrix.stride(0) >= matrix.shape[1] for matrix in matrices)
+def weft_multiplies(*factors, results=()):
+    """Returns whether Weft's own operators accept the matrices: their types, and contiguous rows or, for factors,
+    columns."""
+    return (all(matrix.dtype in MULTIPLIED and matrix.dim() == 2 for matrix in (*factors, *results)) and
+            all(has_rows(factor) or has_rows(factor.t()) for factor in factors) and all(map(has_rows, results)))
 
 
 def by_weft(product, *arguments, team):

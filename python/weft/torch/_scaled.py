@@ -10,7 +10,7 @@ import torch
 
 import weft
 from weft.torch._check import check_divisible, check_reduce_op
-from weft.torch._collectives import fold, plain
+from weft.torch._collectives import factor, fold, plain
 from weft.torch._versions import dtypes_of
 from weft.torch._fused import unrow
 from weft.torch._groups import group_of
@@ -30,13 +30,13 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_n
                              f"expected {len(Bs)}")
     _check_operands(call, A, Bs, gather_dim, "gather_dim")
     scale = rows_scale(A, A_scale, gather_dim, group)
-    shard = plain(A.movedim(gather_dim, 0)).flatten(0, -2)
+    shard = factor(A.movedim(gather_dim, 0).flatten(0, -2))
     rows = shard.shape[0] * group.size
     whole = shard.new_empty((rows, shard.shape[1]))
     made = [_wide(dtype or A.dtype) for dtype in out_dtypes]
     products = [shard.new_empty((rows, b.shape[1]), dtype=dtype) for b, dtype in zip(Bs, made)]
     weft.all_gather_scaled_matmul(
-        products, shard, [plain(b) for b in Bs], scale, [_scale_of(b) for b in B_scales],
+        products, shard, [factor(b) for b in Bs], scale, [_scale_of(b) for b in B_scales],
         [bias if bias is None else plain(bias) for bias in biases], whole, team=group.team)
     return unrow(whole, A, gather_dim, group.size), [
         unrow(_finished(*each), A, gather_dim, group.size)
@@ -74,9 +74,9 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
                          f"{list(A_scale.shape)})")
     scale = _scale_of(A_scale) if A_scale.numel() == 1 else plain(
         fold(A_scale, dim, group.size)).view(-1, 1)
-    a, dtype = plain(fold(A, dim, group.size)).flatten(0, -2), dtype or A.dtype
+    a, dtype = factor(fold(A, dim, group.size).flatten(0, -2)), dtype or A.dtype
     product = a.new_empty((a.shape[0] // group.size, B.shape[1]), dtype=_wide(dtype))
-    weft.scaled_matmul_reduce_scatter(product, a, plain(B), scale, _scale_of(B_scale),
+    weft.scaled_matmul_reduce_scatter(product, a, factor(B), scale, _scale_of(B_scale),
                                       bias if bias is None else plain(bias), reduce_op,
                                       team=group.team)
     return _finished(product, result_scale, dtype).view(sizes)

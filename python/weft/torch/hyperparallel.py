@@ -226,8 +226,8 @@ class SymmetricMemoryHandler:
         call.own_part_or_apart(a=a)
         call.apart(b=b, c=c)
         blocks = call.blocks(m, signal, block_size)
-        able = call.begin([m, k], len(blocks), places=[signal], able=_pipeline.weft_multiplies(a, b, c, gathered)
-                          and not overlap(a, gathered))
+        able = call.begin([m, k], len(blocks), places=[signal], able=not overlap(a, gathered) and
+                          _pipeline.weft_multiplies(a, b, results=(c, gathered)))
         if able and _pipeline.by_weft(weft.all_gather_matmul, c, a, b, gathered,
                                       team=call.world.team):
             return gather_out, c
