@@ -36,7 +36,8 @@ CALLS = ("host_wait", "host_collective", "host_put", "host_quiet", "host_handle"
 OWN = ("own_kernel", "own_kernels")
 INSIDE = ("inside_signal", "inside_signal_of_warp", "inside_signal_of_block", "inside_long_limit", "inside_barrier",
           "inside_sync", "inside_grid_barrier", "inside_packet", "inside_bytes")
-GRAPHS = ("replay_kernels", "replay_packets", "replay_engine")
+PRODUCTS = ("gather_matmul", "matmul_scatter", "matmul_reduce")
+GRAPHS = ("replay_kernels", "replay_packets", "replay_engine", "replay_matmul")
 
 
 def used_memory():
@@ -116,6 +117,7 @@ def dies(name, scenes):
 
 dies("while the others' streams wait in kernels", KERNELS)
 dies("while they wait for words, by the streams alone", WORDS)
+dies("while they multiply matrices", PRODUCTS)
 dies("while they are in calls of the host that wait for the GPU", CALLS)
 dies("while they replay graphs and call Weft no more", GRAPHS)
 dies("while kernels of the program's own wait", OWN)

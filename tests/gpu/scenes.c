@@ -11,6 +11,7 @@
 #include "graph.h"
 #include "image.h"
 #include <shmemx.h>
+#include <weft.h>
 #include <weft/device.cuh>
 #include <signal.h>
 #include <unistd.h>
@@ -174,6 +175,44 @@ static void broadcasts(void) {
     synchronize();
 }
 
+/* Products of 16 x 16 matrices of each member: what they gather, or a part of the sum, is the
+ * victim's. */
+static weft_matrix square(void *data, size_t rows) {
+    return (weft_matrix){data, rows, 16, 16, WEFT_F32, false};
+}
+
+static void enqueue_gather_matmul(void) {
+    weft_matrix a = square(numbers, 16), b = square(source, 16),
+                c = square(dest, 16 * (size_t)npes);
+    must(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &a, &b, 1, &c, NULL, (weft_stream)stream));
+}
+
+static void enqueue_matmul_scatter(void) {
+    weft_matrix a = square(source, 16 * (size_t)npes), b = square(numbers, 16),
+                c = square(dest, 16);
+    must(weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &a, &b, WEFT_SUM, &c, (weft_stream)stream));
+}
+
+static void enqueue_matmul_reduce(void) {
+    weft_matrix a = square(source, 16), b = square(numbers, 16), c = square(dest, 16);
+    must(weft_matmul_all_reduce(SHMEM_TEAM_WORLD, &a, &b, WEFT_SUM, &c, (weft_stream)stream));
+}
+
+static void gather_matmul(void) {
+    enqueue_gather_matmul();
+    synchronize();
+}
+
+static void matmul_scatter(void) {
+    enqueue_matmul_scatter();
+    synchronize();
+}
+
+static void matmul_reduce(void) {
+    enqueue_matmul_reduce();
+    synchronize();
+}
+
 /* One release is not enough for all work in the queue. */
 static void many_by_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
@@ -218,6 +257,10 @@ static void replay_kernels(void) {
 
 static void replay_packets(void) {
     replay(enqueue_packets);
+}
+
+static void replay_matmul(void) {
+    replay(enqueue_matmul_reduce);
 }
 
 static void replay_engine(void) {
@@ -374,12 +417,16 @@ static const struct scene {
     {"fcollect_by_kernels", fcollect_by_kernels, false},
     {"packets", packets, false},
     {"broadcasts", broadcasts, false},
+    {"gather_matmul", gather_matmul, false},
+    {"matmul_scatter", matmul_scatter, false},
+    {"matmul_reduce", matmul_reduce, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
     {"replay_kernels", replay_kernels, true},
     {"replay_packets", replay_packets, true},
     {"replay_engine", replay_engine, true},
+    {"replay_matmul", replay_matmul, true},
     {"own_kernel", own_kernel, false},
     {"own_kernels", own_kernels, true},
     {"inside_signal", inside_signal, false},
@@ -408,6 +455,9 @@ static void use_once(void) {
     enqueue_barrier();
     enqueue_packets();
     enqueue_broadcasts();
+    enqueue_gather_matmul();
+    enqueue_matmul_scatter();
+    enqueue_matmul_reduce();
     gpu_drain(stream);
 }
 
