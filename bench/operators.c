@@ -5,10 +5,11 @@
  * global. N is split over the PEs for all-gather-matmul, K for the others. With 8-bit factors the
  * operators are the scaled ones, with a scale for each row and column and bf16 results.
  *
- *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR [real|cpu [MxNxK]]]]
+ *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR [real|cpu [all|MxNxK [rows|columns]]]]]
  *
  * With sizes there is one row, of f32. "cpu" measures the processor time of a PE instead of real
- * time, for a loaded machine: it shows the work, but not the waiting. */
+ * time, for a loaded machine: it shows the work, but not the waiting. "columns" stores b by
+ * columns, as weights of PyTorch are. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static int me, npes;
 static shmem_team_t alone; /* this PE only: its matmul is the local one */
 static double seconds_per_row = 2;
 static clockid_t clock_used = CLOCK_MONOTONIC;
+static bool b_transposed;
 
 /* Matrices of a row. The factors that are communicated are symmetric, as in a careful user's
  * program. */
@@ -77,13 +79,20 @@ static weft_matrix symmetric(size_t rows, size_t cols, weft_dtype dtype) {
     void *p = shmem_malloc(rows * cols * weft_dtype_bytes(dtype));
     if (!p)
         shmem_global_exit(1);
-    return (weft_matrix){p, rows, cols, cols, dtype};
+    return (weft_matrix){p, rows, cols, cols, dtype, false};
 }
 
 static weft_matrix private(size_t rows, size_t cols, weft_dtype dtype) {
     size_t bytes = rows * cols * weft_dtype_bytes(dtype);
     void *p = memset(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0, bytes);
-    return (weft_matrix){p, rows, cols, cols, dtype};
+    return (weft_matrix){p, rows, cols, cols, dtype, false};
+}
+
+static weft_matrix second_factor(size_t rows, size_t cols, weft_dtype dtype) {
+    weft_matrix b = private(rows, cols, dtype);
+    b.transposed = b_transposed;
+    b.ld = b_transposed ? rows : cols;
+    return b;
 }
 
 static void multiply(weft_matrix *c) {
@@ -104,7 +113,7 @@ static void gather_prepare(size_t m, size_t n, size_t k) {
     size_t cols = n / (size_t)npes, rows = m / (size_t)npes;
     row.a = symmetric(m, k, row.dtype);
     row.shard = symmetric(rows, k, row.dtype);
-    row.b = private(k, cols, row.dtype);
+    row.b = second_factor(k, cols, row.dtype);
     row.c = private(m, cols, row.result);
     row.fused = private(m, cols, row.result);
 }
@@ -133,7 +142,7 @@ static void gather_unfused(void) {
 static void scatter_prepare(size_t m, size_t n, size_t k) {
     size_t depth = k / (size_t)npes, rows = m / (size_t)npes;
     row.a = private(m, depth, row.dtype);
-    row.b = private(depth, n, row.dtype);
+    row.b = second_factor(depth, n, row.dtype);
     row.c = symmetric(m, n, row.result);
     row.shard = private(rows, n, row.result);
     row.fused = private(rows, n, row.result);
@@ -161,7 +170,7 @@ static void scatter_unfused(void) {
 static void reduce_prepare(size_t m, size_t n, size_t k) {
     size_t depth = k / (size_t)npes;
     row.a = private(m, depth, row.dtype);
-    row.b = private(depth, n, row.dtype);
+    row.b = second_factor(depth, n, row.dtype);
     row.c = symmetric(m, n, row.result);
     row.shard = symmetric(m, n, row.result);
     row.fused = symmetric(m, n, row.result);
@@ -228,11 +237,12 @@ static void print(const char *name, const double *us) {
     static const char *const types[] = {"", "f32", "f64", "bf16", "f16", "f8e4m3"};
     bench_progress_end(me);
     if (me == 0)
-        printf("{\"operator\": \"%s\", \"dtype\": \"%s\", \"M\": %zu, \"N\": %zu, \"K\": %zu, "
+        printf("{\"operator\": \"%s%s\", \"dtype\": \"%s\", \"M\": %zu, \"N\": %zu, \"K\": %zu, "
                "\"pes\": %d, \"fused_us\": %.1f, \"unfused_us\": %.1f, \"matmul_us\": %.1f, "
                "\"fused_per_matmul\": %.3f, \"fused_per_unfused\": %.3f}\n",
-               name, types[row.dtype], row.m, row.n, row.k, npes, us[FUSED], us[UNFUSED],
-               us[MATMUL], us[FUSED] / us[MATMUL], us[FUSED] / us[UNFUSED]);
+               name, b_transposed ? ", b by columns" : "", types[row.dtype], row.m, row.n, row.k,
+               npes, us[FUSED], us[UNFUSED], us[MATMUL], us[FUSED] / us[MATMUL],
+               us[FUSED] / us[UNFUSED]);
     fflush(stdout);
 }
 
@@ -306,6 +316,7 @@ int main(int argc, char **argv) {
     if (argc > 3 && strcmp(argv[3], "cpu") == 0)
         clock_used = CLOCK_PROCESS_CPUTIME_ID;
     size_t sizes[3] = {0};
+    b_transposed = argc > 5 && strcmp(argv[5], "columns") == 0;
     bool one = argc > 4 && sscanf(argv[4], "%zux%zux%zu", &sizes[0], &sizes[1], &sizes[2]) == 3;
     for (size_t o = 0; o < sizeof operators / sizeof *operators; o++) {
         const struct subject *subject = &operators[o];

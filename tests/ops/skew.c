@@ -2,7 +2,7 @@
 /* Description: PEs that arrive at very different times. Consecutive calls on the same buffers,
  * inputs that are overwritten as soon as a call returns, no synchronisation by the caller; the same
  * bits in every run; a shard large enough that its owner multiplies it while the others are
- * missing. */
+ * missing. Factors are transposed or not. */
 #include <time.h>
 #include "ops/tensor.h"
 
@@ -28,6 +28,16 @@ static float number(int call, int pe, size_t i) {
 static void fill(float *x, size_t nelems, int call, int pe) {
     for (size_t i = 0; i < nelems; i++)
         x[i] = number(call, pe, i);
+}
+
+/* The orientation is a new one. */
+static void fill_factor(weft_matrix *m, int call, int pe) {
+    m->transposed = random_below(2);
+    m->ld = m->transposed ? m->rows : m->cols;
+    for (size_t i = 0; i < m->rows; i++)
+        for (size_t j = 0; j < m->cols; j++)
+            ((float *)m->data)[m->transposed ? j * m->ld + i : i * m->ld + j] =
+                number(call, pe, i * m->cols + j);
 }
 
 enum { CALLS = 100, NELEMS = 600, SIDE = 12 };
@@ -146,8 +156,8 @@ static void all_gather_matmuls_in_a_row(float *x, float *y) {
                 bm = {b, SIDE, SIDE, SIDE, WEFT_F32, false},
                 c = {y, rows, SIDE, SIDE, WEFT_F32, false};
     for (int call = 0; call < CALLS; call++) {
-        fill(x, SIDE * SIDE, call, me);
-        fill(b, SIDE * SIDE, -call, me);
+        fill_factor(&a, call, me);
+        fill_factor(&bm, -call, me);
         random_delay();
         int error =
             weft_all_gather_matmul(SHMEM_TEAM_WORLD, &a, &bm, 1, &c, NULL, WEFT_STREAM_HOST);
@@ -177,8 +187,8 @@ static void matmul_reductions_in_a_row(float *x, float *y) {
                 shard = {y, 4, SIDE, SIDE, WEFT_F32, false},
                 c = {y, rows, SIDE, SIDE, WEFT_F32, false};
     for (int call = 0; call < CALLS; call++) {
-        fill(x, rows * SIDE, call, me);
-        fill(b, SIDE * SIDE, -call, me);
+        fill_factor(&a, call, me);
+        fill_factor(&bm, -call, me);
         random_delay();
         bool all = call % 2;
         int error =
@@ -200,8 +210,8 @@ static void same_bits_in_every_run(void) {
     tap_case("the same bits in every run");
     enum { ROWS = 96, COLS = 80, DEPTH = 50 };
     tensors_reset();
-    struct tensor a = tensor_new(PRIVATE, ROWS, DEPTH, DEPTH, WEFT_F32);
-    struct tensor b = tensor_new(PRIVATE, DEPTH, COLS, COLS, WEFT_F32);
+    struct tensor a = tensor_factor(PRIVATE, ROWS, DEPTH, WEFT_F32);
+    struct tensor b = tensor_factor(PRIVATE, DEPTH, COLS, WEFT_F32);
     struct tensor c = tensor_new(PRIVATE, ROWS, COLS, COLS, WEFT_F32);
     uint64_t product_hash = 0, vector_hash = 0;
     for (int run = 0; run < 6; run++) {
@@ -235,14 +245,13 @@ static uint8_t eight_bits(float x) {
 static void early_scaled_product(enum memory memory) {
     enum { ROWS = 640, DEPTH = 256, COLS = 1600 };
     tensors_reset();
-    struct tensor a = tensor_new(memory, ROWS, DEPTH, DEPTH, WEFT_F8E4M3);
-    struct tensor b = tensor_new(PRIVATE, DEPTH, COLS, COLS, WEFT_F8E4M3);
+    struct tensor a = tensor_factor(memory, ROWS, DEPTH, WEFT_F8E4M3);
+    struct tensor b = tensor_factor(PRIVATE, DEPTH, COLS, WEFT_F8E4M3);
     struct tensor c = tensor_new(PRIVATE, ROWS * (size_t)npes, COLS, COLS + 3, WEFT_F32);
-    uint8_t *x = a.m.data, *y = b.m.data;
     for (size_t i = 0; i < ROWS * DEPTH; i++)
-        x[i] = eight_bits(number(1, me, i));
+        *(uint8_t *)tensor_at(&a, i / DEPTH, i % DEPTH) = eight_bits(number(1, me, i));
     for (size_t i = 0; i < DEPTH * COLS; i++)
-        y[i] = eight_bits(number(2, me, i));
+        *(uint8_t *)tensor_at(&b, i / COLS, i % COLS) = eight_bits(number(2, me, i));
     float row_scales[ROWS], half = 0.5f;
     for (size_t i = 0; i < ROWS; i++)
         row_scales[i] = ldexpf(1, me + (int)(i % 3));
@@ -273,12 +282,13 @@ static void early_scaled_product(enum memory memory) {
 static void early_product(enum memory memory) {
     enum { ROWS = 640, DEPTH = 256, COLS = 640 };
     tensors_reset();
-    struct tensor a = tensor_new(memory, ROWS, DEPTH, DEPTH, WEFT_F32);
-    struct tensor b = tensor_new(PRIVATE, DEPTH, COLS, COLS, WEFT_F32);
+    struct tensor a = tensor_factor(memory, ROWS, DEPTH, WEFT_F32);
+    struct tensor b = tensor_factor(PRIVATE, DEPTH, COLS, WEFT_F32);
     struct tensor c = tensor_new(PRIVATE, ROWS * (size_t)npes, COLS, COLS + 3, WEFT_F32);
-    float *x = a.m.data, *y = b.m.data;
-    fill(x, ROWS * DEPTH, 1, me);
-    fill(y, DEPTH * COLS, 2, me);
+    for (size_t i = 0; i < ROWS * DEPTH; i++)
+        *(float *)tensor_at(&a, i / DEPTH, i % DEPTH) = number(1, me, i);
+    for (size_t i = 0; i < DEPTH * COLS; i++)
+        *(float *)tensor_at(&b, i / COLS, i % COLS) = number(2, me, i);
     shmem_barrier_all();
     if (me == npes - 1)
         delay(3000 + random_below(20000));
@@ -289,7 +299,7 @@ static void early_product(enum memory memory) {
         size_t i = random_below(c.m.rows), j = random_below(COLS);
         float want = 0;
         for (size_t k = 0; k < DEPTH; k++)
-            want += number(1, (int)(i / ROWS), i % ROWS * DEPTH + k) * y[k * COLS + j];
+            want += number(1, (int)(i / ROWS), i % ROWS * DEPTH + k) * number(2, me, k * COLS + j);
         EXPECT(tensor_get(&c, i, j) == (double)want, "c(%zu, %zu) is %g, not %g", i, j,
                tensor_get(&c, i, j), (double)want);
     }
