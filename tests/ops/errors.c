@@ -431,8 +431,7 @@ static const struct fault gather_matmul_faults[] = {
     {full_rows, "rows", EINVAL, false},
     {other_k, "a_shard->cols", EINVAL, true},
     {all_f64, "dtype", EINVAL, true},
-    {integers, "WEFT_I32", EINVAL, false},
-    {device_stream, "stream", ENOTSUP, false}};
+    {integers, "WEFT_I32", EINVAL, false}};
 static const struct fault scatter_faults[] = {{no_team, "team", EINVAL, true},
                                               {wild_team, "team", EINVAL, true},
                                               {no_a, "a is NULL", EINVAL, false},
