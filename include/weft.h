@@ -15,8 +15,8 @@
  *    that wait for it get -EINVAL, too; if none does within a second, only the caller gets it.
  *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
- *    reduce-scatter, all-gather, broadcast and all-to-all support streams, and the products without
- *    scales; the other calls return -ENOTSUP. A wrong argument is then an error of this member
+ *    reduce-scatter, all-gather, broadcast, all-to-all and all products support streams; the other
+ *    calls return -ENOTSUP. A wrong argument is then an error of this member
  *    alone: it enqueues nothing, and the other members wait. Either all members pass streams, or
  *    none does. Calls of a team run in the order in which they are made, even on different streams.
  *    The program orders captured calls, within their graph and against the team's other calls.
@@ -26,8 +26,9 @@
  *    any memory of this PE's GPU, chosen by each member.
  *  - Products on streams: cuBLASLt multiplies, opened at run time. Matrices may be any memory that
  *    kernels of this PE's GPU reach, and a_shard any memory that CUDA can copy. All members' shards
- *    have the same number of rows and orientation, and so have all c_shards. Each member's product
- *    is rounded to the type of c before it is reduced. The first call of a size allocates GPU
+ *    have the same number of rows and orientation, and their a_scales the same shape; all c_shards
+ *    have the same number of rows. Each member's product is rounded to the type of c before it is
+ *    reduced. The first call of a size allocates GPU
  *    memory, a few times the size of A or of c, on all members together.
  *  - Reductions run in PE order, with float accumulation for 16-bit types: the result has the same
  *    bits on every PE and in every run. */

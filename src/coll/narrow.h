@@ -8,30 +8,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include "weft/addr.h"
 
-static inline float weft_float_of_bits(uint32_t bits) {
+WEFT_ADDR float weft_float_of_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t weft_bits_of_float(float value) {
+WEFT_ADDR uint32_t weft_bits_of_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
 /* Arithmetic instead of a branch: compilers do not vectorise a branch around float operations. */
-static inline uint32_t weft_choose(bool condition, uint32_t yes, uint32_t no) {
+WEFT_ADDR uint32_t weft_choose(bool condition, uint32_t yes, uint32_t no) {
     uint32_t mask = -(uint32_t)condition;
     return (yes & mask) | (no & ~mask);
 }
 
-static inline float weft_float_of_bf16(uint16_t upper) {
+WEFT_ADDR float weft_float_of_bf16(uint16_t upper) {
     return weft_float_of_bits((uint32_t)upper << 16);
 }
 
-static inline uint16_t weft_bf16_of_float(float value) {
+WEFT_ADDR uint16_t weft_bf16_of_float(float value) {
     uint32_t bits = weft_bits_of_float(value);
     uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
     uint32_t quiet = bits | 0x400000;
@@ -41,7 +42,7 @@ static inline uint16_t weft_bf16_of_float(float value) {
 /* Moves exponent and mantissa into place and corrects the bias. Infinities are corrected twice;
  * subnormals are renormalised by a subtraction of normal numbers, which is exact even if hardware
  * flushes subnormals. (After F. Giesen's public notes on half floats.) */
-static inline float weft_float_of_f16(uint16_t half) {
+WEFT_ADDR float weft_float_of_f16(uint16_t half) {
     uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
     uint32_t normal = bits + (112u << 23), special = bits + (224u << 23);
     uint32_t subnormal = weft_bits_of_float(weft_float_of_bits(bits + (113u << 23)) -
@@ -52,7 +53,7 @@ static inline float weft_float_of_f16(uint16_t half) {
 }
 
 /* As weft_float_of_f16, for 4 bits of exponent, whose bias is 7. The only NaN has all bits set. */
-static inline float weft_float_of_f8e4m3(uint8_t byte) {
+WEFT_ADDR float weft_float_of_f8e4m3(uint8_t byte) {
     uint32_t bits = (uint32_t)(byte & 0x7f) << 20;
     uint32_t normal = bits + (120u << 23);
     uint32_t subnormal = weft_bits_of_float(weft_float_of_bits(bits + (121u << 23)) -
@@ -62,13 +63,13 @@ static inline float weft_float_of_f8e4m3(uint8_t byte) {
     return weft_float_of_bits(magnitude | (uint32_t)(byte & 0x80) << 24);
 }
 
-static inline float weft_float_of_f8e5m2(uint8_t byte) {
+WEFT_ADDR float weft_float_of_f8e5m2(uint8_t byte) {
     return weft_float_of_f16((uint16_t)(byte << 8));
 }
 
 /* Three ranges of the result: too large or NaN; subnormal, where adding 0.5 makes the hardware
  * round at the right bit; normal, rounded to even by hand. */
-static inline uint16_t weft_f16_of_float(float value) {
+WEFT_ADDR uint16_t weft_f16_of_float(float value) {
     uint32_t bits = weft_bits_of_float(value), magnitude = bits & 0x7fffffff;
     uint32_t special = weft_choose(magnitude > 0x7f800000, 0x7e00, 0x7c00);
     uint32_t subnormal =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All-gather + product: the own rows are multiplied while the shards are pushed, then the rows
- * before and after them. Slot i of a member receives the shard of member i, without gaps between
- * its rows; so the slots of row-major shards are one matrix. */
-#include "coll/elements.h"
+ * before and after them. A member's half receives the shard of member i in slot i, without gaps
+ * between its rows, so the slots of row-major shards are one matrix; and after the n slots, in the
+ * same way, the scales of the shards' rows. */
 #include "fused/exchange.h"
 #include "fused/fused.h"
 #include "fused/product.h"
@@ -10,7 +10,9 @@
 struct gather {
     const struct weft_fused_gather *call;
     struct weft_fused f;
-    weft_matrix own; /* the shard, in memory that the GPU reaches, without gaps */
+    size_t bytes, scale_bytes; /* of a shard, and of the scales of its rows */
+    weft_matrix own,
+        scales; /* the shard and its scales, where the GPU reaches them, without gaps */
 };
 
 static int members(const struct gather *g) {
@@ -21,6 +23,11 @@ static int me(const struct gather *g) {
     return g->f.on->team->my_pe;
 }
 
+/* Returns the place of scales after the bytes of shards. */
+static size_t aligned(size_t bytes) {
+    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+}
+
 /* --- The own shard ---------------------------------------------------------------------------- */
 
 /* Returns the rows of a matrix as they lie in memory. */
@@ -28,56 +35,94 @@ static struct weft_fused_rows rows_of(const weft_matrix *m) {
     return (struct weft_fused_rows){m->data, m->ld * weft_element_bytes(m->dtype)};
 }
 
-/* Copies a shard that has gaps, or that the GPU does not reach, to the member's own memory. */
-static int take_own(struct gather *g) {
-    const weft_matrix *shard = g->call->shard;
-    size_t nrows = shard->transposed ? shard->cols : shard->rows;
-    size_t width = shard->transposed ? shard->rows : shard->cols;
-    size_t bytes = width * weft_element_bytes(shard->dtype);
-    g->own = *shard;
-    if ((nrows == 1 || shard->ld == width) && weft_device_reaches(shard->data))
+/* *taken <- the matrix, or a copy at `room` if it has gaps or the GPU does not reach it. */
+static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m, char *room) {
+    size_t nrows = m->transposed ? m->cols : m->rows, width = m->transposed ? m->rows : m->cols;
+    *taken = *m;
+    if (nrows * width == 0 || ((nrows == 1 || m->ld == width) && weft_fused_reaches(m)))
         return 0;
-    g->own.data = weft_fused_own(&g->f);
-    g->own.ld = width;
-    return weft_fused_copy_rows(rows_of(&g->own), rows_of(shard), bytes, nrows, g->f.on->stream);
+    *taken = weft_matrix_dense(m, room);
+    return weft_fused_copy_rows(rows_of(taken), rows_of(m), width * weft_element_bytes(m->dtype),
+                                nrows, g->f.on->stream);
 }
 
-static int push_own(struct gather *g) {
+static int take_own(struct gather *g) {
+    const struct weft_scales *scales = g->call->scales;
+    int error = take(g, &g->own, g->call->shard, g->f.own);
+    return error || !scales ? error : take(g, &g->scales, scales->a, g->f.own + aligned(g->bytes));
+}
+
+/* Returns the place of a member's scales in a half. */
+static size_t scales_at(const struct gather *g, int member) {
+    return aligned((size_t)members(g) * g->bytes) + (size_t)member * g->scale_bytes;
+}
+
+static int push_to(const struct gather *g, int member) {
+    int error = 0;
+    if (g->call->scales)
+        error = weft_fused_push(&g->f, member, scales_at(g, me(g)), g->scales.data, g->scale_bytes);
+    return error ? error
+                 : weft_fused_push(&g->f, member, (size_t)me(g) * g->bytes, g->own.data, g->bytes);
+}
+
+static int push_own(const struct gather *g) {
     int error = 0;
     for (int distance = 1; distance < members(g) && error == 0; distance++)
-        error = weft_fused_push(&g->f, weft_fused_member(&g->f, distance), (size_t)me(g),
-                                g->own.data, g->f.slot_bytes);
+        error = push_to(g, weft_fused_member(&g->f, distance));
     return error ? error : weft_fused_meet(&g->f);
 }
 
 /* --- Products --------------------------------------------------------------------------------- */
 
-/* Multiplies rows of A, from the first row of `member` on. */
-static int multiply(const struct gather *g, const weft_matrix *a, int member) {
-    size_t first = (size_t)member * g->call->shard->rows;
+/* Multiplies rows of A, which begin with those of `member`; `scales` are the rows'. */
+static int multiply(const struct gather *g, const weft_matrix *a, const weft_matrix *scales,
+                    int member) {
+    const struct weft_fused_gather *call = g->call;
+    size_t first = (size_t)member * call->shard->rows;
     int error = 0;
-    for (size_t j = 0; j < g->call->nb && error == 0; j++) {
-        weft_matrix c = weft_matrix_rows(&g->call->c[j], first, a->rows);
-        error = weft_product_enqueue(a, &g->call->b[j], &c, g->f.room, g->f.on->stream);
+    for (size_t j = 0; j < call->nb && error == 0; j++) {
+        struct weft_scaling scaling;
+        struct weft_product p = {*a, call->b[j], weft_matrix_rows(&call->c[j], first, a->rows),
+                                 NULL};
+        if (call->scales) {
+            scaling = (struct weft_scaling){.rows = *scales, .cols = call->scales->b[j]};
+            if (call->scales->bias)
+                scaling.bias = call->scales->bias[j];
+            p.scaling = &scaling;
+        }
+        error = weft_product_enqueue(&p, g->f.room, g->f.on->stream);
     }
     return error;
 }
 
-/* Returns the shards of `count` members as they lie in the slots. */
-static weft_matrix gathered(const struct gather *g, int member, int count) {
-    weft_matrix a = g->own;
-    a.data = weft_fused_slot(&g->f, me(g), (size_t)member);
-    a.ld = a.transposed ? a.rows : a.cols;
-    a.rows *= (size_t)count;
-    return a;
+static int multiply_own(const struct gather *g) {
+    return multiply(g, &g->own, &g->scales, me(g));
 }
 
-/* Multiplies the shards of members [from, to): in one product if they are one matrix. */
+/* Returns a matrix like `own`, of `count` members, as it lies in the half from `at` on. */
+static weft_matrix gathered(const struct gather *g, const weft_matrix *own, size_t at, int count) {
+    weft_matrix all = weft_matrix_dense(own, weft_fused_at(&g->f, me(g), at));
+    all.rows *= (size_t)count;
+    return all;
+}
+
+static weft_matrix gathered_shards(const struct gather *g, int member, int count) {
+    return gathered(g, &g->own, (size_t)member * g->bytes, count);
+}
+
+/* Returns whether the shards of several members are one factor: a product has one scale for all
+ * rows of a, or one for each. */
+static bool is_one_factor(const struct gather *g) {
+    return !g->own.transposed && (!g->call->scales || g->scales.rows > 1);
+}
+
 static int multiply_gathered(const struct gather *g, int from, int to) {
-    int step = g->own.transposed ? 1 : to - from, error = 0;
+    int step = is_one_factor(g) ? to - from : 1, error = 0;
     for (int member = from; member < to && error == 0; member += step) {
-        weft_matrix a = gathered(g, member, step);
-        error = multiply(g, &a, member);
+        weft_matrix a = gathered_shards(g, member, step), scales = {NULL};
+        if (g->call->scales)
+            scales = gathered(g, &g->scales, scales_at(g, member), step);
+        error = multiply(g, &a, &scales, member);
     }
     return error;
 }
@@ -91,7 +136,7 @@ static int copy_full(const struct gather *g, const weft_matrix *a, int member) {
 }
 
 static int copy_gathered(const struct gather *g, int from, int to) {
-    weft_matrix a = gathered(g, from, to - from);
+    weft_matrix a = gathered_shards(g, from, to - from);
     return from == to ? 0 : copy_full(g, &a, from);
 }
 
@@ -100,7 +145,7 @@ static int copy_gathered(const struct gather *g, int from, int to) {
 static int exchange(struct gather *g) {
     int error = weft_fused_fork(&g->f);
     error = error ? error : push_own(g);
-    error = error ? error : multiply(g, &g->own, me(g));
+    error = error ? error : multiply_own(g);
     return weft_fused_join(&g->f, error);
 }
 
@@ -117,16 +162,36 @@ static int multiply_others(struct gather *g) {
     return copies ? weft_fused_join(&g->f, error) : error;
 }
 
+/* Returns the room that the largest product needs. */
+static size_t room_bytes(const struct weft_fused_gather *call, size_t rows) {
+    struct weft_scaling any;
+    size_t most = 0;
+    for (size_t j = 0; j < call->nb; j++) {
+        struct weft_product largest = {*call->shard, call->b[j], call->c[j],
+                                       call->scales ? &any : NULL};
+        largest.a.rows = rows;
+        size_t bytes = weft_product_room(&largest);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *call) {
     const weft_matrix *shard = call->shard;
+    size_t n = (size_t)on->team->npes;
     struct gather g = {.call = call};
-    size_t bytes = shard->rows * shard->cols * weft_element_bytes(shard->dtype);
-    bool exchanges = bytes > 0 && on->team->npes > 1; /* the same on all members */
+    g.bytes = shard->rows * shard->cols * weft_element_bytes(shard->dtype);
+    g.scale_bytes = call->scales ? call->scales->a->rows * sizeof(float) : 0;
+    bool exchanges = n > 1 && g.bytes + g.scale_bytes > 0; /* the same on all members */
+    struct weft_fused_sizes sizes = {.half =
+                                         exchanges ? aligned(n * g.bytes) + n * g.scale_bytes : 0,
+                                     .room = room_bytes(call, n * shard->rows),
+                                     .own = aligned(g.bytes) + g.scale_bytes};
     if (shard->rows == 0)
         return 0;
-    int error = weft_fused_open(&g.f, on, exchanges ? (size_t)on->team->npes : 0, bytes, bytes);
+    int error = weft_fused_open(&g.f, on, &sizes);
     error = error ? error : take_own(&g);
     if (!error)
-        error = exchanges ? exchange(&g) : multiply(&g, &g.own, me(&g));
+        error = exchanges ? exchange(&g) : multiply_own(&g);
     return error ? error : multiply_others(&g);
 }

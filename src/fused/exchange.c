@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fused/exchange.h"
 #include <errno.h>
-#include "coll/elements.h"
+#include "fused/cublaslt.h"
 #include "fused/fused.h"
-#include "fused/product.h"
 
 int weft_fused_begin(const struct weft_on_stream *on) {
     if (on->team->far)
@@ -11,7 +10,7 @@ int weft_fused_begin(const struct weft_on_stream *on) {
                                    "in host memory only: pass WEFT_STREAM_HOST");
     if (on->team->npes > 1 && weft_device.staged)
         return weft_fail(-ENOTSUP, "the members' GPUs cannot access each other's memory");
-    return weft_product_begin();
+    return weft_cublaslt_load();
 }
 
 bool weft_fused_reaches(const weft_matrix *m) {
@@ -19,23 +18,20 @@ bool weft_fused_reaches(const weft_matrix *m) {
     return bytes == 0 || weft_stream_locate("", m->data, bytes).reached;
 }
 
-int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on, size_t slots,
-                    size_t slot_bytes, size_t own_bytes) {
+int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
+                    const struct weft_fused_sizes *sizes) {
     void *room = NULL;
-    *f = (struct weft_fused){.on = on, .slot_bytes = slot_bytes};
-    int error = weft_device_channels_copy(&room, on->team, WEFT_PRODUCT_ROOM_BYTES + own_bytes);
-    if (error == 0 && slots > 0)
-        error = weft_device_channels_half(&f->half, on->team, slots * slot_bytes, on->stream);
+    *f = (struct weft_fused){.on = on};
+    int error = weft_device_channels_copy(&room, on->team, sizes->room + sizes->own);
+    if (error == 0 && sizes->half > 0)
+        error = weft_device_channels_half(&f->half, on->team, sizes->half, on->stream);
     f->room = room;
+    f->own = f->room + sizes->room;
     return error;
 }
 
-char *weft_fused_slot(const struct weft_fused *f, int member, size_t slot) {
-    return weft_array_at(&f->half.all, member) + slot * f->slot_bytes;
-}
-
-char *weft_fused_own(const struct weft_fused *f) {
-    return f->room + WEFT_PRODUCT_ROOM_BYTES;
+char *weft_fused_at(const struct weft_fused *f, int member, size_t at) {
+    return weft_array_at(&f->half.all, member) + at;
 }
 
 int weft_fused_member(const struct weft_fused *f, int distance) {
@@ -50,9 +46,9 @@ int weft_fused_fork(struct weft_fused *f) {
     return weft_fused_meet(f);
 }
 
-int weft_fused_push(const struct weft_fused *f, int member, size_t slot, const void *from,
+int weft_fused_push(const struct weft_fused *f, int member, size_t at, const void *from,
                     size_t bytes) {
-    return weft_gpu_copy(weft_fused_slot(f, member, slot), from, bytes, WEFT_BESIDE, f->beside);
+    return weft_gpu_copy(weft_fused_at(f, member, at), from, bytes, WEFT_BESIDE, f->beside);
 }
 
 int weft_fused_meet(const struct weft_fused *f) {

@@ -5,7 +5,7 @@
  *                   \                      /
  *   beside           push, push, ... meet
  *
- * A push copies a part to a slot of another member's memory. After the meeting the pushes of all
+ * A push copies a part to another member's memory. After the meeting the pushes of all
  * members have arrived. Members that are alone in their team push nothing. Functions return 0 or
  * -errno with text. */
 #ifndef WEFT_FUSED_EXCHANGE_H
@@ -14,32 +14,34 @@
 #include "device/half.h"
 #include "coll/stream_call.h"
 
-/* A call between weft_on_stream_begin and _end, and the slots of all members, in host order of
- * addresses: slot i of a member lies i * slot_bytes after its slot 0. */
+/* A call between weft_on_stream_begin and _end. Each member has a half of a region, to which the
+ * others push, and memory of its own: room for its products, then what the call asks for. */
 struct weft_fused {
     const struct weft_on_stream *on;
     struct weft_device_half half;
-    size_t slot_bytes;
-    char *room; /* GPU memory of this member alone: WEFT_PRODUCT_ROOM_BYTES, then what was asked for
-                 */
+    char *room, *own;
     weft_cu_stream beside;
 };
 
-/* Prepares `slots` slots in each member's memory, the same number on all members, and `own_bytes`
- * of this member's own. A call with slots has at least one meeting. */
-int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on, size_t slots,
-                    size_t slot_bytes, size_t own_bytes);
+/* The bytes that a call needs. */
+struct weft_fused_sizes {
+    size_t half; /* the same on all members; 0: the members do not meet in this call */
+    size_t room, own;
+};
 
-/* Return the address of a member's slot, and of this member's own memory. */
-char *weft_fused_slot(const struct weft_fused *f, int member, size_t slot);
-char *weft_fused_own(const struct weft_fused *f);
+/* Prepares the memory. A call with a half has at least one meeting. */
+int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
+                    const struct weft_fused_sizes *sizes);
+
+/* Returns the address of byte `at` of a member's half. */
+char *weft_fused_at(const struct weft_fused *f, int member, size_t at);
 
 /* Lets pushes follow what is on the stream now, while later work of the stream goes on. Every fork
  * needs a join, also after an error. */
 int weft_fused_fork(struct weft_fused *f);
 
-/* Pushes `bytes` to a slot of another member. Between fork and join. */
-int weft_fused_push(const struct weft_fused *f, int member, size_t slot, const void *from,
+/* Pushes `bytes` to another member's half. Between fork and join. */
+int weft_fused_push(const struct weft_fused *f, int member, size_t at, const void *from,
                     size_t bytes);
 
 /* Lets the pushes of all members arrive. Between fork and join. */

@@ -10,6 +10,7 @@
 #define WEFT_FUSED_FUSED_H
 
 #include <weft.h>
+#include "coll/scaling.h"
 #include "coll/stream_call.h"
 
 /* Returns 0 if the members of this call can multiply matrices on GPUs; -ENOTSUP with text if there
@@ -27,6 +28,9 @@ struct weft_fused_gather {
     const weft_matrix *b, *c;
     size_t nb;
     const weft_matrix *full; /* receives A; NULL: nothing does. The shards are row-major then */
+    /* NULL: the products are not scaled. Otherwise scales->a, in any memory, has the same shape on
+     * all members, and scales->bias may be NULL. */
+    const struct weft_scales *scales;
 };
 int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *g);
 
@@ -34,7 +38,8 @@ int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fus
  * product is rounded to c's type before it is added. */
 struct weft_fused_reduction {
     const weft_matrix *a, *b, *c;
-    weft_op op; /* WEFT_SUM or WEFT_AVG */
+    weft_op op;                       /* WEFT_SUM or WEFT_AVG */
+    const struct weft_scales *scales; /* NULL: the products are not scaled */
 };
 int weft_fused_reduce_scatter(const struct weft_on_stream *on,
                               const struct weft_fused_reduction *r);

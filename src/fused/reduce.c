@@ -5,7 +5,6 @@
  * receives the part of member i, in their order.
  *
  * In an all-reduce, each member then pushes its rows of the sum to all, into n further slots. */
-#include "coll/elements.h"
 #include "coll/on_stream_fold.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
@@ -14,7 +13,8 @@
 struct reduction {
     const struct weft_fused_reduction *call;
     struct weft_fused f;
-    size_t rows; /* of a member's part; the last ones may be shorter */
+    size_t rows;  /* of a member's part; the last ones may be shorter */
+    size_t bytes; /* of a part, and from one slot to the next */
 };
 
 static int members(const struct reduction *r) {
@@ -36,29 +36,44 @@ static size_t part_bytes(const struct reduction *r, int member) {
     return rows * r->call->b->cols * weft_element_bytes(r->call->c->dtype);
 }
 
+/* Returns the address of a slot of this member. */
+static char *own_slot(const struct reduction *r, int slot) {
+    return weft_fused_at(&r->f, me(r), (size_t)slot * r->bytes);
+}
+
 /* --- Products --------------------------------------------------------------------------------- */
+
+/* Multiplies rows of a, from `first` on, into c. */
+static int multiply_rows(const struct reduction *r, size_t first, const weft_matrix *c) {
+    const struct weft_fused_reduction *call = r->call;
+    struct weft_piece piece = {.row = first, .rows = c->rows, .cols = c->cols};
+    struct weft_scaling scaling;
+    struct weft_product p = {weft_matrix_rows(call->a, first, c->rows), *call->b, *c, NULL};
+    if (call->scales) {
+        scaling = weft_scaling_of(call->scales, 0, &piece);
+        p.scaling = &scaling;
+    }
+    return weft_product_enqueue(&p, r->f.room, r->f.on->stream);
+}
 
 /* Multiplies the rows of members [from, to) into a matrix without gaps. */
 static int multiply(const struct reduction *r, int from, int to, char *dest) {
-    size_t first = first_row(r, from), rows = first_row(r, to) - first, cols = r->call->b->cols;
-    weft_matrix a = weft_matrix_rows(r->call->a, first, rows);
-    weft_matrix c = {
-        .data = dest, .rows = rows, .cols = cols, .ld = cols, .dtype = r->call->c->dtype};
-    return weft_product_enqueue(&a, r->call->b, &c, r->f.room, r->f.on->stream);
+    size_t first = first_row(r, from), cols = r->call->b->cols;
+    weft_matrix c = {dest, first_row(r, to) - first, cols, cols, r->call->c->dtype, false};
+    return multiply_rows(r, first, &c);
 }
 
 /* Multiplies the rows of members [from, to) and pushes them to these. */
 static int multiply_and_push(struct reduction *r, int from, int to) {
     if (from == to)
         return 0;
-    char *parts = weft_fused_own(&r->f);
-    int error = multiply(r, from, to, parts + (size_t)from * r->f.slot_bytes);
+    int error = multiply(r, from, to, r->f.own + (size_t)from * r->bytes);
     if (error)
         return error;
     error = weft_fused_fork(&r->f);
     for (int member = from; member < to && error == 0; member++)
-        error = weft_fused_push(&r->f, member, (size_t)me(r),
-                                parts + (size_t)member * r->f.slot_bytes, part_bytes(r, member));
+        error = weft_fused_push(&r->f, member, (size_t)me(r) * r->bytes,
+                                r->f.own + (size_t)member * r->bytes, part_bytes(r, member));
     return error;
 }
 
@@ -67,8 +82,7 @@ static int collect_parts(struct reduction *r) {
     int error = multiply_and_push(r, me(r) + 1, members(r));
     error = error ? error : multiply_and_push(r, 0, me(r));
     error = error ? error : weft_fused_meet(&r->f);
-    error =
-        error ? error : multiply(r, me(r), me(r) + 1, weft_fused_slot(&r->f, me(r), (size_t)me(r)));
+    error = error ? error : multiply(r, me(r), me(r) + 1, own_slot(r, me(r)));
     return weft_fused_join(&r->f, error);
 }
 
@@ -79,15 +93,14 @@ static int fold_parts(const struct reduction *r, char *dest) {
     struct weft_reduction reduction = weft_element_reduction(r->call->c->dtype, r->call->op);
     int n = members(r);
     size_t nelems = part_bytes(r, me(r)) / weft_element_bytes(r->call->c->dtype);
-    struct weft_fold_task task = {
-        .sources = {weft_fused_slot(&r->f, me(r), 0), (ptrdiff_t)r->f.slot_bytes, NULL},
-        .dests = {.first = dest},
-        .nelems = nelems,
-        .nsources = n,
-        .ndests = 1,
-        .op = reduction.op,
-        .number = reduction.number,
-        .divisor = reduction.average ? n : 0};
+    struct weft_fold_task task = {.sources = {own_slot(r, 0), (ptrdiff_t)r->bytes, NULL},
+                                  .dests = {.first = dest},
+                                  .nelems = nelems,
+                                  .nsources = n,
+                                  .ndests = 1,
+                                  .op = reduction.op,
+                                  .number = reduction.number,
+                                  .divisor = reduction.average ? n : 0};
     return weft_fold_launch(NULL, &task, nelems, r->f.on->stream);
 }
 
@@ -101,40 +114,40 @@ static int copy_to_c(const struct reduction *r, char *rows) {
 }
 
 static int fold_to_c(const struct reduction *r) {
-    bool whole = r->call->c->rows == 1 || r->call->c->ld == r->call->c->cols;
-    if (whole)
-        return fold_parts(r, r->call->c->data);
-    char *sum = weft_fused_own(&r->f);
-    int error = fold_parts(r, sum);
-    return error ? error : copy_to_c(r, sum);
+    const weft_matrix *c = r->call->c;
+    if (c->rows == 1 || c->ld == c->cols)
+        return fold_parts(r, c->data);
+    int error = fold_parts(r, r->f.own);
+    return error ? error : copy_to_c(r, r->f.own);
 }
 
 /* Pushes the own rows of the sum, which are in their slot, to all. */
 static int gather_sum(struct reduction *r) {
-    size_t slot = (size_t)(members(r) + me(r));
-    char *own = weft_fused_slot(&r->f, me(r), slot);
+    int slot = members(r) + me(r);
     int error = weft_fused_fork(&r->f);
     for (int distance = 1; distance < members(r) && error == 0; distance++)
-        error = weft_fused_push(&r->f, weft_fused_member(&r->f, distance), slot, own,
-                                part_bytes(r, me(r)));
+        error = weft_fused_push(&r->f, weft_fused_member(&r->f, distance), (size_t)slot * r->bytes,
+                                own_slot(r, slot), part_bytes(r, me(r)));
     error = error ? error : weft_fused_meet(&r->f);
     return weft_fused_join(&r->f, error);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
-/* `sets` of slots, one for each member; this member's own memory takes all parts. A member alone
- * multiplies straight into c. */
+/* A half has `sets` of slots, one slot of each for each member; this member's own memory takes all
+ * parts. A member alone multiplies straight into c. */
 static int reduction_open(struct reduction *r, const struct weft_on_stream *on, size_t sets) {
-    const weft_matrix *a = r->call->a, *b = r->call->b;
-    size_t n = (size_t)on->team->npes;
-    r->rows = (a->rows + n - 1) / n;
-    size_t bytes = r->rows * b->cols * weft_element_bytes(r->call->c->dtype);
-    return weft_fused_open(&r->f, on, n > 1 ? sets * n : 0, bytes, n > 1 ? n * bytes : 0);
-}
-
-static int multiply_alone(const struct reduction *r) {
-    return weft_product_enqueue(r->call->a, r->call->b, r->call->c, r->f.room, r->f.on->stream);
+    const struct weft_fused_reduction *call = r->call;
+    size_t n = (size_t)on->team->npes, rows = call->a->rows, cols = call->b->cols;
+    r->rows = (rows + n - 1) / n;
+    r->bytes = r->rows * cols * weft_element_bytes(call->c->dtype);
+    struct weft_scaling any;
+    weft_matrix c = {NULL, rows, cols, cols, call->c->dtype, false};
+    struct weft_product whole = {*call->a, *call->b, c, call->scales ? &any : NULL};
+    struct weft_fused_sizes sizes = {.half = n > 1 ? sets * n * r->bytes : 0,
+                                     .room = weft_product_room(&whole),
+                                     .own = n > 1 ? n * r->bytes : 0};
+    return weft_fused_open(&r->f, on, &sizes);
 }
 
 int weft_fused_reduce_scatter(const struct weft_on_stream *on,
@@ -144,7 +157,7 @@ int weft_fused_reduce_scatter(const struct weft_on_stream *on,
         return 0;
     int error = reduction_open(&r, on, 1);
     if (error || members(&r) == 1)
-        return error ? error : multiply_alone(&r);
+        return error ? error : multiply_rows(&r, 0, call->c);
     error = collect_parts(&r);
     return error ? error : fold_to_c(&r);
 }
@@ -156,10 +169,10 @@ int weft_fused_all_reduce(const struct weft_on_stream *on,
         return 0;
     int error = reduction_open(&r, on, 2);
     if (error || members(&r) == 1)
-        return error ? error : multiply_alone(&r);
-    size_t sums = (size_t)members(&r);
+        return error ? error : multiply_rows(&r, 0, call->c);
+    int n = members(&r);
     error = collect_parts(&r);
-    error = error ? error : fold_parts(&r, weft_fused_slot(&r.f, me(&r), sums + (size_t)me(&r)));
+    error = error ? error : fold_parts(&r, own_slot(&r, n + me(&r)));
     error = error ? error : gather_sum(&r);
-    return error ? error : copy_to_c(&r, weft_fused_slot(&r.f, me(&r), sums));
+    return error ? error : copy_to_c(&r, own_slot(&r, n));
 }

@@ -262,7 +262,7 @@ int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const 
     WEFT_IN_CALL(__func__);
     if (stream != WEFT_STREAM_HOST)
         return weft_all_gather_matmul_on_stream(
-            team, &(struct weft_fused_gather){a_shard, b, c, nb, a_full}, stream);
+            team, &(struct weft_fused_gather){a_shard, b, c, nb, a_full, NULL}, stream);
     struct weft_gather g = {.shard = a_shard, .b = b, .nb = nb, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_MATMUL, stream);
     return call_gather(&g, error);
@@ -274,6 +274,9 @@ int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
                                   weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
     WEFT_IN_CALL(__func__);
     struct weft_scales scales = {a_scale, b_scale, bias};
+    if (stream != WEFT_STREAM_HOST)
+        return weft_all_gather_matmul_on_stream(
+            team, &(struct weft_fused_gather){a_shard, b, c, nb, a_full, &scales}, stream);
     struct weft_gather g = {
         .shard = a_shard, .b = b, .nb = nb, .scales = &scales, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_SCALED_MATMUL, stream);

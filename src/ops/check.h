@@ -5,7 +5,7 @@
 #define WEFT_OPS_CHECK_H
 
 #include <weft.h>
-#include "ops/scaling.h"
+#include "coll/scaling.h"
 
 /* A matrix, with its name in texts: "b[2]", or "a" if `index` is negative. */
 struct weft_matrix_argument {

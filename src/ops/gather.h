@@ -7,7 +7,7 @@
 
 #include "coll/meeting.h"
 #include "coll/remote_matrix.h"
-#include "ops/scaling.h"
+#include "coll/scaling.h"
 
 struct weft_gather {
     struct weft_meeting meeting;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weft.h>
-#include "ops/scaling.h"
+#include "coll/scaling.h"
 
 /* Computes c = a x b, for a: M x K and b: K x N of one type, or each of an 8-bit type; c: M x N of
  * the same type or f32, for 8-bit types f32 or a 16-bit type. a and b may be transposed. Scales the

@@ -161,8 +161,8 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
                            weft_op op, weft_matrix *c, weft_stream stream) {
     WEFT_IN_CALL(__func__);
     if (stream != WEFT_STREAM_HOST)
-        return weft_matmul_all_reduce_on_stream(team, &(struct weft_fused_reduction){a, b, c, op},
-                                                stream);
+        return weft_matmul_all_reduce_on_stream(
+            team, &(struct weft_fused_reduction){a, b, c, op, NULL}, stream);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_ALL_REDUCE, stream);
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};

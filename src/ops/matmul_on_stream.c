@@ -21,13 +21,19 @@ static int check_reached(const char *name, int index, const weft_matrix *m) {
                                                    "not reach: use GPU memory");
 }
 
+/* Checks that the GPU reaches the scale and the bias of b[j]. */
+static int check_scales(const struct weft_scales *scales, int j) {
+    int error = check_reached("b_scale", j, &scales->b[j < 0 ? 0 : j]);
+    return error || !scales->bias ? error : check_reached("bias", j, &scales->bias[j < 0 ? 0 : j]);
+}
+
 /* --- All-gather + product --------------------------------------------------------------------- */
 
 static int check_pair(const struct weft_fused_gather *g, int j, size_t rows) {
     const weft_matrix *b = &g->b[j], *c = &g->c[j];
     struct weft_matrix_argument of_b = {.name = "b", .index = j, .matrix = b, .gpu = true};
     struct weft_matrix_argument of_c = {.name = "c", .index = j, .matrix = c, .gpu = true};
-    int error = weft_check_right(g->shard->dtype, NULL, &of_b, &of_c);
+    int error = weft_check_right(g->shard->dtype, g->scales, &of_b, &of_c);
     error =
         error ? error : weft_check_equal(&of_b, "rows", b->rows, "a_shard->cols", g->shard->cols);
     error =
@@ -37,7 +43,8 @@ static int check_pair(const struct weft_fused_gather *g, int j, size_t rows) {
                   : weft_check_equal(&of_c, "rows", c->rows,
                                      "the number of members times a_shard->rows", rows);
     error = error ? error : check_reached("b", j, b);
-    return error ? error : check_reached("c", j, c);
+    error = error ? error : check_reached("c", j, c);
+    return error || !g->scales ? error : check_scales(g->scales, j);
 }
 
 static int check_full(const struct weft_fused_gather *g, size_t rows) {
@@ -60,13 +67,14 @@ static int check_full(const struct weft_fused_gather *g, size_t rows) {
 static int check_gather(const struct weft_fused_gather *g, int npes) {
     struct weft_matrix_argument shard = {
         .name = "a_shard", .index = -1, .matrix = g->shard, .gpu = true};
-    int error = weft_check_left(&shard, NULL);
+    int error = weft_check_left(&shard, g->scales);
     if (error)
         return error;
     size_t rows = (size_t)npes * g->shard->rows;
-    if (g->nb > 0 && (!g->b || !g->c))
-        return weft_fail_bare(-EINVAL, "%s is NULL", g->b ? "c" : "b");
-    error = weft_check_multiplied(g->shard->dtype, false);
+    const char *missing = !g->b ? "b" : !g->c ? "c" : g->scales && !g->scales->b ? "b_scale" : NULL;
+    if (g->nb > 0 && missing)
+        return weft_fail_bare(-EINVAL, "%s is NULL", missing);
+    error = weft_check_multiplied(g->shard->dtype, g->scales != NULL);
     error = error || !g->full ? error : check_full(g, rows);
     for (size_t j = 0; j < g->nb && !error; j++)
         error = check_pair(g, (int)j, rows);
@@ -92,8 +100,8 @@ static int check_reduction(const struct weft_fused_reduction *r,
                            const struct weft_matrix_argument *c, size_t rows) {
     struct weft_matrix_argument a = {.name = "a", .index = -1, .matrix = r->a, .gpu = true};
     struct weft_matrix_argument b = {.name = "b", .index = -1, .matrix = r->b, .gpu = true};
-    int error = weft_check_left(&a, NULL);
-    error = error ? error : weft_check_right(r->a->dtype, NULL, &b, c);
+    int error = weft_check_left(&a, r->scales);
+    error = error ? error : weft_check_right(r->a->dtype, r->scales, &b, c);
     error = error ? error : weft_check_equal(&b, "rows", r->b->rows, "a->cols", r->a->cols);
     error = error ? error : weft_check_equal(c, "cols", r->c->cols, "b->cols", r->b->cols);
     error = error
@@ -103,10 +111,14 @@ static int check_reduction(const struct weft_fused_reduction *r,
                                                       : "the number of members times c_shard->rows",
                                    rows);
     error = error ? error : weft_check_sum(r->op);
-    error = error ? error : weft_check_multiplied(r->a->dtype, false);
+    error = error ? error : weft_check_multiplied(r->a->dtype, r->scales != NULL);
     error = error ? error : check_reached("a", -1, r->a);
     error = error ? error : check_reached("b", -1, r->b);
-    return error ? error : check_reached(c->name, -1, r->c);
+    error = error ? error : check_reached(c->name, -1, r->c);
+    if (error || !r->scales)
+        return error;
+    error = check_reached("a_scale", -1, r->scales->a);
+    return error ? error : check_scales(r->scales, -1);
 }
 
 static int enqueue_reduction(const struct weft_on_stream *on, const struct weft_fused_reduction *r,

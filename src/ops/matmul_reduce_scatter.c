@@ -79,7 +79,7 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
     WEFT_IN_CALL(__func__);
     if (stream != WEFT_STREAM_HOST)
         return weft_matmul_reduce_scatter_on_stream(
-            team, &(struct weft_fused_reduction){a, b, c_shard, op}, stream);
+            team, &(struct weft_fused_reduction){a, b, c_shard, op, NULL}, stream);
     struct weft_meeting meeting;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);
@@ -93,6 +93,9 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
     WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     struct weft_scales scales = {a_scale, b_scale, bias};
+    if (stream != WEFT_STREAM_HOST)
+        return weft_matmul_reduce_scatter_on_stream(
+            team, &(struct weft_fused_reduction){a, b, c_shard, op, &scales}, stream);
     struct weft_partials partials = {
         .meeting = &meeting, .a = a, .b = b, .scales = &scales, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER, stream);

@@ -53,6 +53,8 @@
     X(weftk_ll_sum_u32)                                                              \
     X(weftk_ll_sum_u64)                                                              \
     X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */          \
+    X(weftk_widen)         /* fused/scale.cu: 8-bit factors */                       \
+    X(weftk_scale)         /* fused/scale.cu: products */                            \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 

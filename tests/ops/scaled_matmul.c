@@ -3,7 +3,7 @@
  * both 8-bit types in any mixture, one scale or one for each row or column, biases of all types or
  * no bias, all types of results, memories and teams, ragged and empty shards, zero sizes, leading
  * dimensions, transposed factors, several b, a_full, sizes beyond a block and a workspace. */
-#include "ops/tensor.h"
+#include "ops/eight_bits.h"
 
 enum { B_MAX = 3, PES_MAX = 16 };
 static const weft_dtype results[] = {WEFT_F32, WEFT_BF16, WEFT_F16};
@@ -13,27 +13,6 @@ struct shape {
 };
 
 /* --- Numbers that every PE can compute for all PEs -------------------------------------------- */
-
-/* Returns values below 2, so that results fit into f16. */
-static uint8_t byte_at(weft_dtype dtype, uint64_t seed, size_t i, size_t j) {
-    uint8_t byte = (uint8_t)mix(mix(seed * 1000003 + i) + j * 7919);
-    return dtype == WEFT_F8E5M2 ? (byte & 0x8f) | 0x30 : byte & 0xbf;
-}
-
-static double eight_bits(weft_dtype dtype, uint64_t seed, size_t i, size_t j) {
-    uint8_t byte = byte_at(dtype, seed, i, j);
-    return element_get(dtype, &byte);
-}
-
-static float scale_at(uint64_t seed, size_t i) {
-    return 0.25f + (float)(mix(seed * 31 + i) % 1000) / 500;
-}
-
-static void fill_eight_bits(struct tensor *t, uint64_t seed) {
-    for (size_t i = 0; i < t->m.rows; i++)
-        for (size_t j = 0; j < t->m.cols; j++)
-            *(uint8_t *)tensor_at(t, i, j) = byte_at(t->m.dtype, seed, i, j);
-}
 
 /* A member's choices in a round follow from its seed. */
 static uint64_t seed_of(const struct test_team *t, int member, uint64_t round) {

@@ -13,6 +13,7 @@ enum { INVALID_VALUE = 7, EXECUTION_FAILED = 13, ROOM_BYTES = 1 << 20 };
 struct weft_lt_opaque {
     int type, scale;         /* of a product: the types of computation and of scales */
     int transposed[2];       /* of a product */
+    const float *scales[2];  /* of a product */
     uint64_t rows, cols, ld; /* of a matrix */
     uint64_t room_bytes;     /* of a preference */
     uint32_t alignments[4];  /* of a preference */
@@ -72,10 +73,15 @@ int cublasLtMatmulDescDestroy(weft_lt_desc desc) {
 
 int cublasLtMatmulDescSetAttribute(weft_lt_desc desc, int attribute, const void *value,
                                    size_t bytes) {
-    bool known = attribute == WEFT_LT_DESC_TRANSA || attribute == WEFT_LT_DESC_TRANSB;
-    if (!known || bytes != sizeof(int))
+    bool is_op = attribute == WEFT_LT_DESC_TRANSA || attribute == WEFT_LT_DESC_TRANSB;
+    bool is_scale =
+        attribute == WEFT_LT_DESC_A_SCALE_POINTER || attribute == WEFT_LT_DESC_B_SCALE_POINTER;
+    if (is_op && bytes == sizeof(int))
+        desc->transposed[attribute - WEFT_LT_DESC_TRANSA] = *(const int *)value == WEFT_LT_OP_T;
+    else if (is_scale && bytes == sizeof(void *))
+        desc->scales[attribute - WEFT_LT_DESC_A_SCALE_POINTER] = *(const float *const *)value;
+    else
         return INVALID_VALUE;
-    desc->transposed[attribute - WEFT_LT_DESC_TRANSA] = *(const int *)value == WEFT_LT_OP_T;
     return 0;
 }
 
@@ -115,19 +121,37 @@ static uint64_t op_rows(const struct weft_lt_opaque *m, bool transposed) {
     return transposed ? m->cols : m->rows;
 }
 
-static bool types_fit(const struct weft_lt_opaque *desc, int element) {
-    bool wide = element == WEFT_LT_R_64F;
-    return desc->type == (wide ? WEFT_LT_COMPUTE_64F : WEFT_LT_COMPUTE_32F) ||
-           (desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32 && element == WEFT_LT_R_32F);
+static bool is_narrow(int type) {
+    return type == WEFT_LT_R_8F_E4M3 || type == WEFT_LT_R_8F_E5M2;
+}
+
+static bool types_fit(const struct weft_lt_opaque *desc, int a, int b, int d) {
+    bool wide = d == WEFT_LT_R_64F, narrow = is_narrow(a) && is_narrow(b);
+    bool alike = a == b && (a == d || (a == WEFT_LT_R_16BF && d == WEFT_LT_R_32F));
+    bool result = d == WEFT_LT_R_32F || d == WEFT_LT_R_16BF || d == WEFT_LT_R_16F;
+    bool computes = desc->type == (wide ? WEFT_LT_COMPUTE_64F : WEFT_LT_COMPUTE_32F) ||
+                    (desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32 && a == WEFT_LT_R_32F);
+    return computes && (narrow ? result : alike);
+}
+
+/* What the library requires of 8-bit factors, beyond types that fit. */
+static bool narrow_suits(const struct weft_lt_opaque *desc, const struct weft_lt_opaque *a,
+                         const struct weft_lt_opaque *b, const struct weft_lt_opaque *d,
+                         const uint32_t *alignments) {
+    uint64_t element = d->type == WEFT_LT_R_32F ? 4 : 2;
+    bool aligned = alignments[0] >= 16 && alignments[1] >= 16 && alignments[3] >= 16;
+    bool whole = (a->rows | a->ld | b->ld | d->rows * element | d->ld * element) % 16 == 0;
+    bool both = a->type == WEFT_LT_R_8F_E5M2 && b->type == WEFT_LT_R_8F_E5M2;
+    return desc->transposed[0] && !desc->transposed[1] && aligned && whole && !both;
 }
 
 static bool shapes_fit(const struct weft_lt_opaque *desc, const struct weft_lt_opaque *a,
                        const struct weft_lt_opaque *b, const struct weft_lt_opaque *d) {
     bool ta = desc->transposed[0], tb = desc->transposed[1];
     bool leading = a->ld >= a->rows && b->ld >= b->rows && d->ld >= d->rows;
-    return leading && a->type == b->type && b->type == d->type && types_fit(desc, d->type) &&
-           op_rows(a, ta) == d->rows && op_rows(a, !ta) == op_rows(b, tb) &&
-           op_rows(b, !tb) == d->cols && d->rows > 0 && d->cols > 0 && op_rows(b, tb) > 0;
+    return leading && types_fit(desc, a->type, b->type, d->type) && op_rows(a, ta) == d->rows &&
+           op_rows(a, !ta) == op_rows(b, tb) && op_rows(b, !tb) == d->cols && d->rows > 0 &&
+           d->cols > 0 && op_rows(b, tb) > 0;
 }
 
 /* The algorithm is the alignments that it relies on. */
@@ -138,7 +162,8 @@ int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, wef
     *count = 0;
     if (handle != (weft_lt_handle)&once || c != d || wanted < 1 || !shapes_fit(desc, a, b, d))
         return INVALID_VALUE;
-    if (preference->room_bytes < ROOM_BYTES)
+    if (preference->room_bytes < ROOM_BYTES ||
+        (is_narrow(a->type) && !narrow_suits(desc, a, b, d, preference->alignments)))
         return WEFT_LT_NOT_SUPPORTED;
     *found = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
     for (int i = 0; i < 4; i++)
@@ -172,7 +197,11 @@ int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, 
                         .lda = a_layout->ld,
                         .ldb = b_layout->ld,
                         .ldd = d_layout->ld,
-                        .type = d_layout->type,
+                        .type_a = a_layout->type,
+                        .type_b = b_layout->type,
+                        .type_d = d_layout->type,
+                        .scale_a = desc->scales[0],
+                        .scale_b = desc->scales[1],
                         .transposed_a = desc->transposed[0],
                         .transposed_b = desc->transposed[1],
                         .narrow = desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32,

@@ -21,6 +21,15 @@ static double bf16_value(uint16_t bits) {
     return value;
 }
 
+// Without infinities, and with one NaN of either sign.
+static double e4m3_value(uint8_t bits) {
+    int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    double size = (bits & 0x7f) == 0x7f ? NAN
+                  : exponent == 0       ? ldexp(mantissa, -9)
+                                        : ldexp(8 + mantissa, exponent - 10);
+    return bits & 0x80 ? -size : size;
+}
+
 static double tf32_value(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -37,6 +46,10 @@ static double load(const void *from, uint64_t i, int type, bool narrow) {
         return narrow ? tf32_value(((const float *)from)[i]) : ((const float *)from)[i];
     case WEFT_LT_R_16BF:
         return bf16_value(((const uint16_t *)from)[i]);
+    case WEFT_LT_R_8F_E4M3:
+        return e4m3_value(((const uint8_t *)from)[i]);
+    case WEFT_LT_R_8F_E5M2:
+        return half_value((uint16_t)(((const uint8_t *)from)[i] << 8));
     default:
         return half_value(((const uint16_t *)from)[i]);
     }
@@ -93,13 +106,14 @@ static double dot(const void *a, const void *b, const struct product &p, uint64_
                   uint64_t col) {
     double sum = 0;
     for (uint64_t i = 0; i < p.k; i++) {
-        double left = load(a, p.transposed_a ? row * p.lda + i : i * p.lda + row, p.type, p.narrow);
+        double left =
+            load(a, p.transposed_a ? row * p.lda + i : i * p.lda + row, p.type_a, p.narrow);
         double right =
-            load(b, p.transposed_b ? i * p.ldb + col : col * p.ldb + i, p.type, p.narrow);
+            load(b, p.transposed_b ? i * p.ldb + col : col * p.ldb + i, p.type_b, p.narrow);
         sum += left * right;
-        sum = p.type == WEFT_LT_R_64F ? sum : (float)sum;
+        sum = p.type_d == WEFT_LT_R_64F ? sum : (float)sum;
     }
-    return sum;
+    return sum * (p.scale_a ? *p.scale_a : 1) * (p.scale_b ? *p.scale_b : 1);
 }
 
 extern "C" __global__ void pretended_product(const void *a, const void *b, void *d, uint64_t *room,
@@ -107,7 +121,7 @@ extern "C" __global__ void pretended_product(const void *a, const void *b, void 
     __atomic_store_n(room, p.token, __ATOMIC_RELAXED);
     for (uint64_t col = 0; col < p.n; col++)
         for (uint64_t row = 0; row < p.m; row++)
-            store(d, col * p.ldd + row, p.type, dot(a, b, p, row, col));
+            store(d, col * p.ldd + row, p.type_d, dot(a, b, p, row, col));
     if (__atomic_load_n(room, __ATOMIC_RELAXED) != p.token)
         __trap();
 }

@@ -8,10 +8,11 @@
 
 struct product {
     uint64_t m, n, k, lda, ldb, ldd;
-    int32_t type; /* as in fused/cublaslt.h */
+    int32_t type_a, type_b, type_d; /* as in fused/cublaslt.h */
     int32_t transposed_a, transposed_b;
-    int32_t narrow; /* factors of f32 are rounded to the 19 bits of TF32 */
-    uint64_t token; /* no other product has it */
+    int32_t narrow;                 /* factors of f32 are rounded to the 19 bits of TF32 */
+    const float *scale_a, *scale_b; /* NULL: 1 */
+    uint64_t token;                 /* no other product has it */
 };
 
 #endif

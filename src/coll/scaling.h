@@ -2,8 +2,8 @@
 /* Scaling of a product before it is rounded:
  *
  *   c(i, j) = (a x b)(i, j) * rows(i) * cols(j) + bias(j) */
-#ifndef WEFT_OPS_SCALING_H
-#define WEFT_OPS_SCALING_H
+#ifndef WEFT_COLL_SCALING_H
+#define WEFT_COLL_SCALING_H
 
 #include <weft.h>
 #include "coll/elements.h"

@@ -2,7 +2,7 @@
 /* Products are scaled in strips of columns: the scales and the bias of a strip are converted once
  * and stay in the cache. A strip is wide enough that its rows are read at the speed of memory (with
  * 256 columns it takes twice as long). */
-#include "ops/scaling.h"
+#include "coll/scaling.h"
 #include <string.h>
 
 enum { STRIP = 1024 };

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cuBLASLt's matrices are column-major, so it is asked for the transposed product, c' = b' x a': a
+ * row-major matrix is the transposed one, column-major, with the same leading dimension.
+ *
+ * The library needs some 20 us to recommend an algorithm. So what it needs for products of a shape
+ * is kept in a table, at a place that depends on the shape; another shape may take that place. */
+#include "fused/library.h"
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "fused/cublaslt.h"
+
+/* What the algorithm depends on. The alignments are those of the matrices' rows. Without padding,
+ * because it is compared by its bytes. */
+struct shape {
+    uint64_t m, n, k, lda, ldb, ldc;
+    uint32_t align_a, align_b, align_c;
+    uint32_t type_a, type_b, type_c; /* weft_dtype */
+    uint32_t transposed_a, transposed_b;
+};
+
+struct plan {
+    struct shape shape; /* m is 0 if the place is free */
+    bool refused;       /* the library has no algorithm for the shape */
+    weft_lt_desc desc;
+    weft_lt_layout a, b, c;
+    struct weft_lt_heuristic chosen;
+};
+
+enum { PLANS = 1024 };
+static struct {
+    pthread_mutex_t lock;
+    weft_lt_handle handle;
+    struct plan plans[PLANS];
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- Shapes ----------------------------------------------------------------------------------- */
+
+/* Returns the largest power of two, up to 256, that divides the address of every row. */
+static uint32_t row_alignment(const weft_matrix *m) {
+    uintptr_t bits = (uintptr_t)m->data | (m->ld * weft_element_bytes(m->dtype)) | 256;
+    return (uint32_t)(bits & -bits);
+}
+
+static struct shape shape_of(const struct weft_product *p) {
+    const weft_matrix *a = &p->a, *b = &p->b, *c = &p->c;
+    return (struct shape){.m = c->rows,
+                          .n = c->cols,
+                          .k = a->cols,
+                          .lda = a->ld,
+                          .ldb = b->ld,
+                          .ldc = c->ld,
+                          .align_a = row_alignment(a),
+                          .align_b = row_alignment(b),
+                          .align_c = row_alignment(c),
+                          .type_a = (uint32_t)a->dtype,
+                          .type_b = (uint32_t)b->dtype,
+                          .type_c = (uint32_t)c->dtype,
+                          .transposed_a = a->transposed,
+                          .transposed_b = b->transposed};
+}
+
+/* --- Plans ------------------------------------------------------------------------------------ */
+
+static int element_type(uint32_t dtype) {
+    static const int types[] = {
+        [WEFT_F32] = WEFT_LT_R_32F,        [WEFT_F64] = WEFT_LT_R_64F,
+        [WEFT_BF16] = WEFT_LT_R_16BF,      [WEFT_F16] = WEFT_LT_R_16F,
+        [WEFT_F8E4M3] = WEFT_LT_R_8F_E4M3, [WEFT_F8E5M2] = WEFT_LT_R_8F_E5M2};
+    return types[dtype];
+}
+
+static int compute_type(uint32_t dtype) {
+    if (dtype == WEFT_F64)
+        return WEFT_LT_COMPUTE_64F;
+    bool narrow = dtype == WEFT_F32 && weft_env.tf32[0] == '1';
+    return narrow ? WEFT_LT_COMPUTE_32F_FAST_TF32 : WEFT_LT_COMPUTE_32F;
+}
+
+static int desc_make(struct plan *plan) {
+    const struct weft_cublaslt *lt = &weft_cublaslt;
+    int scale = plan->shape.type_a == WEFT_F64 ? WEFT_LT_R_64F : WEFT_LT_R_32F;
+    int first = plan->shape.transposed_b ? WEFT_LT_OP_T : WEFT_LT_OP_N;
+    int second = plan->shape.transposed_a ? WEFT_LT_OP_T : WEFT_LT_OP_N;
+    int status = lt->cublasLtMatmulDescCreate(&plan->desc, compute_type(plan->shape.type_a), scale);
+    if (status == 0)
+        status = lt->cublasLtMatmulDescSetAttribute(plan->desc, WEFT_LT_DESC_TRANSA, &first,
+                                                    sizeof first);
+    if (status == 0)
+        status = lt->cublasLtMatmulDescSetAttribute(plan->desc, WEFT_LT_DESC_TRANSB, &second,
+                                                    sizeof second);
+    return weft_cublaslt_check(status, "cublasLtMatmulDescCreate");
+}
+
+/* A row-major rows x cols matrix is column-major cols x rows; a transposed one is column-major as
+ * it is. */
+static int layout_make(weft_lt_layout *layout, uint32_t dtype, uint64_t rows, uint64_t cols,
+                       uint64_t ld, bool transposed) {
+    int status = weft_cublaslt.cublasLtMatrixLayoutCreate(layout, element_type(dtype),
+                                                          transposed ? rows : cols,
+                                                          transposed ? cols : rows, (int64_t)ld);
+    return weft_cublaslt_check(status, "cublasLtMatrixLayoutCreate");
+}
+
+static int layouts_make(struct plan *plan) {
+    const struct shape *s = &plan->shape;
+    int error = layout_make(&plan->a, s->type_a, s->m, s->k, s->lda, s->transposed_a);
+    error = error ? error : layout_make(&plan->b, s->type_b, s->k, s->n, s->ldb, s->transposed_b);
+    return error ? error : layout_make(&plan->c, s->type_c, s->m, s->n, s->ldc, false);
+}
+
+static int preference_make(weft_lt_preference *preference, const struct shape *s) {
+    const struct weft_cublaslt *lt = &weft_cublaslt;
+    const uint64_t room = WEFT_LIBRARY_ROOM_BYTES;
+    const uint32_t alignments[] = {s->align_b, s->align_a, s->align_c, s->align_c};
+    int status = lt->cublasLtMatmulPreferenceCreate(preference);
+    if (status == 0)
+        status = lt->cublasLtMatmulPreferenceSetAttribute(*preference, WEFT_LT_PREF_WORKSPACE_BYTES,
+                                                          &room, sizeof room);
+    for (int i = 0; i < 4 && status == 0; i++)
+        status = lt->cublasLtMatmulPreferenceSetAttribute(*preference, WEFT_LT_PREF_ALIGNMENT_A + i,
+                                                          &alignments[i], sizeof alignments[i]);
+    return weft_cublaslt_check(status, "cublasLtMatmulPreferenceCreate");
+}
+
+/* Sets `refused` if the library has no algorithm. */
+static int algorithm_choose(struct plan *plan) {
+    weft_lt_preference preference = NULL;
+    int count = 0, error = preference_make(&preference, &plan->shape);
+    if (error == 0) {
+        int status = weft_cublaslt.cublasLtMatmulAlgoGetHeuristic(
+            kept.handle, plan->desc, plan->b, plan->a, plan->c, plan->c, preference, 1,
+            &plan->chosen, &count);
+        plan->refused = status == WEFT_LT_NOT_SUPPORTED || (status == 0 && count == 0);
+        error = plan->refused ? 0 : weft_cublaslt_check(status, "cublasLtMatmulAlgoGetHeuristic");
+    }
+    if (preference)
+        weft_cublaslt.cublasLtMatmulPreferenceDestroy(preference);
+    return error;
+}
+
+static void plan_clear(struct plan *plan) {
+    weft_lt_layout layouts[] = {plan->a, plan->b, plan->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i])
+            weft_cublaslt.cublasLtMatrixLayoutDestroy(layouts[i]);
+    if (plan->desc)
+        weft_cublaslt.cublasLtMatmulDescDestroy(plan->desc);
+    *plan = (struct plan){.desc = NULL};
+}
+
+static int plan_make(struct plan *plan, const struct shape *shape) {
+    plan_clear(plan);
+    plan->shape = *shape;
+    int error = desc_make(plan);
+    error = error ? error : layouts_make(plan);
+    error = error ? error : algorithm_choose(plan);
+    if (error)
+        plan_clear(plan);
+    return error;
+}
+
+static int fail_refused(const struct shape *s) {
+    return weft_fail(-ENOTSUP,
+                     "cuBLASLt has no algorithm for %llu x %llu x %llu (M x N x K) %s elements, "
+                     "leading dimensions %llu, %llu, %llu",
+                     (unsigned long long)s->m, (unsigned long long)s->n, (unsigned long long)s->k,
+                     weft_element_name((weft_dtype)s->type_a), (unsigned long long)s->lda,
+                     (unsigned long long)s->ldb, (unsigned long long)s->ldc);
+}
+
+static int plan_find(struct plan **plan, const struct shape *shape) {
+    int error = 0;
+    *plan = &kept.plans[weft_hash(WEFT_HASH_BASIS, shape, sizeof *shape) % PLANS];
+    if (!kept.handle)
+        error = weft_cublaslt_check(weft_cublaslt.cublasLtCreate(&kept.handle), "cublasLtCreate");
+    if (error == 0 && memcmp(&(*plan)->shape, shape, sizeof *shape) != 0)
+        error = plan_make(*plan, shape);
+    return error || !(*plan)->refused ? error : fail_refused(shape);
+}
+
+/* --- Products --------------------------------------------------------------------------------- */
+
+/* The scales belong to the call, not to the shape: without them, those of an earlier call go. */
+static int scales_set(const struct plan *plan, const struct weft_scaling *scaling) {
+    const void *first = scaling ? scaling->cols.data : NULL;
+    const void *second = scaling ? scaling->rows.data : NULL;
+    int status = weft_cublaslt.cublasLtMatmulDescSetAttribute(
+        plan->desc, WEFT_LT_DESC_A_SCALE_POINTER, &first, sizeof first);
+    if (status == 0)
+        status = weft_cublaslt.cublasLtMatmulDescSetAttribute(
+            plan->desc, WEFT_LT_DESC_B_SCALE_POINTER, &second, sizeof second);
+    return weft_cublaslt_check(status, "cublasLtMatmulDescSetAttribute");
+}
+
+static int plan_enqueue(const struct plan *plan, const struct weft_product *p, char *room,
+                        weft_cu_stream stream) {
+    static const float one = 1, zero = 0;
+    static const double one64 = 1, zero64 = 0;
+    bool wide = plan->shape.type_a == WEFT_F64;
+    bool narrow = weft_element_bytes(p->a.dtype) == 1;
+    int error = narrow ? scales_set(plan, p->scaling) : 0;
+    if (error)
+        return error;
+    int status = weft_cublaslt.cublasLtMatmul(
+        kept.handle, plan->desc, wide ? (const void *)&one64 : &one, p->b.data, plan->b, p->a.data,
+        plan->a, wide ? (const void *)&zero64 : &zero, p->c.data, plan->c, p->c.data, plan->c,
+        plan->chosen.algorithm, room, WEFT_LIBRARY_ROOM_BYTES, stream);
+    return weft_cublaslt_check(status, "cublasLtMatmul");
+}
+
+static int zeros_enqueue(const weft_matrix *c, weft_cu_stream stream) {
+    size_t element = weft_element_bytes(c->dtype);
+    return weft_cuda_check(weft_cuda.cuMemsetD2D8Async((weft_cu_address)c->data, c->ld * element, 0,
+                                                       c->cols * element, c->rows, stream),
+                           "cuMemsetD2D8Async");
+}
+
+int weft_library_multiply(const struct weft_product *p, char *room, weft_cu_stream stream) {
+    struct plan *plan;
+    if (p->a.cols == 0)
+        return zeros_enqueue(&p->c, stream);
+    struct shape shape = shape_of(p);
+    pthread_mutex_lock(&kept.lock);
+    int error = plan_find(&plan, &shape);
+    error = error ? error : plan_enqueue(plan, p, room, stream);
+    pthread_mutex_unlock(&kept.lock);
+    return error;
+}

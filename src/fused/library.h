@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrix products of one GPU by cuBLASLt. */
+#ifndef WEFT_FUSED_LIBRARY_H
+#define WEFT_FUSED_LIBRARY_H
+
+#include "base/cuda.h"
+#include "coll/scaling.h"
+
+/* c = a x b, scaled unless `scaling` is NULL. All matrices are in memory that this GPU's kernels
+ * reach; factors may be transposed. Without scales they all have one type, F32, F64, BF16 or F16;
+ * with scales the factors are of 8 bits, and c is F32, BF16 or F16. */
+struct weft_product {
+    weft_matrix a, b, c;
+    const struct weft_scaling *scaling;
+};
+
+/* The GPU memory that a product of the library may use, aligned to 256 bytes. */
+enum { WEFT_LIBRARY_ROOM_BYTES = 32 << 20 };
+
+/* Enqueues a product, whose c is not empty. 8-bit factors need not be scaled here; if they are, by
+ * one scale for each factor and without a bias. Other types than those of struct weft_product: bf16
+ * factors and c of F32. If there is nothing to add up, c is zeros. The choice of the algorithm for
+ * a shape is kept, so later products of that shape take little of the host's time. Returns 0;
+ * -ENOTSUP with text if the library has no algorithm; -ENOMEM. Must be called in the GPU's
+ * context, after weft_cublaslt_load. */
+int weft_library_multiply(const struct weft_product *p, char *room, weft_cu_stream stream);
+
+#endif
