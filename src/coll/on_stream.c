@@ -232,7 +232,45 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
     return run_kernel(&route, on, &task, copies ? bytes * (plan->source_block ? npes : 1) : 0);
 }
 
+int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_array *dests,
+                          const void *source, size_t bytes, bool *done) {
+    struct weft_stream_call call = {
+        .operation = WEFT_STREAM_ALL_GATHER, .n = on->team->npes, .bytes = bytes};
+    struct route route;
+    int error = choose_route(&route, on, &call);
+    *done = error == 0 && route.family;
+    if (!*done)
+        return error;
+    weft_same_way_check(on->team, route.way);
+    struct weft_gpu_collective task = {.source = source,
+                                       .dest = weft_array_at(dests, on->team->my_pe),
+                                       .dests = *dests,
+                                       .bytes = bytes,
+                                       .dest_step = bytes};
+    return run_kernel(&route, on, &task, 0);
+}
+
 /* --- Reductions ------------------------------------------------------------------------------- */
+
+static struct weft_stream_call call_of(const struct weft_on_stream *on,
+                                       const struct weft_stream_folding *folding) {
+    struct weft_reduction reduction = folding->reduction;
+    size_t elem_bytes = weft_folds[reduction.op][reduction.number].elem_bytes;
+    return (struct weft_stream_call){.operation = folding->scatter ? WEFT_STREAM_REDUCE_SCATTER
+                                                                   : WEFT_STREAM_ALL_REDUCE,
+                                     .op = reduction.op,
+                                     .number = reduction.number,
+                                     .n = on->team->npes,
+                                     .bytes = weft_saturated(folding->nelems, elem_bytes)};
+}
+
+bool weft_on_stream_folds_any(const struct weft_on_stream *on,
+                              const struct weft_stream_folding *folding) {
+    struct weft_stream_call call = call_of(on, folding);
+    struct route route;
+    return folding->nelems > 0 && choose_route(&route, on, &call) == 0 && route.family &&
+           route.family->own;
+}
 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding) {
@@ -243,13 +281,8 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                               weft_folds[reduction.op][reduction.number].elem_bytes,
                                           .times = folding->scatter ? (size_t)npes : 1,
                                           .reduction = reduction};
-    size_t bytes = weft_saturated(reduced.nelems, reduced.elem_bytes);
-    struct weft_stream_call call = {.operation = folding->scatter ? WEFT_STREAM_REDUCE_SCATTER
-                                                                  : WEFT_STREAM_ALL_REDUCE,
-                                    .op = reduction.op,
-                                    .number = reduction.number,
-                                    .n = npes,
-                                    .bytes = bytes};
+    struct weft_stream_call call = call_of(on, folding);
+    size_t bytes = call.bytes;
     struct route route;
     if (folding->nelems == 0)
         return 0;

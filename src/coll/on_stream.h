@@ -9,6 +9,7 @@
 #ifndef WEFT_COLL_ON_STREAM_H
 #define WEFT_COLL_ON_STREAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "coll/stream_call.h"
 
@@ -23,10 +24,21 @@ int weft_on_stream_end(const struct weft_on_stream *on, int error);
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source);
 
+/* Gathers the members' blocks, if one kernel carries them: block k of each member's dest <- the
+ * source of member k. `dests` is memory that all members can write, such as a half; source is
+ * memory that kernels of this PE reach. Sets *done to whether it is, the same on all members. */
+int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_array *dests,
+                          const void *source, size_t bytes, bool *done);
+
 /* dest on all members <- the fold of all sources; dest may be source. Or, to scatter: dest on
  * member k <- the fold of block k of all sources; dest may be block k of source. */
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding);
+
+/* Returns whether weft_on_stream_fold takes any GPU memory of this PE as dest and source, the same
+ * on all members. */
+bool weft_on_stream_folds_any(const struct weft_on_stream *on,
+                              const struct weft_stream_folding *folding);
 
 /* Makes the channels that the team's calls would make at their first use, if the GPUs are up.
  * Collective over the team, on the host. */

@@ -4,7 +4,11 @@
  * the next one; its own rows come last. Then it folds the parts in its slots, of which slot i
  * receives the part of member i, in their order.
  *
- * In an all-reduce, each member then pushes its rows of the sum to all, into n further slots. */
+ * In an all-reduce, each member then pushes its rows of the sum to all, into n further slots.
+ *
+ * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
+ * and so do copy engines. */
+#include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
@@ -132,45 +136,79 @@ static int gather_sum(struct reduction *r) {
     return weft_fused_join(&r->f, error);
 }
 
+/* --- Small sums ------------------------------------------------------------------------------- */
+
+static struct weft_stream_folding folding_of(const struct reduction *r, bool scatter) {
+    const weft_matrix *c = r->call->c;
+    return (struct weft_stream_folding){weft_element_reduction(c->dtype, r->call->op),
+                                        c->rows * c->cols, scatter};
+}
+
+/* Returns whether one kernel carries the sum after the whole product, without a copy to symmetric
+ * memory. */
+static bool is_small(const struct reduction *r, bool scatter) {
+    struct weft_stream_folding folding = folding_of(r, scatter);
+    return weft_on_stream_folds_any(r->f.on, &folding);
+}
+
+/* A dest in host memory, or with gaps, is copied from this member's own memory. */
+static int reduce_small(const struct reduction *r, bool scatter) {
+    const weft_matrix *c = r->call->c;
+    bool direct =
+        (c->rows == 1 || c->ld == c->cols) && weft_gpu_memory_kind(c->data) == WEFT_MEMORY_DEVICE;
+    struct weft_stream_folding folding = folding_of(r, scatter);
+    char *sum = direct ? c->data : r->f.own + (size_t)members(r) * r->bytes;
+    int error = multiply(r, 0, members(r), r->f.own);
+    error = error ? error : weft_on_stream_fold(r->f.on, sum, r->f.own, &folding);
+    return error || direct ? error : copy_to_c(r, sum);
+}
+
 /* --- Calls ------------------------------------------------------------------------------------ */
 
-/* A half has `sets` of slots, one slot of each for each member; this member's own memory takes all
- * parts. A member alone multiplies straight into c. */
-static int reduction_open(struct reduction *r, const struct weft_on_stream *on, size_t sets) {
+/* A half has `sets` of slots, one slot of each for each member; a small sum needs none. This
+ * member's own memory takes all parts, and a small sum. A member alone multiplies straight into c.
+ */
+static int reduction_open(struct reduction *r, size_t sets, bool small) {
     const struct weft_fused_reduction *call = r->call;
-    size_t n = (size_t)on->team->npes, rows = call->a->rows, cols = call->b->cols;
+    size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
     r->rows = (rows + n - 1) / n;
     r->bytes = r->rows * cols * weft_element_bytes(call->c->dtype);
     struct weft_scaling any;
     weft_matrix c = {NULL, rows, cols, cols, call->c->dtype, false};
     struct weft_product whole = {*call->a, *call->b, c, call->scales ? &any : NULL};
-    struct weft_fused_sizes sizes = {.half = n > 1 ? sets * n * r->bytes : 0,
+    struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->bytes : 0,
                                      .room = weft_product_room(&whole),
-                                     .own = n > 1 ? n * r->bytes : 0};
-    return weft_fused_open(&r->f, on, &sizes);
+                                     .own = n > 1 ? (small ? 2 : 1) * n * r->bytes : 0};
+    return weft_fused_open(&r->f, r->f.on, &sizes);
 }
 
 int weft_fused_reduce_scatter(const struct weft_on_stream *on,
                               const struct weft_fused_reduction *call) {
-    struct reduction r = {.call = call};
+    struct reduction r = {.call = call, .f.on = on};
     if (call->a->rows == 0 || call->b->cols == 0)
         return 0;
-    int error = reduction_open(&r, on, 1);
-    if (error || members(&r) == 1)
+    bool alone = members(&r) == 1, small = !alone && is_small(&r, true);
+    int error = reduction_open(&r, 1, small);
+    if (error || alone)
         return error ? error : multiply_rows(&r, 0, call->c);
+    if (small)
+        return reduce_small(&r, true);
     error = collect_parts(&r);
     return error ? error : fold_to_c(&r);
 }
 
 int weft_fused_all_reduce(const struct weft_on_stream *on,
                           const struct weft_fused_reduction *call) {
-    struct reduction r = {.call = call};
+    struct reduction r = {.call = call, .f.on = on};
     if (call->a->rows == 0 || call->b->cols == 0)
         return 0;
-    int error = reduction_open(&r, on, 2);
-    if (error || members(&r) == 1)
-        return error ? error : multiply_rows(&r, 0, call->c);
     int n = members(&r);
+    bool small = n > 1 && is_small(&r, false);
+    int error = reduction_open(&r, 2, small);
+    if (error || n == 1)
+        return error ? error : multiply_rows(&r, 0, call->c);
+    if (small)
+        return reduce_small(&r, false);
     error = collect_parts(&r);
     error = error ? error : fold_parts(&r, own_slot(&r, n + me(&r)));
     error = error ? error : gather_sum(&r);

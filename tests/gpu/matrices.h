@@ -137,7 +137,11 @@ static inline weft_stream stream(void) {
 
 /* --- The test --------------------------------------------------------------------------------- */
 
+/* A test that defines ALGORITHM selects that of collectives: "meet" has small products cut, too. */
 static inline void matrices_start(void) {
+#ifdef ALGORITHM
+    setenv("SHMEMX_ALGORITHM", ALGORITHM, 1);
+#endif
     shmem_init();
     gpu_start();
     pools[OWN].at = own_memory(POOL_BYTES);

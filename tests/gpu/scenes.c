@@ -3,7 +3,8 @@
  *
  *   scenes SCENE VICTIM HOW
  *
- * SCENE is a name of the table below. HOW is the number of a signal, or "exit" for
+ * SCENE is a name of the table below, after "cut_" with products that are cut however small they
+ * are. HOW is the number of a signal, or "exit" for
  * shmem_global_exit(7), "kernel" for weft_abort with status 7, "heard" for the same with a victim
  * that then enters a barrier, "summed" for one that enters a reduction, "stale" for a kernel with a
  * handle that has been freed, or "late" for a victim that ends normally. Every PE prints its pid,
@@ -494,17 +495,22 @@ int main(int argc, char **argv) {
         puts("1..0 # SKIP played by tests/gpu/death.t");
         return 0;
     }
+    const char *scene = argv[1];
+    if (strncmp(scene, "cut_", 4) == 0) {
+        setenv("SHMEMX_ALGORITHM", "meet", 1);
+        scene += 4;
+    }
     shmem_init();
     gpu_start();
     victim = atoi(argv[2]);
     how = argv[3];
     set_up();
-    if (strncmp(argv[1], "own_", 4) != 0) /* these have no kernels but their own */
+    if (strncmp(scene, "own_", 4) != 0) /* these have no kernels but their own */
         use_once();
     say("pid");
     shmem_barrier_all();
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
-        if (strcmp(scenes[i].name, argv[1]) == 0)
+        if (strcmp(scenes[i].name, scene) == 0)
             play(&scenes[i]);
     return 97;
 }
