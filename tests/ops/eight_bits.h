@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Factors of 8 bits and scales, as every PE can compute them for all PEs. */
+/* Factors of 8 bits, and scales: every PE can compute those of all PEs. */
 #ifndef TESTS_OPS_EIGHT_BITS_H
 #define TESTS_OPS_EIGHT_BITS_H
 
