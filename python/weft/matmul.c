@@ -184,7 +184,9 @@ PYWEFT_FUNCTION(all_gather_scaled_matmul) {
     "\n\nMatrices of float32, float64, bfloat16 or float16, all of one type, with contiguous\n" \
     "rows; factors may have contiguous columns instead, as the transpose of an array does.\n"   \
     "Collective over the team; a wrong argument on one member is a ValueError on all.\n"        \
-    "NotImplementedError without a library for matrix products (oneDNN or OpenBLAS)."
+    "With a stream, matrices are in GPU memory, and a wrong argument is an error of this\n"     \
+    "member alone. NotImplementedError without a library for matrix products (oneDNN or\n"      \
+    "OpenBLAS; cuBLASLt on a stream)."
 #define SCALED                                                                              \
     "\n\nFactors are float8_e4m3fn or float8_e5m2, results float32, bfloat16 or float16.\n" \
     "Scales are numbers, or float32 arrays: one number, or one for each row of a and\n"     \

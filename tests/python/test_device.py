@@ -314,13 +314,41 @@ def test_reductions_of_every_type_on_a_stream(me, n):
         assert raw(of_part) == raw(expected)[me * part.nbytes:][:part.nbytes], dtype
 
 
+def matrix(rows, cols, values):
+    return on_device([values(i, j) for i in range(rows) for j in range(cols)]).view((rows, cols))
+
+
+def test_products_on_a_stream(me, n):
+    """Whole numbers, so that the results are exact. b is transposed, too."""
+    shard, b = matrix(2, 3, lambda i, j: 10 * me + 3 * i + j), matrix(3, 4, lambda i, j: i - j)
+    a = [[10 * pe + 3 * i + j for j in range(3)] for pe in range(n) for i in range(2)]
+    product = [sum(row[k] * (k - j) for k in range(3)) for row in a for j in range(4)]
+    c, again, whole = (weft.empty((2 * n, cols), space="device") for cols in (4, 4, 3))
+    by_columns = matrix(4, 3, lambda i, j: j - i)
+    weft.all_gather_matmul(c, shard, b, whole, stream=DEFAULT)
+    weft.all_gather_matmul(again, shard, Cuda(by_columns, shape=(3, 4), strides=(4, 12)), stream=DEFAULT)
+    catch_up()
+    assert values_of(c.view(8 * n)) == values_of(again.view(8 * n)) == product
+    assert values_of(whole.view(6 * n)) == [value for row in a for value in row]
+
+    part, x = weft.empty((2, 4), space="device"), matrix(2 * n, 3, lambda i, j: i + j + me)
+    total = weft.empty((2 * n, 4), space="device")
+    weft.matmul_reduce_scatter(part, x, b, stream=DEFAULT)
+    weft.matmul_all_reduce(total, x, b, "avg", stream=DEFAULT)
+    catch_up()
+    sums = [sum((i + k + pe) * (k - j) for k in range(3) for pe in range(n)) for i in range(2 * n) for j in range(4)]
+    assert values_of(part.view(8)) == sums[8 * me:8 * me + 8]
+    assert values_of(total.view(8 * n)) == pytest.approx([value / n for value in sums])
+    with pytest.raises(ValueError, match="c.0..cols is 3"):
+        weft.all_gather_matmul(whole, shard, b, stream=DEFAULT)
+
+
 def test_what_is_not_there():
     f = weft.zeros(4, space="device")
-    for use, message in [
-            (lambda: weft.all_reduce(f), "GPU memory: pass a stream"),
-            (lambda: weft.matmul_all_reduce(f.view((2, 2)), f.view((2, 2)), f.view((2, 2)), stream=DEFAULT), "")]:
-        with pytest.raises(NotImplementedError, match=message):
-            use()
+    with pytest.raises(NotImplementedError, match="GPU memory: pass a stream"):
+        weft.all_reduce(f)
+    with pytest.raises(NotImplementedError, match="GPU memory: pass a stream"):
+        weft.matmul_all_reduce(f.view((2, 2)), f.view((2, 2)), f.view((2, 2)))
     i = weft.zeros(4, "int16", "device")
     with pytest.raises(ValueError, match="op is WEFT_AVG, which WEFT_I16 does not have"):
         weft.all_reduce(i, op="avg", stream=DEFAULT)
