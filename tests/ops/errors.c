@@ -479,8 +479,7 @@ static const struct fault gather_scaled_faults[] = {
     {c_rows_without_full, "c[0].rows", EINVAL, false},
     {c_cols, "c[0].cols", EINVAL, false},
     {full_rows, "rows", EINVAL, false},
-    {other_k, "a_shard->cols", EINVAL, true},
-    {device_stream, "stream", ENOTSUP, false}};
+    {other_k, "a_shard->cols", EINVAL, true}};
 static const struct fault scatter_scaled_faults[] = {
     {no_team, "team", EINVAL, true},
     {no_a, "a is NULL", EINVAL, false},
@@ -500,8 +499,7 @@ static const struct fault scatter_scaled_faults[] = {
     {c_cols, "c_shard->cols", EINVAL, false},
     {c_rows, "c_shards have", EINVAL, false},
     {op_max, "op", EINVAL, false},
-    {other_op, "op", EINVAL, true},
-    {device_stream, "stream", ENOTSUP, false}};
+    {other_op, "op", EINVAL, true}};
 static const struct fault product_faults[] = {{no_team, "team", EINVAL, true},
                                               {wild_team, "team", EINVAL, true},
                                               {no_a, "a is NULL", EINVAL, false},
