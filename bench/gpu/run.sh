@@ -7,14 +7,16 @@
 # and the reason printed. Environment: ROUNDS (3); PES ("2 4", as far as there are GPUs; Weft alone is
 # measured with more PEs than GPUs); TABLES ("calls device small large ordinary": calls of the host and
 # inside kernels, collectives of up to 1 MiB, of more, and on memory that is not symmetric), each of which
-# compares all libraries that have it, and "ways", which compares Weft's algorithms (WAYS); LIBRARIES
-# ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120); PYTHON (python3);
+# compares all libraries that have it; "ways", which compares Weft's algorithms (WAYS); "products", matrix
+# products and their communication (PRODUCTS: files of rows); LIBRARIES
+# ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120; five times as long for products); PYTHON (python3);
 # CUDA_HOME; BENCH_ARCH, what nvcc compiles for (native); BENCH_ROWS, a part of the names of those rows of
 # collectives that are wanted. NVLink multicast stays off everywhere.
 set -eu
 build=$1 results=$2
 : "${ROUNDS:=3}" "${TABLES:=calls device small large ordinary}" "${PATIENCE:=120}" "${PYTHON:=python3}"
 : "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${WAYS:=ll marked push meet}"
+: "${PRODUCTS:=bench/gpu/shapes.txt bench/gpu/products.txt}"
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}"
 export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME="${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo}"
@@ -66,14 +68,25 @@ build_weft() {
         -Wl,-rpath,"$cuda/lib64"
 }
 
-build_nccl() {
+# Prints the compiler's arguments for NCCL.
+nccl_arguments() {
     folder=$(package nccl)
     if [ -n "$folder" ]; then
-        set -- "-I$folder/include" "$folder/lib/libnccl.so.2" "-Wl,-rpath,$folder/lib"
+        echo "-isystem $folder/include $folder/lib/libnccl.so.2 -Wl,-rpath,$folder/lib"
     else
-        set -- -lnccl
+        echo -lnccl
     fi
-    built nccl gcc -std=c11 -isystem "$cuda/include" bench/gpu/nccl.c "$@" -Wl,-rpath,"$cuda/lib64"
+}
+
+build_nccl() {
+    built nccl gcc -std=c11 -isystem "$cuda/include" bench/gpu/nccl.c $(nccl_arguments) -Wl,-rpath,"$cuda/lib64"
+}
+
+# NCCL is part of the same program, so that all ways take turns.
+build_products() {
+    lib=$(cd "$build/lib" && pwd)
+    built products gcc -std=c11 -Iinclude -isystem "$cuda/include" bench/gpu/products.c -L"$lib" -lweft \
+        -Wl,-rpath,"$lib" $(nccl_arguments) -lcublasLt -Wl,-rpath,"$cuda/lib64"
 }
 
 build_nvshmem() {
@@ -100,17 +113,19 @@ build_torch_symm_mem() {
 }
 
 run() { # library, PEs, round; of $BENCH_TABLE
-    name=$1-$BENCH_TABLE-${2}pe-$3
+    name=$(echo "$1" | tr / _)-$BENCH_TABLE-${2}pe-$3
     BENCH_MEET=$(mktemp -d)
     export BENCH_MEET
+    limit=$PATIENCE
     case $1 in
     torch_symm_mem) set -- "$2" "$PYTHON" bench/gpu/torch_symm_mem.py ;;
     weft,*) set -- "$2" env "${1#weft,}" "$bin/weft" ;;
+    products,*) set -- "$2" "$bin/products" "${1#products,}" && limit=$((5 * PATIENCE)) ;;
     *) set -- "$2" "$bin/$1" ;;
     esac
     pes=$1
     shift
-    if ! timeout "$PATIENCE" "$build/bin/oshrun" -n "$pes" "$@" >"$results/$name.jsonl" 2>"$results/$name.log"; then
+    if ! timeout "$limit" "$build/bin/oshrun" -n "$pes" "$@" >"$results/$name.jsonl" 2>"$results/$name.log"; then
         echo "bench: $name failed: $(grep -v '^ *$' "$results/$name.log" | grep -v '^oshrun' | head -n 1 | cut -c -200)" >&2
     fi
     rm -rf "$BENCH_MEET"
@@ -119,6 +134,8 @@ run() { # library, PEs, round; of $BENCH_TABLE
 for library in $LIBRARIES; do
     "build_$library"
 done
+libraries=$available
+case " $TABLES " in *" products "*) build_products ;; esac
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
 if [ -z "${PES:-}" ]; then
     for pes in 2 4; do
@@ -133,6 +150,12 @@ fi
 compared_at() {
     case $BENCH_TABLE,$available in
     device,*) [ "$1" -gt "$gpus" ] && echo weft_device || echo "$have_kernels" ;;
+    products,*products*)
+        for file in $PRODUCTS; do
+            echo "products,$file"
+        done
+        ;;
+    products,*) ;;
     ways,*weft*)
         echo weft
         for way in $WAYS; do
@@ -143,11 +166,11 @@ compared_at() {
         if [ "$1" -gt "$gpus" ]; then
             echo weft
         else
-            echo "$available"
+            echo "$libraries"
             [ "$BENCH_TABLE" != large ] || echo weft,SHMEMX_SMS=16
         fi
         ;;
-    *) echo "$available" ;;
+    *) echo "$libraries" ;;
     esac
 }
 

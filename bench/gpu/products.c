@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products of matrices in bf16 (B stored by columns) and their communication: Weft's fused calls,
+ * beside the product alone by the fastest of cuBLASLt's algorithms, that product and a collective
+ * of Weft one after the other, and the same with NCCL where its header is found.
+ *
+ *   oshrun -n 2 products FILE [SKIP]     rows as in products.txt; SKIP=3 takes every third
+ *
+ * Every way is a graph of CALLS calls. Each timed graph follows a graph of the product alone and a
+ * meeting of the GPUs, so that power and clock are alike for all; ways take turns, ROUNDS times.
+ * Results are compared with those of the other ways before that. */
+#include <cublasLt.h>
+#include <shmemx.h>
+#include <weft.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define HAVE_NCCL 1
+#endif
+#include "gpu.h"
+
+enum { CALLS = 6, ROUNDS = 11, ALGORITHMS = 16, WORKSPACE = 32 << 20 };
+enum way { ALONE, FUSED, APART, NCCL_APART, WAYS };
+static const char *const names[WAYS] = {"alone", "weft", "weft, apart", "nccl, apart"};
+
+static struct row {
+    char operation[16];
+    size_t m, n, k; /* of what this PE multiplies */
+    bool gathers, reduces;
+} row;
+
+static void *a, *b, *c, *whole, *out, *workspace; /* `whole` and `out` are symmetric */
+static cublasLtHandle_t lt;
+static cublasLtMatmulDesc_t desc;
+static cublasLtMatrixLayout_t layouts[3];
+static cublasLtMatmulHeuristicResult_t algorithms[ALGORITHMS];
+static int nalgorithms, chosen;
+
+static void require(int result, const char *what) {
+    if (result != 0)
+        give_up(what, weft_last_error());
+}
+
+#define LT(call)                                         \
+    do {                                                 \
+        int status_ = (int)(call);                       \
+        if (status_ != 0)                                \
+            give_up(#call, "cuBLASLt returns an error"); \
+    } while (0)
+
+/* --- The product alone ------------------------------------------------------------------------ */
+
+/* c (M x N) = x (M x K) times b, of which the columns are contiguous; in cuBLASLt's order of
+ * columns, c' = b' x'. */
+static void describe(void) {
+    cublasOperation_t transposed = CUBLAS_OP_T;
+    cublasLtMatmulPreference_t preference;
+    size_t room = WORKSPACE;
+    LT(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    LT(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+                                      sizeof transposed));
+    LT(cublasLtMatrixLayoutCreate(&layouts[0], CUDA_R_16BF, row.k, row.n, (int64_t)row.k));
+    LT(cublasLtMatrixLayoutCreate(&layouts[1], CUDA_R_16BF, row.k, row.m, (int64_t)row.k));
+    LT(cublasLtMatrixLayoutCreate(&layouts[2], CUDA_R_16BF, row.n, row.m, (int64_t)row.n));
+    LT(cublasLtMatmulPreferenceCreate(&preference));
+    LT(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                            &room, sizeof room));
+    LT(cublasLtMatmulAlgoGetHeuristic(lt, desc, layouts[0], layouts[1], layouts[2], layouts[2],
+                                      preference, ALGORITHMS, algorithms, &nalgorithms));
+    cublasLtMatmulPreferenceDestroy(preference);
+    shmem_int_min_reduce(SHMEM_TEAM_WORLD, &nalgorithms, &nalgorithms, 1); /* all time as many */
+}
+
+static void multiply(const void *x, void *to) {
+    static const float one = 1, zero = 0;
+    LT(cublasLtMatmul(lt, desc, &one, b, layouts[0], x, layouts[1], &zero, to, layouts[2], to,
+                      layouts[2], &algorithms[chosen].algo, workspace, WORKSPACE, stream));
+}
+
+/* --- The ways --------------------------------------------------------------------------------- */
+
+static weft_matrix matrix(void *data, size_t rows, size_t cols) {
+    return (weft_matrix){data, rows, cols, cols, WEFT_BF16, false};
+}
+
+static weft_matrix factor_b(void) {
+    return (weft_matrix){b, row.k, row.n, row.k, WEFT_BF16, true};
+}
+
+static void alone(int i) {
+    (void)i;
+    multiply(row.gathers ? whole : a, out);
+}
+
+static void fused(int i) {
+    weft_stream on = (weft_stream)stream;
+    weft_matrix right = factor_b(), rows = matrix(a, row.m, row.k);
+    size_t part = row.m / (size_t)npes;
+    (void)i;
+    if (row.gathers) {
+        weft_matrix shard = matrix(a, part, row.k), result = matrix(c, row.m, row.n);
+        require(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &shard, &right, 1, &result, NULL, on),
+                "weft_all_gather_matmul");
+    } else if (row.reduces) {
+        weft_matrix result = matrix(c, row.m, row.n);
+        require(weft_matmul_all_reduce(SHMEM_TEAM_WORLD, &rows, &right, WEFT_SUM, &result, on),
+                "weft_matmul_all_reduce");
+    } else {
+        weft_matrix result = matrix(c, part, row.n);
+        require(weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &rows, &right, WEFT_SUM, &result, on),
+                "weft_matmul_reduce_scatter");
+    }
+}
+
+static void apart(int i) {
+    weft_stream on = (weft_stream)stream;
+    size_t part = row.m / (size_t)npes;
+    (void)i;
+    if (row.gathers) {
+        require(weft_all_gather(SHMEM_TEAM_WORLD, whole, a, part * row.k, WEFT_BF16, on),
+                "weft_all_gather");
+        multiply(whole, c);
+        return;
+    }
+    multiply(a, out);
+    if (row.reduces)
+        require(weft_all_reduce(SHMEM_TEAM_WORLD, out, out, row.m * row.n, WEFT_BF16, WEFT_SUM, on),
+                "weft_all_reduce");
+    else
+        require(weft_reduce_scatter(SHMEM_TEAM_WORLD, (char *)out + (size_t)me * part * row.n * 2,
+                                    out, part * row.n, WEFT_BF16, WEFT_SUM, on),
+                "weft_reduce_scatter");
+}
+
+#ifdef HAVE_NCCL
+static ncclComm_t comm;
+
+static void nccl_open(void) {
+    ncclUniqueId id;
+    if (me == 0 && ncclGetUniqueId(&id) != ncclSuccess)
+        give_up("ncclGetUniqueId", "failed");
+    hand_out("products", &id, sizeof id);
+    if (ncclCommInitRank(&comm, npes, id, me) != ncclSuccess)
+        give_up("ncclCommInitRank", "failed");
+}
+
+static void nccl_apart(int i) {
+    size_t part = row.m / (size_t)npes;
+    ncclResult_t result;
+    (void)i;
+    if (row.gathers) {
+        result = ncclAllGather(a, whole, part * row.k, ncclBfloat16, comm, stream);
+        multiply(whole, c);
+    } else {
+        multiply(a, out);
+        result = row.reduces
+                     ? ncclAllReduce(out, out, row.m * row.n, ncclBfloat16, ncclSum, comm, stream)
+                     : ncclReduceScatter(out, (char *)out + (size_t)me * part * row.n * 2,
+                                         part * row.n, ncclBfloat16, ncclSum, comm, stream);
+    }
+    if (result != ncclSuccess)
+        give_up("NCCL", ncclGetErrorString(result));
+}
+#endif
+
+/* --- Timing ----------------------------------------------------------------------------------- */
+
+static void meet(void) {
+    CUDA(cudaStreamSynchronize(stream));
+    shmem_barrier_all();
+}
+
+static cudaGraphExec_t capture(enqueue *body) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    body(0);
+    meet();
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    for (int i = 0; i < CALLS; i++)
+        body(i);
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+    return exec;
+}
+
+/* Returns the microseconds of a call in the graph, after the graph `before` and a meeting. */
+static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
+    static cudaEvent_t first, last;
+    if (!first) {
+        CUDA(cudaEventCreate(&first));
+        CUDA(cudaEventCreate(&last));
+    }
+    meet();
+    CUDA(cudaGraphLaunch(before, stream));
+    require(shmemx_barrier_all_on_stream((shmemx_stream_t)stream), "shmemx_barrier_all_on_stream");
+    CUDA(cudaEventRecord(first, stream));
+    CUDA(cudaGraphLaunch(timed, stream));
+    CUDA(cudaEventRecord(last, stream));
+    return elapsed_us(first, last) / CALLS;
+}
+
+/* Chooses the algorithm that is fastest on all GPUs at once, each for itself. */
+static void choose_algorithm(void) {
+    double best = INFINITY;
+    int fastest = 0;
+    cudaGraphExec_t before = capture(alone);
+    for (chosen = 0; chosen < nalgorithms; chosen++) {
+        double samples[3];
+        cudaGraphExec_t graph = capture(alone);
+        for (int i = 0; i < 3; i++)
+            samples[i] = hot_us(before, graph);
+        double us = median(samples, 3);
+        if (us < best)
+            best = us, fastest = chosen;
+        CUDA(cudaGraphExecDestroy(graph));
+    }
+    CUDA(cudaGraphExecDestroy(before));
+    chosen = fastest;
+}
+
+static float bf16_at(const uint16_t *data, size_t i) {
+    uint32_t bits = (uint32_t)data[i] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Compares the fused result with that of the ways apart, relative to the size of both. */
+static bool agrees(void) {
+    size_t part = row.m / (size_t)npes, rows = row.gathers || row.reduces ? row.m : part;
+    size_t nelems = rows * row.n, own = row.gathers || row.reduces ? 0 : (size_t)me * part * row.n;
+    uint16_t *ours = (uint16_t *)malloc(nelems * 2), *theirs = (uint16_t *)malloc(nelems * 2);
+    double difference = 0, size = 0;
+    CUDA(cudaMemset(c, 0xee, nelems * 2));
+    fused(0);
+    meet();
+    CUDA(cudaMemcpy(ours, c, nelems * 2, cudaMemcpyDeviceToHost));
+    apart(0);
+    meet();
+    CUDA(cudaMemcpy(theirs, row.gathers ? c : (char *)out + own * 2, nelems * 2,
+                    cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < nelems; i++) {
+        double x = (double)bf16_at(ours, i), y = (double)bf16_at(theirs, i);
+        difference += (x - y) * (x - y);
+        size += y * y;
+    }
+    free(ours);
+    free(theirs);
+    return difference <= 1e-4 * size;
+}
+
+static void measure(const char *text) {
+    enqueue *bodies[WAYS] = {alone, fused, apart};
+    cudaGraphExec_t graphs[WAYS];
+    double samples[WAYS][ROUNDS], us[WAYS];
+    char line[256];
+    int ways = NCCL_APART;
+#ifdef HAVE_NCCL
+    bodies[ways++] = nccl_apart;
+#endif
+    choose_algorithm();
+    bool right = agrees();
+    for (int way = 0; way < ways; way++)
+        graphs[way] = capture(bodies[way]);
+    for (int i = -1; i < ROUNDS; i++)
+        for (int way = 0; way < ways; way++) {
+            double sample = hot_us(graphs[ALONE], graphs[way]);
+            if (i >= 0)
+                samples[way][i] = sample;
+        }
+    for (int way = 0; way < ways; way++) {
+        us[way] = way == FUSED && !right ? NAN : median(samples[way], ROUNDS);
+        report(text, us[way], "us", names[way]);
+        CUDA(cudaGraphExecDestroy(graphs[way]));
+    }
+    snprintf(line, sizeof line, "%s, to the product alone", text);
+    for (int way = FUSED; way < ways; way++)
+        report(line, us[way] / us[ALONE], "", names[way]);
+}
+
+/* --- Rows ------------------------------------------------------------------------------------- */
+
+/* Random numbers in bf16 with exponents that keep sums small. */
+static void fill_bf16(void *device, size_t nelems, uint64_t seed) {
+    uint16_t *image = (uint16_t *)malloc(nelems * 2);
+    for (size_t i = 0; i < nelems; i++)
+        image[i] = (uint16_t)((word_at(seed, i) & 0x80ff) | 0x3d00);
+    CUDA(cudaMemcpy(device, image, nelems * 2, cudaMemcpyHostToDevice));
+    free(image);
+}
+
+static void *symmetric(size_t bytes) {
+    void *p = shmemx_malloc(SHMEMX_SPACE_DEVICE, bytes);
+    if (!p)
+        give_up("shmemx_malloc", weft_last_error());
+    return p;
+}
+
+static void row_run(const char *text) {
+    describe();
+    CUDA(cudaMalloc(&a, row.m * row.k * 2));
+    CUDA(cudaMalloc(&b, row.k * row.n * 2));
+    CUDA(cudaMalloc(&c, row.m * row.n * 2));
+    whole = symmetric(row.m * row.k * 2);
+    out = symmetric(row.m * row.n * 2);
+    fill_bf16(a, row.m * row.k, 1 + (uint64_t)me);
+    fill_bf16(whole, row.m * row.k, 3);
+    fill_bf16(b, row.k * row.n, 5 + (uint64_t)me);
+    measure(text);
+    shmem_free(whole);
+    shmem_free(out);
+    CUDA(cudaFree(a));
+    CUDA(cudaFree(b));
+    CUDA(cudaFree(c));
+    for (int i = 0; i < 3; i++)
+        cublasLtMatrixLayoutDestroy(layouts[i]);
+    cublasLtMatmulDescDestroy(desc);
+}
+
+/* Returns whether a line of the file is a row; `row` is then this PE's part of it. */
+static bool row_read(const char *line, char *text, size_t bytes) {
+    size_t m, n, k;
+    char model[32], layer[32];
+    if (sscanf(line, "%15s %zu %zu %zu %31s %31s", row.operation, &m, &n, &k, model, layer) != 6 ||
+        row.operation[0] == '#')
+        return false;
+    char *each = strchr(row.operation, '=');
+    size_t parts = each ? 1 : (size_t)npes;
+    if (each)
+        *each = '\0';
+    row.gathers = strcmp(row.operation, "gather") == 0;
+    row.reduces = strcmp(row.operation, "reduce") == 0;
+    row.m = m;
+    row.n = row.gathers ? n / parts : n;
+    row.k = row.gathers ? k : k / parts;
+    snprintf(text, bytes, "%s %zu x %zu x %zu (%s %s)", row.operation, m, row.n, row.k, model,
+             layer);
+    return is_asked(text);
+}
+
+int main(int argc, char **argv) {
+    FILE *file = fopen(argc > 1 ? argv[1] : "bench/gpu/products.txt", "r");
+    int skip = argc > 2 ? atoi(argv[2]) : 1, number = 0;
+    char line[256], text[160];
+    begin();
+    if (!file || skip < 1)
+        give_up("products", "usage: products FILE [SKIP]");
+    shmem_init();
+    LT(cublasLtCreate(&lt));
+    CUDA(cudaMalloc(&workspace, WORKSPACE));
+#ifdef HAVE_NCCL
+    nccl_open();
+#endif
+    while (fgets(line, sizeof line, file))
+        if (row_read(line, text, sizeof text) && number++ % skip == 0)
+            row_run(text);
+    fclose(file);
+    shmem_finalize();
+    return 0;
+}
