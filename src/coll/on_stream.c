@@ -237,6 +237,10 @@ int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_arr
     struct weft_stream_call call = {
         .operation = WEFT_STREAM_ALL_GATHER, .n = on->team->npes, .bytes = bytes};
     struct route route;
+    if (on->team->far) {
+        *done = true;
+        return weft_stream_far_gather(on, weft_array_at(dests, on->team->my_pe), source, bytes);
+    }
     int error = choose_route(&route, on, &call);
     *done = error == 0 && route.family;
     if (!*done)
@@ -268,6 +272,8 @@ bool weft_on_stream_folds_any(const struct weft_on_stream *on,
                               const struct weft_stream_folding *folding) {
     struct weft_stream_call call = call_of(on, folding);
     struct route route;
+    if (on->team->far)
+        return true;
     return folding->nelems > 0 && choose_route(&route, on, &call) == 0 && route.family &&
            route.family->own;
 }

@@ -44,17 +44,18 @@ int weft_stream_far_move(const struct weft_on_stream *on, const struct weft_plan
     return error ? error : weft_proxy_run(on->team, &task, on->stream);
 }
 
-/* --- Reductions ------------------------------------------------------------------------------- */
+/* --- Through the workspaces ------------------------------------------------------------------- */
 
-struct far_fold {
+struct far_vector {
     struct weft_hosts_vector vector;
-    struct weft_reduction reduction;
+    struct weft_reduction reduction; /* if `reduces` */
+    bool reduces;
 };
 
-static void far_fold_run(const void *arguments) {
-    const struct far_fold *fold = arguments;
-    struct weft_hosts_vector vector = fold->vector;
-    vector.reduction = &fold->reduction;
+static void far_vector_run(const void *arguments) {
+    const struct far_vector *far = arguments;
+    struct weft_hosts_vector vector = far->vector;
+    vector.reduction = far->reduces ? &far->reduction : NULL;
     if (weft_team_workspace_commit(vector.team, weft_hosts_vector_workspace(&vector)))
         weft_job_panic_bare("%s", weft_fail_text());
     weft_hosts_vector_move(&vector);
@@ -68,21 +69,35 @@ static int check_array(const char *argument, const void *p, size_t bytes) {
                : weft_stream_near(&unused, argument, p, bytes, weft_job.pe);
 }
 
+int weft_stream_far_gather(const struct weft_on_stream *on, void *dest, const void *source,
+                           size_t bytes) {
+    struct far_vector far = {.vector = {.team = weft_proxy_team(on->team),
+                                        .plan = weft_plan_fcollect(bytes),
+                                        .dest = dest,
+                                        .source = source,
+                                        .nelems = bytes,
+                                        .elem_bytes = 1,
+                                        .copy = weft_device_copy}};
+    struct weft_proxy_task task = {far_vector_run, &far, sizeof far};
+    return weft_proxy_run(on->team, &task, on->stream);
+}
+
 int weft_stream_far_fold(const struct weft_on_stream *on, void *dest, const void *source,
                          const struct weft_stream_folding *folding) {
     struct weft_reduction reduction = folding->reduction;
     size_t elem = weft_folds[reduction.op][reduction.number].elem_bytes;
     size_t bytes = weft_saturated(folding->nelems, elem);
-    struct far_fold fold = {.reduction = reduction,
-                            .vector = {.team = weft_proxy_team(on->team),
-                                       .plan = folding->scatter ? weft_plan_reduce_scatter(bytes)
-                                                                : weft_plan_reduce(bytes),
-                                       .dest = dest,
-                                       .source = source,
-                                       .nelems = folding->nelems,
-                                       .elem_bytes = elem,
-                                       .copy = weft_device_copy}};
-    struct weft_proxy_task task = {far_fold_run, &fold, sizeof fold};
+    struct far_vector far = {.reduction = reduction,
+                             .reduces = true,
+                             .vector = {.team = weft_proxy_team(on->team),
+                                        .plan = folding->scatter ? weft_plan_reduce_scatter(bytes)
+                                                                 : weft_plan_reduce(bytes),
+                                        .dest = dest,
+                                        .source = source,
+                                        .nelems = folding->nelems,
+                                        .elem_bytes = elem,
+                                        .copy = weft_device_copy}};
+    struct weft_proxy_task task = {far_vector_run, &far, sizeof far};
     size_t blocks = folding->scatter ? (size_t)on->team->npes : 1;
     int error = check_array("dest", dest, bytes);
     error = error ? error : check_array("source", source, weft_saturated(bytes, blocks));

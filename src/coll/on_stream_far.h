@@ -6,10 +6,12 @@
 
 #include "coll/stream_call.h"
 
-/* Do the work of weft_on_stream_copy and weft_on_stream_fold. Both arrays of a reduction may be any
+/* Do the work of weft_on_stream_copy, _gather and _fold. Both arrays of the latter two may be any
  * memory that kernels of this PE reach. */
 int weft_stream_far_move(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                          const void *source);
+int weft_stream_far_gather(const struct weft_on_stream *on, void *dest, const void *source,
+                           size_t bytes);
 int weft_stream_far_fold(const struct weft_on_stream *on, void *dest, const void *source,
                          const struct weft_stream_folding *folding);
 

@@ -4,7 +4,8 @@
  * between its rows, so the slots of row-major shards are one matrix; and after the n slots, in the
  * same way, the scales of the shards' rows.
  *
- * If A has few rows it is gathered first, by a kernel, and multiplied as a whole. */
+ * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
+ * are far, by messages. */
 #include "coll/on_stream.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
@@ -144,14 +145,14 @@ static int copy_gathered(const struct gather *g, int from, int to) {
     return from == to ? 0 : copy_full(g, &a, from, g->f.beside);
 }
 
-/* --- Few rows --------------------------------------------------------------------------------- */
+/* --- Gathering first -------------------------------------------------------------------------- */
 
 /* A tile of a product has 128 rows or more: a product of 128 x 8192 x 8192 that was cut in two took
  * 1.9 times as long (H200). */
 enum { FEW_ROWS = 256 };
 
-static int gather_by_kernel(const struct gather *g, const weft_matrix *own, size_t at, size_t bytes,
-                            bool *done) {
+static int gather_part(const struct gather *g, const weft_matrix *own, size_t at, size_t bytes,
+                       bool *done) {
     struct weft_array dests = g->f.half.all;
     dests.first += at;
     *done = bytes == 0;
@@ -160,22 +161,20 @@ static int gather_by_kernel(const struct gather *g, const weft_matrix *own, size
 
 /* Sets *done to whether it has multiplied all of A. */
 static int multiply_whole(struct gather *g, bool *done) {
-    size_t n = (size_t)members(g), rows = n * g->own.rows;
-    weft_matrix scales = {NULL};
+    size_t n = (size_t)members(g);
+    bool few = n * g->own.rows <= FEW_ROWS && is_one_factor(g);
     *done = false;
-    if (rows > FEW_ROWS || !is_one_factor(g))
+    if (!few && !g->f.on->team->far)
         return 0;
-    int error = gather_by_kernel(g, &g->own, 0, g->bytes, done);
-    if (!error && *done && g->call->scales) {
-        error = gather_by_kernel(g, &g->scales, scales_at(g, 0), g->scale_bytes, done);
-        scales = gathered(g, &g->scales, scales_at(g, 0), members(g));
-    }
+    int error = gather_part(g, &g->own, 0, g->bytes, done);
+    if (!error && *done && g->call->scales)
+        error = gather_part(g, &g->scales, scales_at(g, 0), g->scale_bytes, done);
     if (error || !*done)
         return error;
-    weft_matrix a = gathered_shards(g, 0, members(g));
-    error = multiply(g, &a, &scales, 0);
+    error = multiply_gathered(g, 0, members(g));
     if (error || !g->call->full)
         return error;
+    weft_matrix a = gathered_shards(g, 0, members(g));
     return copy_full(g, &a, 0, g->f.on->stream);
 }
 

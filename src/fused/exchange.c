@@ -5,9 +5,6 @@
 #include "fused/fused.h"
 
 int weft_fused_begin(const struct weft_on_stream *on) {
-    if (on->team->far)
-        return weft_fail(-ENOTSUP, "the team has members on other hosts, which multiply matrices "
-                                   "in host memory only: pass WEFT_STREAM_HOST");
     if (on->team->npes > 1 && weft_device.staged)
         return weft_fail(-ENOTSUP, "the members' GPUs cannot access each other's memory");
     return weft_cublaslt_load();
@@ -20,13 +17,19 @@ bool weft_fused_reaches(const weft_matrix *m) {
 
 int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
                     const struct weft_fused_sizes *sizes) {
+    enum { ALIGNMENT = 256 };
     void *room = NULL;
+    size_t own = (sizes->own + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    bool far = on->team->far;
     *f = (struct weft_fused){.on = on};
-    int error = weft_device_channels_copy(&room, on->team, sizes->room + sizes->own);
-    if (error == 0 && sizes->half > 0)
-        error = weft_device_channels_half(&f->half, on->team, sizes->half, on->stream);
+    int error =
+        weft_device_channels_copy(&room, on->team, sizes->room + own + (far ? sizes->half : 0));
     f->room = room;
     f->own = f->room + sizes->room;
+    if (far)
+        f->half.all.first = f->own + own;
+    else if (error == 0 && sizes->half > 0)
+        error = weft_device_channels_half(&f->half, on->team, sizes->half, on->stream);
     return error;
 }
 

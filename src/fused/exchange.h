@@ -15,7 +15,8 @@
 #include "coll/stream_call.h"
 
 /* A call between weft_on_stream_begin and _end. Each member has a half of a region, to which the
- * others push, and memory of its own: room for its products, then what the call asks for. */
+ * others push, and memory of its own: room for its products, then what the call asks for. If
+ * members are far, the half is this member's own, too, and nobody pushes. */
 struct weft_fused {
     const struct weft_on_stream *on;
     struct weft_device_half half;

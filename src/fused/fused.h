@@ -14,7 +14,7 @@
 #include "coll/stream_call.h"
 
 /* Returns 0 if the members of this call can multiply matrices on GPUs; -ENOTSUP with text if there
- * is no library, a member is on another host, or GPUs cannot access each other's memory. */
+ * is no library, or if GPUs of one host cannot access each other's memory. */
 int weft_fused_begin(const struct weft_on_stream *on);
 
 /* Returns whether kernels of this PE's GPU reach a matrix. Called between weft_on_stream_begin and
