@@ -275,6 +275,12 @@ static unsigned halves_count(struct halves *halves, weft_cu_stream stream) {
     return halves->captured++;
 }
 
+/* Returns the bytes of a half, 0 if there is none. */
+static size_t half_bytes(const struct halves *halves) {
+    int n = halves->nregions;
+    return n == 0 ? 0 : weft_block_bytes(halves->regions[n - 1].block) / 2;
+}
+
 /* A graph may end with a call that uses the half that the next call uses, too: calls of the host
  * cannot know, and the first call of a graph follows the last one when the graph is launched
  * again. */
@@ -282,16 +288,12 @@ int weft_device_channels_half(struct weft_device_half *half, const struct weft_t
                               size_t bytes, weft_cu_stream stream) {
     struct team_channels *own = &of_teams[team->slot];
     struct halves *halves = &own->halves;
-    const struct region *last = &halves->regions[halves->nregions - 1];
-    if (halves->nregions == 0 || weft_block_bytes(last->block) / 2 < bytes) {
-        int error = halves_grow(own, team, bytes);
-        if (error)
-            return error;
-        last = &halves->regions[halves->nregions - 1];
-    }
+    int error = half_bytes(halves) < bytes ? halves_grow(own, team, bytes) : 0;
+    if (error)
+        return error;
     bool captured = weft_gpu_capturing(stream);
     unsigned call = halves_count(halves, stream);
-    half->all = region_array(last, call % 2 * (weft_block_bytes(last->block) / 2));
+    half->all = region_array(&halves->regions[halves->nregions - 1], call % 2 * half_bytes(halves));
     half->meets = captured ? call == 0 : weft_device_turns_captured(team);
     return 0;
 }
