@@ -121,6 +121,7 @@ run() { # library, PEs, round; of $BENCH_TABLE
     torch_symm_mem) set -- "$2" "$PYTHON" bench/gpu/torch_symm_mem.py ;;
     weft,*) set -- "$2" env "${1#weft,}" "$bin/weft" ;;
     products,*) set -- "$2" "$bin/products" "${1#products,}" && limit=$((5 * PATIENCE)) ;;
+    torch_products,*) set -- "$2" "$PYTHON" bench/gpu/torch_products.py "${1#torch_products,}" && limit=$((5 * PATIENCE)) ;;
     *) set -- "$2" "$bin/$1" ;;
     esac
     pes=$1
@@ -153,6 +154,7 @@ compared_at() {
     products,*products*)
         for file in $PRODUCTS; do
             echo "products,$file"
+            case "$libraries" in *torch_symm_mem*) echo "torch_products,$file" ;; esac
         done
         ;;
     products,*) ;;
