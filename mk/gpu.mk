@@ -16,6 +16,10 @@ CUDA_COMMON = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecate
 # PTX for Hopper, as a driver would.
 CUDA_FLAGS = $(CUDA_COMMON) -gencode arch=compute_80,code=sm_80 -gencode 'arch=compute_90,code=[compute_90,sm_90$(if \
              $(filter compute_100,$(shell $(NVCC) --list-gpu-arch)),$(comma)sm_100)]'
+# Kernels for Hopper alone: the images for other GPUs have their names.
+$(CUDA_BUILD)/fused/hopper.fatbin: private CUDA_FLAGS = $(CUDA_COMMON) -gencode arch=compute_90a,code=sm_90a \
+    -gencode arch=compute_80,code=sm_80 -gencode 'arch=compute_90,code=[compute_90$(if \
+    $(filter compute_100,$(shell $(NVCC) --list-gpu-arch)),$(comma)sm_100)]'
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
 # Device functions for languages other than CUDA C, as LLVM bitcode and as PTX (src/device/bitcode*.cc). LLVM reads
@@ -95,7 +99,7 @@ $(BUILD)/obj/tests/gpu/driver/%.cc: %.cu src/transport/gpu_fold.h mk/gpu.mk
 	    tr '\n' ' ' | grep -o 'KERNEL *void *\w*' | \
 	    sed -e '1i #include "kernel.h"' -e 's/.* \(\w*\)/KERNEL(\1)/' >> $@
 $(BUILD)/obj/tests/gpu/driver/%.o: $(BUILD)/obj/tests/gpu/driver/%.cc
-	$(call quiet,CXX,$<)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -fvisibility=hidden -ffp-contract=off \
+	$(call quiet,CXX,$<)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -Wno-psabi -fvisibility=hidden -ffp-contract=off \
 	    $(DRIVER_INCLUDES) -c $< -o $@
 $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@mkdir -p $(@D)

@@ -77,6 +77,13 @@ enum {
     WEFT_CU_POINTER_MEMORY_TYPE = 2, /* attribute of a pointer, as an unsigned: */
     WEFT_CU_POINTER_TO_HOST = 1,
     WEFT_CU_POINTER_TO_DEVICE = 2,
+    WEFT_CU_FUNCTION_SHARED_MAX = 8, /* attribute of a function: most dynamic shared memory */
+    WEFT_CU_LAUNCH_CLUSTER = 4,      /* attribute of a launch: the blocks of a cluster */
+    WEFT_CU_TENSOR_F16 = 6,
+    WEFT_CU_TENSOR_BF16 = 9,
+    WEFT_CU_TENSOR_NO_SWIZZLE = 0,
+    WEFT_CU_TENSOR_SWIZZLE_128 = 3, /* rows of 128 bytes, of which 8 are swizzled */
+    WEFT_CU_TENSOR_L2_256 = 3,      /* loads bring 256 bytes to L2 */
 };
 
 struct weft_cu_uuid {
@@ -116,6 +123,28 @@ union weft_cu_word_op {
         weft_cu_address alias;
     };
     uint64_t pad[6];
+};
+
+/* Describes a matrix and boxes of it, for kernels that load and store boxes in bulk; made by
+ * cuTensorMapEncodeTiled. */
+struct __attribute__((aligned(128))) weft_cu_tensor_map {
+    uint64_t opaque[16];
+};
+
+struct weft_cu_launch_attribute {
+    int id;
+    union {
+        uint64_t pad[8];
+        unsigned cluster[3]; /* blocks */
+    } value;
+};
+
+struct weft_cu_launch_config {
+    unsigned blocks[3], threads[3];
+    unsigned shared_bytes;
+    weft_cu_stream stream;
+    struct weft_cu_launch_attribute *attributes;
+    unsigned nattributes;
 };
 
 /* X(name, exported name, arguments) */
@@ -213,6 +242,15 @@ union weft_cu_word_op {
       (weft_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,              \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,               \
        weft_cu_stream stream, void **arguments, void **extra))                                    \
+    X(cuLaunchKernelEx, "cuLaunchKernelEx",                                                       \
+      (const struct weft_cu_launch_config *config, weft_cu_function function, void **arguments,   \
+       void **extra))                                                                             \
+    X(cuFuncSetAttribute, "cuFuncSetAttribute",                                                   \
+      (weft_cu_function function, int attribute, int value))                                      \
+    X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                           \
+      (struct weft_cu_tensor_map * map, int type, unsigned rank, void *at, const uint64_t *sizes, \
+       const uint64_t *steps, const unsigned *box, const unsigned *strides, int interleave,       \
+       int swizzle, int l2, int fill))                                                            \
     X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (weft_cu_stream stream, int mode))         \
     X(cuStreamEndCapture, "cuStreamEndCapture", (weft_cu_stream stream, weft_cu_graph * graph))   \
     X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",                                 \

@@ -72,6 +72,9 @@
       "same on all PEs")                                                                           \
     X(text, tf32, "WEFT_TF32", NULL, "0",                                                          \
       "products of f32 matrices on GPUs: 0, of all their bits; 1, of 19 bits, which is faster")    \
+    X(text, products, "WEFT_PRODUCTS", NULL, "auto",                                               \
+      "what multiplies bf16 and f16 matrices on Hopper GPUs: cublaslt; own, Weft's kernels where " \
+      "they fit; auto: cublaslt; the same on all PEs")                                             \
     X(text, peer_access, "SHMEMX_PEER_ACCESS", NULL, "auto",                                       \
       "how a GPU accesses another one's memory: auto, directly where it can; off, always through " \
       "host memory")

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fused/exchange.h"
 #include <errno.h>
-#include "fused/cublaslt.h"
 #include "fused/fused.h"
+#include "fused/product.h"
 
 int weft_fused_begin(const struct weft_on_stream *on) {
     if (on->team->npes > 1 && weft_device.staged)
         return weft_fail(-ENOTSUP, "the members' GPUs cannot access each other's memory");
-    return weft_cublaslt_load();
+    return weft_product_begin();
 }
 
 bool weft_fused_reaches(const weft_matrix *m) {

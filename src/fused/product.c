@@ -5,8 +5,13 @@
  * and biases are applied to a product in F32. */
 #include "fused/product.h"
 #include <errno.h>
+#include <string.h>
+#include "base/env.h"
 #include "transport/gpu_kernel.h"
 #include "device/device.h"
+#include "fused/cublaslt.h"
+#include "fused/hopper.h"
+#include "fused/plan.h"
 #include "fused/scale.h"
 
 enum { THREADS = 512, ALIGNMENT = 256, CAPABILITY_MIN = 89 };
@@ -100,8 +105,26 @@ static int multiply_scaled(const struct weft_product *p, char *room, weft_cu_str
     return error ? error : scale(p, &product, stream);
 }
 
+static int multiply_plain(const struct weft_product *p, char *room, weft_cu_stream stream) {
+    const struct weft_gpu *gpu = weft_device.gpu;
+    if (strcmp(weft_env.products, "own") == 0 &&
+        weft_plan_fits(gpu->capability, &p->a, &p->b, &p->c))
+        return weft_hopper_enqueue(&p->a, &p->b, &p->c,
+                                   weft_plan_width(p->c.rows, p->c.cols, gpu->sms), stream);
+    return weft_library_multiply(p, room, stream);
+}
+
 int weft_product_enqueue(const struct weft_product *p, char *room, weft_cu_stream stream) {
     if (p->c.rows == 0 || p->c.cols == 0)
         return 0;
-    return p->scaling ? multiply_scaled(p, room, stream) : weft_library_multiply(p, room, stream);
+    return p->scaling ? multiply_scaled(p, room, stream) : multiply_plain(p, room, stream);
+}
+
+int weft_product_begin(void) {
+    static const char *const ways[] = {"auto", "cublaslt", "own"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(weft_env.products, ways[i]) == 0)
+            return weft_cublaslt_load();
+    return weft_fail_bare(-EINVAL, "WEFT_PRODUCTS is '%s': set it to auto, cublaslt or own",
+                          weft_env.products);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrix products of one GPU, in the order of a stream, with or without scales. */
+/* Matrix products of one GPU, in the order of a stream, with or without scales: by cuBLASLt or, if
+ * WEFT_PRODUCTS says so, by the kernels of hopper.cu where they fit (plan.h). */
 #ifndef WEFT_FUSED_PRODUCT_H
 #define WEFT_FUSED_PRODUCT_H
 
@@ -12,7 +13,11 @@ size_t weft_product_room(const struct weft_product *largest);
 /* Enqueues a product; `room` is aligned to 256 bytes. Sums are made in F32, or F64; with
  * WEFT_TF32=1 the factors of F32 products are rounded to 19 bits. Returns 0; -ENOTSUP with text if
  * no algorithm takes the shape; -ENOMEM. Must be called in the GPU's context, after
- * weft_cublaslt_load. */
+ * weft_product_begin. */
 int weft_product_enqueue(const struct weft_product *p, char *room, weft_cu_stream stream);
+
+/* Opens cuBLASLt. Returns 0; -ENOTSUP with text if it is missing; -EINVAL with text if
+ * WEFT_PRODUCTS is not known. */
+int weft_product_begin(void);
 
 #endif

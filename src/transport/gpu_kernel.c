@@ -173,27 +173,56 @@ static const struct loaded *loaded_current(void) {
 }
 
 /* Kernels that end whatever the peers do. Every other kernel may wait for a peer. */
-static const bool ends_alone[WEFT_KERNELS] = {
-    [WEFT_KERNEL_weftk_copy] = true,
-    [WEFT_KERNEL_weftk_copy_blocks] = true,
-    [WEFT_KERNEL_weftk_amo] = true,
-    [WEFT_KERNEL_weftk_signal] = true,
-    [WEFT_KERNEL_weftk_put_signal] = true,
-    [WEFT_KERNEL_weftk_copy_slice] = true,
-    [WEFT_KERNEL_weftk_put_slice_signal] = true,
-    [WEFT_KERNEL_weftk_signal32] = true,
-    [WEFT_KERNEL_weftk_try_atomics] = true,
+static const bool ends_alone[WEFT_KERNELS] = {[WEFT_KERNEL_weftk_copy] = true,
+                                              [WEFT_KERNEL_weftk_copy_blocks] = true,
+                                              [WEFT_KERNEL_weftk_amo] = true,
+                                              [WEFT_KERNEL_weftk_signal] = true,
+                                              [WEFT_KERNEL_weftk_put_signal] = true,
+                                              [WEFT_KERNEL_weftk_copy_slice] = true,
+                                              [WEFT_KERNEL_weftk_put_slice_signal] = true,
+                                              [WEFT_KERNEL_weftk_signal32] = true,
+                                              [WEFT_KERNEL_weftk_try_atomics] = true,
+#define ENDS_ALONE(name) [WEFT_KERNEL_##name] = true,
+                                              WEFT_GPU_PRODUCTS(ENDS_ALONE, weftk_product)
+#undef ENDS_ALONE
 };
 
-int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
-                    weft_cu_stream stream, void *const *arguments) {
-    enum { ARGUMENTS_MAX = 16 };
-    void *all[ARGUMENTS_MAX] = {&weft_gpu_abort};
+/* Every kernel's first argument comes before those of the caller, which end with NULL. */
+enum { ARGUMENTS_MAX = 16 };
+static void arguments_take(void **all, enum weft_gpu_kernel kernel, void *const *arguments) {
+    all[0] = &weft_gpu_abort;
     for (int i = 0; arguments[i]; i++)
         all[i + 1] = arguments[i];
     if (!ends_alone[kernel])
         __atomic_store_n(&weft_gpu_waits, true, __ATOMIC_RELAXED);
+}
+
+int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
+                    weft_cu_stream stream, void *const *arguments) {
+    void *all[ARGUMENTS_MAX] = {NULL};
+    arguments_take(all, kernel, arguments);
     return weft_cuda_check(weft_cuda.cuLaunchKernel(loaded_current()->functions[kernel], blocks, 1,
                                                     1, threads, 1, 1, 0, stream, all, NULL),
                            names[kernel]);
+}
+
+/* A function takes more shared memory than the usual 48 KiB when it has been asked to. */
+int weft_gpu_launch_clusters(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
+                             weft_cu_stream stream, void *const *arguments) {
+    weft_cu_function function = loaded_current()->functions[kernel];
+    struct weft_cu_launch_attribute cluster = {.id = WEFT_CU_LAUNCH_CLUSTER,
+                                               .value.cluster = {shape->cluster_blocks, 1, 1}};
+    struct weft_cu_launch_config config = {.blocks = {shape->blocks, 1, 1},
+                                           .threads = {shape->threads, 1, 1},
+                                           .shared_bytes = shape->shared_bytes,
+                                           .stream = stream,
+                                           .attributes = &cluster,
+                                           .nattributes = 1};
+    void *all[ARGUMENTS_MAX] = {NULL};
+    arguments_take(all, kernel, arguments);
+    int error = weft_cuda.cuFuncSetAttribute(function, WEFT_CU_FUNCTION_SHARED_MAX,
+                                             (int)shape->shared_bytes);
+    if (error == WEFT_CU_SUCCESS)
+        error = weft_cuda.cuLaunchKernelEx(&config, function, all, NULL);
+    return weft_cuda_check(error, names[kernel]);
 }

@@ -4,7 +4,8 @@
  *
  * Each kernel is named once, is defined in src/<room>/<noun>.cu, and is extern "C". Every kernel's
  * first argument is a struct weft_gpu_abort by value, with the word that says whether the job is
- * over. Kernels give correct results with any number of threads and blocks, also with one. */
+ * over. Kernels give correct results with any number of threads and blocks, also with one, except
+ * those of fused/hopper.cu. */
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
@@ -21,6 +22,13 @@
     WEFT_GPU_MARKED_SHAPES(X, name##_f32)  \
     WEFT_GPU_MARKED_SHAPES(X, name##_bf16) \
     WEFT_GPU_MARKED_SHAPES(X, name##_f16)
+/* clang-format on */
+
+/* fused/hopper.cu: products of matrices; the suffix is the width of a tile. */
+/* clang-format off */
+#define WEFT_GPU_PRODUCTS(X, name)                                 \
+    X(name##_bf16_256) X(name##_bf16_208) X(name##_bf16_168)       \
+    X(name##_f16_256) X(name##_f16_208) X(name##_f16_168)
 /* clang-format on */
 
 /* X(name) for everything that can be launched. */
@@ -56,6 +64,7 @@
     X(weftk_widen)         /* fused/scale.cu: 8-bit factors */                       \
     X(weftk_scale)         /* fused/scale.cu: products */                            \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
+    WEFT_GPU_PRODUCTS(X, weftk_product)                                              \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {
@@ -116,5 +125,13 @@ static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
  * the first one, and ends with NULL. Sets weft_gpu_waits. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
+
+/* Enqueues a kernel likewise, as clusters of blocks, each block with dynamic shared memory. */
+struct weft_gpu_shape {
+    unsigned blocks, threads;
+    unsigned cluster_blocks, shared_bytes;
+};
+int weft_gpu_launch_clusters(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
+                             weft_cu_stream stream, void *const *arguments);
 
 #endif

@@ -89,6 +89,15 @@ SAME(WEFT_CU_OP_WRITE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64);
 SAME(WEFT_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 SAME(WEFT_CU_POINTER_TO_HOST, CU_MEMORYTYPE_HOST);
 SAME(WEFT_CU_POINTER_TO_DEVICE, CU_MEMORYTYPE_DEVICE);
+SAME(WEFT_CU_FUNCTION_SHARED_MAX, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+SAME(WEFT_CU_LAUNCH_CLUSTER, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+SAME(WEFT_CU_TENSOR_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+SAME(WEFT_CU_TENSOR_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+SAME(WEFT_CU_TENSOR_NO_SWIZZLE, CU_TENSOR_MAP_SWIZZLE_NONE);
+SAME(WEFT_CU_TENSOR_SWIZZLE_128, CU_TENSOR_MAP_SWIZZLE_128B);
+SAME(WEFT_CU_TENSOR_L2_256, CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+SAME(0, CU_TENSOR_MAP_INTERLEAVE_NONE);
+SAME(0, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 
 /* --- Layouts ------------------------------------------------------------------------------------
  */
@@ -126,6 +135,22 @@ AT(union weft_cu_word_op, flags, CUstreamBatchMemOpParams, waitValue.flags);
 AT(union weft_cu_word_op, address, CUstreamBatchMemOpParams, writeValue.address);
 AT(union weft_cu_word_op, value64, CUstreamBatchMemOpParams, writeValue.value64);
 AT(union weft_cu_word_op, flags, CUstreamBatchMemOpParams, writeValue.flags);
+
+/* Its alignment was 64 before CUDA 13. */
+static_assert(sizeof(struct weft_cu_tensor_map) == sizeof(CUtensorMap) &&
+                  alignof(struct weft_cu_tensor_map) >= alignof(CUtensorMap),
+              "struct weft_cu_tensor_map");
+
+AS_LARGE(struct weft_cu_launch_attribute, CUlaunchAttribute)
+AT(struct weft_cu_launch_attribute, id, CUlaunchAttribute, id);
+AT(struct weft_cu_launch_attribute, value.cluster, CUlaunchAttribute, value.clusterDim);
+AS_LARGE(struct weft_cu_launch_config, CUlaunchConfig)
+AT(struct weft_cu_launch_config, blocks, CUlaunchConfig, gridDimX);
+AT(struct weft_cu_launch_config, threads, CUlaunchConfig, blockDimX);
+AT(struct weft_cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
+AT(struct weft_cu_launch_config, stream, CUlaunchConfig, hStream);
+AT(struct weft_cu_launch_config, attributes, CUlaunchConfig, attrs);
+AT(struct weft_cu_launch_config, nattributes, CUlaunchConfig, numAttrs);
 
 /* --- cuBLASLt ------------------------------------------------------------------------------------
  */

@@ -80,8 +80,28 @@ MEET = [
     ("a meeting leaves what it was told for the next one", "src/coll/meet.cu",
      r"weft_st_relaxed_sys\(&mine\[i\], 0u\);", ";"),
 ]
+TILE = "src/fused/hopper_tile.cuh"
+HOPPER = [
+    ("a stage is loaded before it is empty", TILE, r"await\(block\.empty[^;]*;", ";"),
+    ("a step is multiplied before it has arrived", TILE, r"await\(block\.full[^;]*;", ";"),
+    ("a stage is released while it is multiplied", TILE, r"weft_wgmma_wait<1>\(\);", ""),
+    ("the last stage of a tile is released while it is multiplied", TILE, r"weft_wgmma_wait<0>\(\);(\s+release)", r"\1"),
+    ("a stage is released in one block", TILE, r"thread < WEFT_HOPPER_CLUSTER", "thread == block.rank"),
+    ("bulk stores do not see the sums", TILE, r"weft_fence_async_shared\(\);", ""),
+    ("a panel is stored before all threads have written", TILE,
+     r"(weft_fence_async_shared\(\);\s+)weft_named_sync\(barrier, GROUP_THREADS\);", r"\1"),
+    ("threads write a panel that the first one has not waited for", TILE,
+     r"weft_named_sync\(barrier, GROUP_THREADS\);(\s+panel_write)", r"\1"),
+    ("a panel is written again before its store has read it", TILE, r"weft_bulk_wait_read\(\);", ";"),
+    ("one of two panels is written again before its store has read it", TILE, r"weft_bulk_wait_read_but_one\(\);", ";"),
+    ("a block ends before its stores have read its memory", TILE, r"weft_bulk_wait\(\);", ";"),
+    ("a block uses mbarriers before the other one has made them", TILE,
+     r"weft_cluster_sync\(\);", ""),
+    ("a block ends before the other one is done with it", "src/fused/hopper.cu", r"weft_cluster_sync\(\);", ""),
+]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED),
+           ("src/fused/hopper.cu", "gpu/hopper", HOPPER),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}
@@ -104,7 +124,7 @@ def compile_variant(folder, kernel, file, old, new):
         shutil.copy(ROOT / "tests/gpu/driver/device.h", changed.parent)  # which it finds beside itself
     object_ = folder / "kernel.o"
     cxx = os.environ.get("CXX", "g++")
-    subprocess.run([cxx, "-std=c++17", "-O1" if LONG else "-O0", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-w",
+    subprocess.run([cxx, "-std=c++17", "-O1" if LONG else "-O0", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-w", "-Wno-psabi",
                     f"-I{folder}/src", f"-I{folder}/include", f"-I{folder}/tests/gpu/driver", "-Iinclude", "-I.", "-Isrc", "-Itests", "-Itests/gpu/driver", "-x", "c++", "-c", "-",
                     "-o", object_], input=source, text=True, cwd=ROOT, check=True)
     own = str((BUILD / "obj/tests/gpu/driver" / kernel).with_suffix(".o").relative_to(ROOT))

@@ -3,19 +3,24 @@
 #include "block.h"
 #include "bulk_add.h"
 #include "grid.h"
+#include "tensor.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOAD = -1, BULK_BYTES = 16, SEEN_WORDS = 2048, GONE = 0x99 };
+enum { LOAD = -1, BULK_BYTES = 16, SEEN_WORDS = 2048, GONE = 0x99, WAIT_TURNS = 8 };
 
 struct async_copy {
-    int kind, thread; /* LOAD, or enum kernel_bulk */
-    unsigned group;   /* 0: not committed */
+    int kind, thread;     /* LOAD, or enum kernel_bulk */
+    uint64_t proxied;     /* what a load has to find: the thread's view */
+    struct tensor tensor; /* if the copy is of a box, that of column x and row y */
+    int x, y;
+    unsigned group; /* 0: not committed */
     char *to;
     const char *from;
     uint64_t *mbarrier;
     char *data; /* the data read, or NULL */
     unsigned bytes;
+    bool lazy; /* of a store: advances when a thread waits for it, or all threads wait */
 };
 
 /* The content that a load has found, and the block's number of acquires then. */
@@ -35,17 +40,9 @@ _Static_assert(sizeof(struct mbarrier) == 8, "an mbarrier is a word");
 /* --- Shared memory ------------------------------------------------------------------------------
  */
 
-static struct shared *shared_of(const struct block *block, const void *at, size_t bytes) {
-    const char *first = at;
-    for (struct shared *shared = block->shared; shared; shared = shared->next)
-        if (first >= shared->memory && first + bytes <= shared->memory + shared->bytes)
-            return shared;
-    return NULL;
-}
-
 /* Returns the proxy's copy of the place. */
 static char *behind(const struct block *block, const void *at, size_t bytes) {
-    const struct shared *shared = shared_of(block, at, bytes);
+    const struct shared *shared = block_shared(block, at, bytes);
     return shared->behind + ((const char *)at - shared->memory);
 }
 
@@ -54,9 +51,9 @@ static void check(const struct thread *thread, const void *shared, const void *g
     if (((uintptr_t)shared | (uintptr_t)global | bytes) % BULK_BYTES != 0)
         thread_fault("a bulk copy of %zu bytes, %p and %p: not multiples of %d", bytes, shared,
                      global, BULK_BYTES);
-    if (thread && !shared_of(thread->block, shared, bytes))
+    if (thread && !block_shared(thread->block, shared, bytes))
         thread_fault("a bulk copy of %zu bytes at %p, which is no shared memory", bytes, shared);
-    if (thread && shared_of(thread->block, global, 1))
+    if (thread && block_shared(thread->block, global, 1))
         thread_fault("a bulk copy of %zu bytes at %p, which is no global memory", bytes, global);
 }
 
@@ -65,7 +62,7 @@ static void check(const struct thread *thread, const void *shared, const void *g
 
 static struct mbarrier *mbarrier_of(const struct thread *thread, const uint64_t *word) {
     if ((uintptr_t)word % sizeof *word != 0 ||
-        (thread && !shared_of(thread->block, word, sizeof *word)))
+        (thread && !block_shared(thread->block, word, sizeof *word)))
         thread_fault("an mbarrier at %p, which is no word of shared memory", (const void *)word);
     return (struct mbarrier *)(uintptr_t)word;
 }
@@ -95,9 +92,7 @@ void kernel_mbarrier_init(uint64_t *mbarrier, unsigned count) {
     async->fresh[async->nfresh++] = mbarrier;
 }
 
-void kernel_mbarrier_expect(uint64_t *word, unsigned bytes) {
-    struct thread *thread = thread_self();
-    struct mbarrier *mbarrier = mbarrier_of(thread, word);
+static void arrive(struct thread *thread, struct mbarrier *mbarrier, unsigned bytes) {
     if (mbarrier->pending == 0)
         thread_fault("more threads arrive at an mbarrier than its count, %u", mbarrier->count);
     if (kernel_is_weak) {
@@ -108,6 +103,17 @@ void kernel_mbarrier_expect(uint64_t *word, unsigned bytes) {
     mbarrier->bytes += (int32_t)bytes;
     mbarrier->pending--;
     mbarrier_turn(mbarrier);
+}
+
+void kernel_mbarrier_expect(uint64_t *word, unsigned bytes) {
+    struct thread *thread = thread_self();
+    arrive(thread, mbarrier_of(thread, word), bytes);
+}
+
+void kernel_mbarrier_arrive_at(uint64_t *word, unsigned rank) {
+    struct thread *thread = thread_self();
+    struct block *there = block_of_cluster(thread->block, rank);
+    arrive(thread, block_there(thread->block, there, mbarrier_of(thread, word)), 0);
 }
 
 bool kernel_mbarrier_test(const uint64_t *word, unsigned parity) {
@@ -124,31 +130,45 @@ void async_forget(struct async *async, const char *at) {
         async->seen[(uintptr_t)at / 8 % SEEN_WORDS].at = NULL;
 }
 
-/* The word as the thread's loads find it. */
-static uint64_t find_word(struct block *block, const struct thread *thread, const char *at) {
+/* The word as the loads of a thread with that view find it. */
+static uint64_t find_word(struct block *block, uint64_t proxied, const char *at) {
     struct async_word *seen = &block->async.seen[(uintptr_t)at / 8 % SEEN_WORDS];
-    if (seen->at != at || seen->since < thread->view.proxied)
+    if (seen->at != at || seen->since < proxied)
         *seen = (struct async_word){at, buffer_load(&block->buffer, at, 8, BUFFER_PROXY),
                                     block->cache->now};
     return seen->value;
 }
 
-static void write_word(char *at, uint64_t value) {
-    __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE);
-}
-
 /* --- Copies -------------------------------------------------------------------------------------
  */
+
+/* The copy as chunks of 16 bytes. A plain one is a row. */
+static struct tensor_chunk chunk_of(const struct async_copy *copy, unsigned number) {
+    unsigned at = number * BULK_BYTES;
+    char *global = copy->kind == LOAD ? (char *)(uintptr_t)copy->from : copy->to;
+    if (copy->tensor.mark)
+        return tensor_chunk_of(&copy->tensor, copy->x, copy->y, number);
+    return (struct tensor_chunk){global + at, at, BULK_BYTES};
+}
+
+/* What is outside of a matrix is 0. Of a word that is partly inside, the proxy reads that part. */
+static void load_chunk(struct block *block, const struct async_copy *copy, unsigned number) {
+    struct tensor_chunk chunk = chunk_of(copy, number);
+    uint64_t words[2] = {0, 0};
+    for (unsigned i = 0; i < chunk.inside; i += 8)
+        if (chunk.inside - i >= 8)
+            words[i / 8] = find_word(block, copy->proxied, chunk.global + i);
+        else
+            memcpy(&words[i / 8], chunk.global + i, chunk.inside - i);
+    memcpy(copy->to + chunk.shared, words, sizeof words);
+    memcpy(behind(block, copy->to, copy->bytes) + chunk.shared, words, sizeof words);
+}
 
 static void load_now(struct block *block, const struct async_copy *copy) {
     if (!block->async.seen)
         block->async.seen = calloc(SEEN_WORDS, sizeof *block->async.seen);
-    char *shadow = behind(block, copy->to, copy->bytes);
-    for (unsigned i = 0; i < copy->bytes; i += 8) {
-        uint64_t word = find_word(block, &block->threads[copy->thread], copy->from + i);
-        memcpy(copy->to + i, &word, 8);
-        memcpy(shadow + i, &word, 8);
-    }
+    for (unsigned i = 0; i < copy->bytes / BULK_BYTES; i++)
+        load_chunk(block, copy, i);
     if (is_fresh(&block->async, copy->mbarrier))
         return; /* counted nowhere */
     struct mbarrier *mbarrier = (struct mbarrier *)copy->mbarrier;
@@ -163,27 +183,39 @@ static void read_now(const struct block *block, struct async_copy *copy) {
     memcpy(copy->data, behind(block, copy->from, copy->bytes), copy->bytes);
 }
 
-static void forget(struct block *block, const struct async_copy *copy) {
-    for (unsigned i = 0; i < copy->bytes; i += 8) {
-        cache_forget(block->cache, copy->to + i);
-        async_forget(&block->async, copy->to + i);
+static void forget(struct block *block, const char *at) {
+    cache_forget(block->cache, at);
+    async_forget(&block->async, at);
+}
+
+/* Of a chunk that is partly inside a matrix that part is written, element by element. */
+static void write_chunk(struct block *block, const struct async_copy *copy, unsigned number,
+                        bool waits) {
+    struct tensor_chunk chunk = chunk_of(copy, number);
+    unsigned size = chunk.inside == BULK_BYTES ? 8 : 2;
+    for (unsigned i = 0; i < chunk.inside; i += size) {
+        uint64_t word = 0;
+        memcpy(&word, copy->data + chunk.shared + i, size);
+        forget(block, chunk.global + i / 8 * 8);
+        if (waits)
+            buffer_add(&block->buffer,
+                       (struct buffer_store){chunk.global + i, word, size, copy->thread, false});
+        else if (size == 8)
+            __atomic_store_n((uint64_t *)(chunk.global + i), word, __ATOMIC_RELEASE);
+        else
+            __atomic_store_n((uint16_t *)(chunk.global + i), (uint16_t)word, __ATOMIC_RELEASE);
     }
 }
 
 /* Writes directly, or as a store of the thread, which waits for it. */
 static void write_now(struct block *block, struct async_copy *copy, bool waits) {
-    forget(block, copy);
-    if (copy->kind != KERNEL_BULK_PUT)
+    if (copy->kind != KERNEL_BULK_PUT) {
+        for (unsigned i = 0; i < copy->bytes; i += 8)
+            forget(block, copy->to + i);
         bulk_add((enum kernel_bulk)copy->kind, copy->to, copy->data, copy->bytes);
-    for (unsigned i = 0; i < copy->bytes && copy->kind == KERNEL_BULK_PUT; i += 8) {
-        uint64_t word;
-        memcpy(&word, copy->data + i, 8);
-        if (waits)
-            buffer_add(&block->buffer,
-                       (struct buffer_store){copy->to + i, word, 8, copy->thread, false});
-        else
-            write_word(copy->to + i, word);
     }
+    for (unsigned i = 0; i < copy->bytes / BULK_BYTES && copy->kind == KERNEL_BULK_PUT; i++)
+        write_chunk(block, copy, i, waits);
 }
 
 static void drop_copy(struct async *async, unsigned i) {
@@ -208,10 +240,12 @@ static bool advance(struct block *block, unsigned i) {
     return true;
 }
 
-void async_drain(struct block *block, size_t of) {
-    for (unsigned i = 0; i < block->async.n;)
-        if (buffer_draw(&block->grid->random, of) != 0 || !advance(block, i))
+void async_drain(struct block *block, size_t of, bool idle) {
+    for (unsigned i = 0; i < block->async.n;) {
+        bool waits = block->async.copies[i]->lazy && !idle;
+        if (waits || buffer_draw(&block->grid->random, of) != 0 || !advance(block, i))
             i++;
+    }
 }
 
 void async_end_threads(struct block *block) {
@@ -234,6 +268,7 @@ static void add_copy(struct block *block, struct async_copy copy) {
         async->copies = realloc(async->copies, async->room * sizeof *async->copies);
     }
     async->copies[async->n] = malloc(sizeof copy);
+    copy.lazy = copy.kind != LOAD && buffer_draw(&block->grid->random, 2) == 0;
     *async->copies[async->n++] = copy;
 }
 
@@ -252,6 +287,7 @@ void kernel_bulk_load(void *shared, const void *from, unsigned bytes, uint64_t *
     thread_before_access(thread);
     add_copy(thread->block, (struct async_copy){.kind = LOAD,
                                                 .thread = thread_number(thread),
+                                                .proxied = thread->view.proxied,
                                                 .to = shared,
                                                 .from = from,
                                                 .mbarrier = mbarrier,
@@ -275,6 +311,83 @@ void kernel_bulk_store(enum kernel_bulk kind, void *to, const void *shared, unsi
     }
 }
 
+/* --- Boxes ------------------------------------------------------------------------------------ */
+
+static struct async_copy box_of(const struct weft_cu_tensor_map *map, const void *shared, int x,
+                                int y) {
+    const struct thread *thread = thread_self();
+    struct tensor tensor = tensor_of(map);
+    unsigned bytes = tensor_box_bytes(&tensor);
+    if ((uintptr_t)shared % (tensor.swizzled ? 1024 : 128) != 0 ||
+        block_shared(thread->block, shared, bytes) != thread->block->dynamic)
+        thread_fault("a box of %u bytes at %p: not in the dynamic shared memory, or not aligned",
+                     bytes, shared);
+    if (!tensor_reaches(&tensor, x, y, thread->block->grid->gpu))
+        thread_fault("a box at column %d and row %d of a matrix at %p: no memory of the GPU", x, y,
+                     (void *)tensor.at);
+    return (struct async_copy){.thread = thread_number(thread),
+                               .proxied = thread->view.proxied,
+                               .tensor = tensor,
+                               .x = x,
+                               .y = y,
+                               .bytes = bytes};
+}
+
+/* Makes a copy at once. */
+static void load_strong(struct async_copy *copy) {
+    struct mbarrier *counts = (struct mbarrier *)copy->mbarrier;
+    for (unsigned i = 0; i < copy->bytes / BULK_BYTES; i++) {
+        struct tensor_chunk chunk = chunk_of(copy, i);
+        memset(copy->to + chunk.shared, 0, BULK_BYTES);
+        memcpy(copy->to + chunk.shared, chunk.global, chunk.inside);
+    }
+    counts->bytes -= (int32_t)copy->bytes;
+    mbarrier_turn(counts);
+}
+
+static void store_strong(const struct async_copy *copy) {
+    for (unsigned i = 0; i < copy->bytes / BULK_BYTES; i++) {
+        struct tensor_chunk chunk = chunk_of(copy, i);
+        memcpy(chunk.global, copy->from + chunk.shared, chunk.inside);
+    }
+}
+
+void kernel_box_load(void *shared, const struct weft_cu_tensor_map *map, unsigned x, unsigned y,
+                     uint64_t *mbarrier, bool both) {
+    struct thread *thread = thread_self();
+    struct async_copy copy = box_of(map, shared, (int)x, (int)y);
+    copy.kind = LOAD;
+    mbarrier_of(thread, mbarrier);
+    if (kernel_is_weak)
+        thread_before_access(thread);
+    unsigned own = thread->block->number % thread->block->grid->cluster_blocks;
+    for (unsigned rank = both ? 0 : own; rank <= (both ? 1 : own); rank++) {
+        struct block *there = block_of_cluster(thread->block, rank);
+        copy.to = block_there(thread->block, there, shared);
+        copy.mbarrier = block_there(thread->block, there, mbarrier);
+        if (kernel_is_weak)
+            add_copy(there, copy);
+        else
+            load_strong(&copy);
+    }
+}
+
+void kernel_box_store(const struct weft_cu_tensor_map *map, const void *shared, unsigned x,
+                      unsigned y) {
+    struct thread *thread = thread_self();
+    struct async_copy copy = box_of(map, shared, (int)x, (int)y);
+    copy.kind = KERNEL_BULK_PUT;
+    copy.from = shared;
+    if (kernel_is_weak) {
+        thread_before_access(thread);
+        add_copy(thread->block, copy);
+    } else {
+        store_strong(&copy);
+    }
+}
+
+/* --- Groups ----------------------------------------------------------------------------------- */
+
 void kernel_bulk_commit(void) {
     struct thread *thread = thread_self();
     if (!kernel_is_weak)
@@ -286,10 +399,13 @@ void kernel_bulk_commit(void) {
             async->copies[i]->group = thread->groups;
 }
 
+/* It takes some turns, in which other threads may do what has to come after it. */
 void kernel_bulk_wait(bool read, unsigned newest) {
     struct thread *thread = thread_self();
     if (!kernel_is_weak)
         return;
+    for (size_t turns = buffer_draw(&thread->block->grid->random, WAIT_TURNS); turns > 0; turns--)
+        fibre_leave(&thread->fibre, false);
     thread_before_access(thread);
     struct block *block = thread->block;
     for (unsigned i = 0; i < block->async.n; i++) {
@@ -318,5 +434,10 @@ void kernel_fence_async(bool shared) {
     }
     block->async.nfresh = 0;
     for (struct shared *of = block->shared; of; of = of->next)
-        memcpy(of->behind, of->memory, of->bytes);
+        if (of != block->dynamic)
+            memcpy(of->behind, of->memory, of->bytes);
+    for (; thread->nwritten > 0; thread->nwritten--) {
+        uint32_t *word = thread->written[thread->nwritten - 1];
+        memcpy(behind(block, word, sizeof *word), word, sizeof *word);
+    }
 }

@@ -30,8 +30,8 @@ struct async {
     unsigned nfresh;
 };
 
-/* Advances one random copy in `of`. */
-void async_drain(struct block *block, size_t of);
+/* Advances one random copy in `of`; lazy ones only if the block is idle. */
+void async_drain(struct block *block, size_t of, bool idle);
 
 /* Called when the block has no threads any more: its shared memory is gone. */
 void async_end_threads(struct block *block);

@@ -11,7 +11,8 @@
 #include "fibre.h"
 #include "module.h"
 
-enum { SHARED_ALIGNMENT = 16, LANES = 32 };
+enum { SHARED_ALIGNMENT = 16, DYNAMIC_ALIGNMENT = 1024, LANES = 32, NAMED_BARRIERS = 16 };
+enum { WARPGROUP = 128, WARPGROUPS = 8, GROUP_BARRIERS = NAMED_BARRIERS + WARPGROUPS };
 
 /* With weak memory: one access in PREEMPT_IN lets another thread run first; one in DRAIN_IN, or a
  * turn, lets one store in ARRIVE_IN arrive. */
@@ -38,11 +39,27 @@ struct view {
     uint64_t acquired, proxied;
 };
 
+/* A product that a thread has begun, with weak memory: its share of the sums. */
+struct product {
+    float *sums;
+    int nsums, keep;
+    uint64_t a, b;
+    bool f16;
+    unsigned group; /* 0: not committed */
+};
+
+/* The blocks that run together and reach each other's shared memory. */
+struct cluster {
+    unsigned alive, arrived; /* threads */
+};
+
 struct block {
     struct grid *grid;
     unsigned number;
     unsigned alive, arrived; /* threads: not ended, and of them at the barrier */
     struct shared *shared;
+    struct shared *dynamic;         /* one of them, for which the launch has asked, or NULL */
+    unsigned named[GROUP_BARRIERS]; /* threads that have arrived, also at those of warpgroups */
     struct thread *threads;
     struct warp *warps;
     uint32_t any; /* of the barrier that is open, and of the next one */
@@ -57,19 +74,30 @@ struct thread {
     struct fibre fibre;
     struct block *block;
     struct view view;
-    unsigned groups;                                        /* of bulk copies: committed */
-    enum { RUNS, POLLS, AT_BARRIER, AT_WARP, ENDED } state; /* RUNS: another was to have its turn */
+    unsigned groups;          /* of bulk copies: committed */
+    struct product *products; /* under way */
+    unsigned nproducts, products_room, product_groups;
+    uint32_t **written; /* words of dynamic shared memory that the proxy does not have, if weak */
+    unsigned nwritten, written_room;
+    unsigned named_threads; /* for which its named barrier waits */
+    int state;              /* enum thread_state; at the named barrier i: AT_NAMED + i */
 };
+
+/* RUNS: another was to have its turn. */
+enum thread_state { RUNS, POLLS, AT_BARRIER, AT_WARP, AT_CLUSTER, ENDED, AT_NAMED };
 
 struct grid {
     const struct kernel *kernel;
     const void *packed;
     int gpu;
     struct kernel_dim size, block_size;
+    unsigned cluster_blocks;
+    size_t shared_bytes;        /* dynamic */
     unsigned nblocks, nthreads; /* of the launch, and of a block */
     unsigned begun, resident;   /* blocks */
     struct block **blocks;      /* NULL: has ended */
-    struct cache *caches;       /* of multiprocessors, of two blocks each */
+    struct cluster *clusters;
+    struct cache *caches; /* of multiprocessors, of two blocks each */
     struct thread **runnable;
     size_t nrunnable;
     uint64_t random;
@@ -94,6 +122,22 @@ static inline struct warp *thread_warp(const struct thread *thread) {
 
 /* The one sees all that the other has seen. */
 void view_join(struct view *view, const struct view *other);
+
+/* Returns the address in the shared memory of another block of the cluster that corresponds to one
+ * in the dynamic shared memory of this block. */
+void *block_there(const struct block *block, struct block *other, const void *at);
+
+/* Returns the block of a cluster, or ends the kernel if that has ended. */
+struct block *block_of_cluster(const struct block *block, unsigned rank);
+
+/* Returns the shared memory that has these bytes, or NULL. */
+struct shared *block_shared(const struct block *block, const void *at, size_t bytes);
+
+/* Adds memory with arbitrary content, like a GPU's initial memory, to a block. */
+struct shared *shared_new(struct block *block, const void *site, size_t bytes, size_t alignment);
+
+/* Frees what a thread has noted. */
+void thread_end(struct thread *thread);
 
 /* Anything may happen before an access to memory. */
 void thread_before_access(struct thread *thread);

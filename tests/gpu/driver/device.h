@@ -42,8 +42,9 @@
 
 #define WEFT_HOST_TORN(word) kernel_tears(word)
 
-/* <weft/device.cuh> includes it. */
+/* <weft/device.cuh> and fused/hopper_ptx.cuh include them. */
 #define WEFT_DEVICE_HOST "base/gpu_host.cuh"
+#define WEFT_HOPPER_HOST "tests/gpu/driver/hopper_host.h"
 
 #define WEFT_HOST_THREADS
 #define threadIdx (kernel_place->thread)

@@ -20,10 +20,10 @@ static unsigned sms(void) {
     return (unsigned)call_setting("WEFT_FAKE_SMS", GPU_SMS);
 }
 
-static bool take_place(int gpu) {
-    if (__atomic_fetch_add(&resident[gpu], 1, __ATOMIC_ACQ_REL) < sms())
+static bool take_places(int gpu, unsigned count) {
+    if (__atomic_fetch_add(&resident[gpu], count, __ATOMIC_ACQ_REL) + count <= sms())
         return true;
-    __atomic_fetch_sub(&resident[gpu], 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_sub(&resident[gpu], count, __ATOMIC_ACQ_REL);
     return false;
 }
 
@@ -48,8 +48,30 @@ static void begin_block(struct grid *grid) {
         thread_warp(thread)->alive++;
         grid->runnable[grid->nrunnable++] = thread;
     }
+    if (grid->shared_bytes > 0)
+        block->dynamic = shared_new(block, block, grid->shared_bytes, DYNAMIC_ALIGNMENT);
+    grid->clusters[grid->begun / grid->cluster_blocks].alive += grid->nthreads;
     grid->blocks[grid->begun++] = block;
     grid->resident++;
+}
+
+static void begin_cluster(struct grid *grid) {
+    for (unsigned i = 0; i < grid->cluster_blocks; i++)
+        begin_block(grid);
+}
+
+/* Returns the first block's number of the block's cluster. */
+static unsigned cluster_first(const struct block *block) {
+    return block->number / block->grid->cluster_blocks * block->grid->cluster_blocks;
+}
+
+struct block *block_of_cluster(const struct block *block, unsigned rank) {
+    const struct grid *grid = block->grid;
+    struct block *other =
+        rank < grid->cluster_blocks ? grid->blocks[cluster_first(block) + rank] : NULL;
+    if (!other || other->alive == 0)
+        thread_fault("block %u of a cluster is not there, or has ended", rank);
+    return other;
 }
 
 static void end_block(struct block *block) {
@@ -95,6 +117,36 @@ static void open_barrier(struct block *block) {
     let_run(grid, block->threads, grid->nthreads, AT_BARRIER);
 }
 
+/* The blocks of a cluster have one cache, so their threads' views have the same times. */
+static void open_cluster(struct block *block) {
+    struct grid *grid = block->grid;
+    unsigned first = cluster_first(block);
+    struct cluster *cluster = &grid->clusters[first / grid->cluster_blocks];
+    struct view all = {0, 0};
+    if (cluster->alive == 0 || cluster->arrived < cluster->alive)
+        return;
+    cluster->arrived = 0;
+    for (unsigned i = 0; i < grid->cluster_blocks * grid->nthreads; i++)
+        if (grid->blocks[first + i / grid->nthreads])
+            view_join(&all,
+                      &grid->blocks[first + i / grid->nthreads]->threads[i % grid->nthreads].view);
+    for (unsigned b = first; b < first + grid->cluster_blocks; b++) {
+        if (!grid->blocks[b])
+            continue;
+        view_join(&grid->blocks[b]->threads[0].view, &all);
+        buffer_publish(&grid->blocks[b]->buffer, BUFFER_ALL, block_owns, grid->gpu);
+        let_run(grid, grid->blocks[b]->threads, grid->nthreads, AT_CLUSTER);
+    }
+}
+
+/* Opens a named barrier if `count` threads are there. */
+static void open_named(struct block *block, unsigned id, unsigned count) {
+    if (block->named[id] < count)
+        return;
+    block->named[id] = 0;
+    let_run(block->grid, block->threads, block->grid->nthreads, AT_NAMED + (int)id);
+}
+
 static void open_warp(struct thread *lane) {
     struct block *block = lane->block;
     struct warp *warp = thread_warp(lane);
@@ -137,8 +189,12 @@ static bool is_through(const struct block *block) {
 static void end_thread(struct thread *thread) {
     struct block *block = thread->block;
     fibre_drop(&thread->fibre);
+    thread_end(thread);
     thread_warp(thread)->alive--;
-    if (--block->alive > 0) {
+    block->grid->clusters[block->number / block->grid->cluster_blocks].alive--;
+    block->alive--;
+    open_cluster(block);
+    if (block->alive > 0) {
         open_warp(thread);
         open_barrier(block);
         return;
@@ -162,6 +218,10 @@ static void step(struct grid *grid) {
         end_thread(thread);
     else if (thread->state == AT_WARP)
         open_warp(thread);
+    else if (thread->state == AT_CLUSTER)
+        open_cluster(thread->block);
+    else if (thread->state >= AT_NAMED)
+        open_named(thread->block, (unsigned)(thread->state - AT_NAMED), thread->named_threads);
     else
         open_barrier(thread->block);
 }
@@ -172,7 +232,7 @@ static void let_arrive(struct grid *grid) {
         if (!block)
             continue;
         buffer_drain(&block->buffer, ARRIVE_IN);
-        async_drain(block, ARRIVE_IN);
+        async_drain(block, ARRIVE_IN, true);
         if (is_through(block))
             end_block(block);
     }
@@ -209,8 +269,8 @@ static void end_turn(struct grid *grid) {
 
 static void run_all(struct grid *grid) {
     while (!grid->trapped && (grid->begun < grid->nblocks || grid->resident > 0)) {
-        while (grid->begun < grid->nblocks && take_place(grid->gpu))
-            begin_block(grid);
+        while (grid->begun < grid->nblocks && take_places(grid->gpu, grid->cluster_blocks))
+            begin_cluster(grid);
         if (grid->nrunnable > 0)
             step(grid);
         if (grid->polls >= grid->nrunnable)
@@ -222,36 +282,42 @@ static void run_all(struct grid *grid) {
 static void abandon(struct grid *grid) {
     for (unsigned b = 0; b < grid->begun; b++) {
         struct block *block = grid->blocks[b];
-        for (unsigned i = 0; block && i < grid->nthreads; i++)
+        for (unsigned i = 0; block && i < grid->nthreads; i++) {
             fibre_drop(&block->threads[i].fibre);
+            thread_end(&block->threads[i]);
+        }
         if (block)
             end_block(block);
     }
 }
 
-bool grid_run(const struct kernel *kernel, const void *packed, int gpu, struct kernel_dim blocks,
-              struct kernel_dim threads) {
+bool grid_run(const struct kernel *kernel, const void *packed, int gpu,
+              const struct grid_shape *shape) {
     static uint64_t launches;
     uint64_t launch = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
-    unsigned nblocks = kernel_volume(blocks), nthreads = kernel_volume(threads);
+    unsigned nblocks = kernel_volume(shape->blocks), nthreads = kernel_volume(shape->threads);
     size_t most = nblocks < sms() ? nblocks : sms();
     struct grid grid = {.kernel = kernel,
                         .packed = packed,
                         .gpu = gpu,
-                        .size = blocks,
-                        .block_size = threads,
+                        .size = shape->blocks,
+                        .block_size = shape->threads,
+                        .cluster_blocks = shape->cluster_blocks,
+                        .shared_bytes = shape->shared_bytes,
                         .nblocks = nblocks,
                         .nthreads = nthreads};
     grid.random = ((uint64_t)call_setting("WEFT_FAKE_SEED", 0) * 1000003 + (uint64_t)gpu) * 257;
     grid.random += launch;
     grid.weak = call_setting("WEFT_FAKE_WEAK", 0) != 0;
     grid.blocks = calloc(nblocks, sizeof(struct block *));
+    grid.clusters = calloc(nblocks, sizeof *grid.clusters);
     grid.caches = calloc((nblocks + 1) / 2, sizeof *grid.caches);
     grid.runnable = calloc(most * nthreads, sizeof(struct thread *));
     run_all(&grid);
     abandon(&grid);
     free(grid.runnable);
     free(grid.caches);
+    free(grid.clusters);
     free(grid.blocks);
     return !grid.trapped;
 }

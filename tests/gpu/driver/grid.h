@@ -11,9 +11,16 @@
 
 #include "module.h"
 
+/* The sizes of a launch. The blocks of a cluster begin together; it has 1 or 2. */
+struct grid_shape {
+    struct kernel_dim blocks, threads;
+    unsigned cluster_blocks;
+    size_t shared_bytes; /* dynamic shared memory of a block */
+};
+
 /* Runs all threads. Returns false if one has trapped. */
-bool grid_run(const struct kernel *kernel, const void *packed, int gpu, struct kernel_dim blocks,
-              struct kernel_dim threads);
+bool grid_run(const struct kernel *kernel, const void *packed, int gpu,
+              const struct grid_shape *shape);
 
 /* Within a thread of a grid: ends the kernel. Returns at once elsewhere. */
 void grid_trap(void);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 1024, SHARED_BYTES_MAX = 48 << 10 };
+enum { THREADS_MAX = 1024, SHARED_BYTES_MAX = 48 << 10, SHARED_BYTES_MOST = 227 << 10 };
 
 static struct kernel *kernels;
 struct CUmod_st {
@@ -27,6 +27,7 @@ struct CUfunc_st {
     struct link link;
     struct kernel *kernel;
     struct CUmod_st *module;
+    unsigned shared_bytes_max; /* dynamic, of a launch */
 };
 static struct link *modules, *functions;
 
@@ -75,6 +76,7 @@ static int find(weft_cu_function *function, struct CUmod_st *module, const char 
     *function = link_add(&functions, malloc(sizeof **function));
     (*function)->kernel = kernel;
     (*function)->module = module;
+    (*function)->shared_bytes_max = SHARED_BYTES_MAX;
     return 0;
 }
 
@@ -90,7 +92,7 @@ struct launch {
     struct work work;
     struct kernel *kernel;
     void *packed;
-    struct kernel_dim blocks, threads;
+    struct grid_shape shape;
 };
 
 static _Thread_local jmp_buf out; /* of the kernel */
@@ -146,8 +148,7 @@ static void guard(void (*change)(int), int gpu) {
 }
 
 static int run_threads(const struct launch *launch) {
-    bool whole =
-        grid_run(launch->kernel, launch->packed, running_on, launch->blocks, launch->threads);
+    bool whole = grid_run(launch->kernel, launch->packed, running_on, &launch->shape);
     return whole ? 0 : CUDA_ERROR_LAUNCH_FAILED;
 }
 
@@ -174,37 +175,78 @@ static void drop(struct work *work) {
 }
 
 /* A function is invalid in any other context than its own. */
-static struct kernel *kernel_of(weft_cu_function handle) {
+static struct CUfunc_st *function_of(weft_cu_function handle) {
     struct CUfunc_st *function = link_find(functions, handle);
     bool here =
         function && module_of(function->module) && function->module->context == context_current();
-    return here ? function->kernel : NULL;
+    return here ? function : NULL;
 }
 
 int cuFuncLoad(weft_cu_function function) {
-    CALL(NO_CAPTURE, kernel_of(function) ? 0 : CUDA_ERROR_INVALID_HANDLE);
+    CALL(NO_CAPTURE, function_of(function) ? 0 : CUDA_ERROR_INVALID_HANDLE);
 }
 
-static int enqueue(struct kernel *kernel, struct CUstream_st *stream, struct kernel_dim blocks,
-                   struct kernel_dim threads, void **arguments) {
-    if (!kernel || !stream || stream->context != context_current())
+static int set_attribute(struct CUfunc_st *function, int attribute, int value) {
+    if (!function)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (attribute != WEFT_CU_FUNCTION_SHARED_MAX || value < 0 || value > SHARED_BYTES_MOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    function->shared_bytes_max = (unsigned)value;
+    return 0;
+}
+
+int cuFuncSetAttribute(weft_cu_function function, int attribute, int value) {
+    CALL(CONTEXT, set_attribute(function_of(function), attribute, value));
+}
+
+/* Whole clusters, of 1 or 2 blocks. */
+static bool proper(const struct grid_shape *shape) {
+    const struct kernel_dim *b = &shape->blocks, *t = &shape->threads;
+    size_t blocks = (size_t)b->x * b->y * b->z, threads = (size_t)t->x * t->y * t->z;
+    return blocks && threads && threads <= THREADS_MAX && blocks <= UINT32_MAX &&
+           (shape->cluster_blocks == 1 || shape->cluster_blocks == 2) &&
+           b->x % shape->cluster_blocks == 0;
+}
+
+static int enqueue(struct CUfunc_st *function, struct CUstream_st *stream, struct grid_shape shape,
+                   void **arguments, void **extra) {
+    if (!proper(&shape) || !arguments || extra)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!function || !stream || stream->context != context_current())
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (shape.shared_bytes > function->shared_bytes_max)
+        return CUDA_ERROR_INVALID_VALUE;
     struct launch *launch = work_new(sizeof *launch, run, drop);
-    launch->kernel = kernel;
-    launch->packed = kernel->pack(arguments);
-    launch->blocks = blocks;
-    launch->threads = threads;
+    launch->kernel = function->kernel;
+    launch->packed = launch->kernel->pack(arguments);
+    launch->shape = shape;
     return stream_enqueue(stream, &launch->work);
 }
 
 int cuLaunchKernel(weft_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    weft_cu_stream stream, void **arguments, void **extra) {
-    struct kernel_dim grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    size_t blocks = (size_t)grid_x * grid_y * grid_z, threads = (size_t)block_x * block_y * block_z;
-    bool proper = blocks && threads && threads <= THREADS_MAX && blocks <= UINT32_MAX &&
-                  shared_bytes <= SHARED_BYTES_MAX;
-    CALL(CONTEXT, !proper || !arguments || extra
-                      ? CUDA_ERROR_INVALID_VALUE
-                      : enqueue(kernel_of(function), stream_of(stream), grid, block, arguments));
+    struct grid_shape shape = {
+        {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, 1, shared_bytes};
+    CALL(CONTEXT, enqueue(function_of(function), stream_of(stream), shape, arguments, extra));
+}
+
+static int enqueue_by(const struct weft_cu_launch_config *config, struct CUfunc_st *function,
+                      void **arguments, void **extra) {
+    const unsigned *b = config->blocks, *t = config->threads;
+    struct grid_shape shape = {{b[0], b[1], b[2]}, {t[0], t[1], t[2]}, 1, config->shared_bytes};
+    for (unsigned i = 0; i < config->nattributes; i++) {
+        const struct weft_cu_launch_attribute *attribute = &config->attributes[i];
+        const unsigned *cluster = attribute->value.cluster;
+        if (attribute->id != WEFT_CU_LAUNCH_CLUSTER || cluster[1] != 1 || cluster[2] != 1)
+            return CUDA_ERROR_INVALID_VALUE;
+        shape.cluster_blocks = cluster[0];
+    }
+    return enqueue(function, stream_of(config->stream), shape, arguments, extra);
+}
+
+int cuLaunchKernelEx(const struct weft_cu_launch_config *config, weft_cu_function function,
+                     void **arguments, void **extra) {
+    CALL(CONTEXT, !config ? CUDA_ERROR_INVALID_VALUE
+                          : enqueue_by(config, function_of(function), arguments, extra));
 }

@@ -76,6 +76,15 @@ void kernel_bulk_store(enum kernel_bulk kind, void *to, const void *shared, unsi
 void kernel_bulk_commit(void);
 void kernel_bulk_wait(bool read, unsigned newest);
 
+/* A box of a matrix that a map describes, whose first element is column x and row y: of 2-byte
+ * elements, swizzled if the map says so. `both`: for both blocks of the cluster, and their
+ * mbarriers. */
+struct weft_cu_tensor_map;
+void kernel_box_load(void *shared, const struct weft_cu_tensor_map *map, unsigned x, unsigned y,
+                     uint64_t *mbarrier, bool both);
+void kernel_box_store(const struct weft_cu_tensor_map *map, const void *shared, unsigned x,
+                      unsigned y);
+
 /* fence.proxy.async: between the threads' and the bulk copies' view of memory, for shared memory
  * only or global memory only. */
 void kernel_fence_async(bool shared);
@@ -85,9 +94,36 @@ void kernel_fence_async(bool shared);
 void kernel_mbarrier_init(uint64_t *mbarrier, unsigned count);
 void kernel_mbarrier_expect(uint64_t *mbarrier, unsigned bytes);
 bool kernel_mbarrier_test(const uint64_t *mbarrier, unsigned parity);
+void kernel_mbarrier_arrive_at(uint64_t *mbarrier, unsigned rank);
 
 /* Returns the block's own memory for the declaration at `site`. */
 void *kernel_shared(void *site, size_t bytes);
+
+/* Returns the block's dynamic shared memory, at a multiple of 1024. */
+void *kernel_shared_dynamic(void);
+
+/* Clusters: the block's number, and a wait for all threads of its blocks. */
+unsigned kernel_cluster_rank(void);
+void kernel_cluster_sync(void);
+
+/* Waits until this number of threads of the block are at the barrier. */
+void kernel_named_sync(unsigned id, unsigned threads);
+
+/* Waits for the four warps of a warpgroup, which begin products together. It orders no memory. */
+void kernel_warpgroup_meet(void);
+
+/* A warpgroup's products (wgmma.c): adds this thread's share of 64 x 16 by 16 x (2 * nsums)
+ * elements to its sums. a and b are addresses divided by 16, of swizzled rows of 128 bytes. With
+ * weak memory shared memory is read when the thread waits for the product. */
+void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16);
+void kernel_product_commit(void);
+void kernel_product_wait(unsigned newest);
+
+/* Stores `count` matrices of 8 x 8 elements of 2 bytes to shared memory, as stmatrix does. */
+void kernel_matrix_store(void *row, const uint32_t *elements, unsigned count);
+
+/* Returns two rounded numbers. */
+uint32_t kernel_pack(float first, float second, bool f16);
 
 /* Returns whether a kernel on the GPU may access the memory at p. */
 bool kernel_reaches(const void *p, int gpu);

@@ -92,10 +92,19 @@ void kernel_yield(void) {
     fibre_leave(&thread->fibre, false);
 }
 
-/* Returns memory with arbitrary content, like a GPU's initial memory. */
-static char *fresh_memory(size_t bytes, int content) {
-    size_t whole = (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
-    return memset(aligned_alloc(SHARED_ALIGNMENT, whole), content, whole);
+static char *fresh_memory(size_t bytes, size_t alignment, int content) {
+    size_t whole = (bytes + alignment - 1) / alignment * alignment;
+    return memset(aligned_alloc(alignment, whole), content, whole);
+}
+
+struct shared *shared_new(struct block *block, const void *site, size_t bytes, size_t alignment) {
+    struct shared *shared = malloc(sizeof *shared);
+    *shared =
+        (struct shared){site, fresh_memory(bytes, alignment, 0xa5), NULL, bytes, block->shared};
+    if (block->grid->weak)
+        shared->behind = fresh_memory(bytes, alignment, 0x5a);
+    block->shared = shared;
+    return shared;
 }
 
 void *kernel_shared(void *site, size_t bytes) {
@@ -105,14 +114,67 @@ void *kernel_shared(void *site, size_t bytes) {
     struct shared *shared = thread->block->shared;
     while (shared && shared->site != site)
         shared = shared->next;
-    if (shared)
-        return shared->memory;
-    shared = malloc(sizeof *shared);
-    *shared = (struct shared){site, fresh_memory(bytes, 0xa5), NULL, bytes, thread->block->shared};
-    if (thread->block->grid->weak)
-        shared->behind = fresh_memory(bytes, 0x5a);
-    thread->block->shared = shared;
-    return shared->memory;
+    return (shared ? shared : shared_new(thread->block, site, bytes, SHARED_ALIGNMENT))->memory;
+}
+
+void *kernel_shared_dynamic(void) {
+    return thread_self()->block->dynamic->memory;
+}
+
+struct shared *block_shared(const struct block *block, const void *at, size_t bytes) {
+    const char *first = at;
+    for (struct shared *shared = block->shared; shared; shared = shared->next)
+        if (first >= shared->memory && first + bytes <= shared->memory + shared->bytes)
+            return shared;
+    return NULL;
+}
+
+void *block_there(const struct block *block, struct block *other, const void *at) {
+    if (block_shared(block, at, 1) != block->dynamic)
+        thread_fault("%p is not in the dynamic shared memory", at);
+    return other->dynamic->memory + ((const char *)at - block->dynamic->memory);
+}
+
+unsigned kernel_cluster_rank(void) {
+    const struct block *block = thread_self()->block;
+    return block->number % block->grid->cluster_blocks;
+}
+
+void kernel_cluster_sync(void) {
+    struct thread *thread = thread_self();
+    struct grid *grid = thread->block->grid;
+    grid->clusters[thread->block->number / grid->cluster_blocks].arrived++;
+    thread->state = AT_CLUSTER;
+    fibre_leave(&thread->fibre, false);
+}
+
+static void await_group(struct thread *thread, unsigned id, unsigned threads) {
+    thread->block->named[id]++;
+    thread->named_threads = threads;
+    thread->state = AT_NAMED + (int)id;
+    fibre_leave(&thread->fibre, false);
+}
+
+void kernel_named_sync(unsigned id, unsigned threads) {
+    struct thread *thread = thread_self();
+    struct block *block = thread->block;
+    if (id >= NAMED_BARRIERS || threads % LANES != 0)
+        thread_fault("named barrier %u for %u threads", id, threads);
+    buffer_publish(&block->buffer, thread_number(thread), block_owns, block->grid->gpu);
+    await_group(thread, id, threads);
+}
+
+void kernel_warpgroup_meet(void) {
+    struct thread *thread = thread_self();
+    unsigned group = (unsigned)thread_number(thread) / WARPGROUP;
+    await_group(thread, NAMED_BARRIERS + group, WARPGROUP);
+}
+
+void thread_end(struct thread *thread) {
+    free(thread->products);
+    free(thread->written);
+    thread->products = NULL;
+    thread->written = NULL;
 }
 
 /* --- Weak memory ---------------------------------------------------------------------------------
@@ -122,7 +184,7 @@ void thread_before_access(struct thread *thread) {
     struct grid *grid = thread->block->grid;
     if (buffer_draw(&grid->random, DRAIN_IN) == 0) {
         buffer_drain(&thread->block->buffer, ARRIVE_IN);
-        async_drain(thread->block, ARRIVE_IN);
+        async_drain(thread->block, ARRIVE_IN, false);
     }
     if (buffer_draw(&grid->random, PREEMPT_IN) == 0)
         fibre_leave(&thread->fibre, false);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the host passes to the kernels of hopper.cu, the geometry of their tiles, and the order in
+ * which tiles are computed.
+ *
+ * Two blocks form a cluster, which computes a tile of 256 rows and WIDTH columns of C: block 0 the
+ * upper 128 rows, block 1 the lower ones. In each step a block loads 128 x 64 elements of A for
+ * itself, and about a half of the WIDTH x 64 elements of B for both blocks:
+ *
+ *           B, block 0's part | block 1's part
+ *     A, block 0's ---- 128 x WIDTH of C
+ *     A, block 1's ---- 128 x WIDTH of C */
+#ifndef WEFT_FUSED_HOPPER_TASK_H
+#define WEFT_FUSED_HOPPER_TASK_H
+
+#include "weft/addr.h"
+#include "base/cuda.h"
+
+enum {
+    WEFT_HOPPER_ROWS = 128,  /* of a block's part of a tile */
+    WEFT_HOPPER_DEPTH = 64,  /* elements of K in a step: 128 bytes, which is what TMA swizzles */
+    WEFT_HOPPER_STAGES = 4,  /* steps that are in shared memory at a time */
+    WEFT_HOPPER_CLUSTER = 2, /* blocks */
+    WEFT_HOPPER_TILE_ROWS = WEFT_HOPPER_CLUSTER * WEFT_HOPPER_ROWS,
+    WEFT_HOPPER_THREADS = 3 * 128, /* one warpgroup loads, two multiply */
+    WEFT_HOPPER_STORE_ROWS = 64,   /* of C, which a warpgroup computes and stores */
+    WEFT_HOPPER_GROUP = 8, /* rows of tiles that are computed together, so that L2 has their A */
+};
+
+/* --- Geometry of a width: 256, 208 or 168 ----------------------------------------------------- */
+
+/* Returns the columns of B that block 0 loads; block 1 loads the others. A multiple of 8, because
+ * the swizzle repeats after 8 rows of 128 bytes. */
+WEFT_ADDR uint32_t weft_hopper_lower(uint32_t width) {
+    return (width / 8 + 1) / 2 * 8;
+}
+
+/* Returns the columns of C in one store: 64 swizzled ones if the width is a multiple of that. */
+WEFT_ADDR uint32_t weft_hopper_panel(uint32_t width) {
+    return width % 64 ? width : 64;
+}
+
+/* Returns the number of panels in shared memory at a time, for each warpgroup. */
+WEFT_ADDR uint32_t weft_hopper_buffers(uint32_t width) {
+    return width % 64 ? 1 : 2;
+}
+
+WEFT_ADDR uint32_t weft_hopper_panel_bytes(uint32_t width) {
+    return WEFT_HOPPER_STORE_ROWS * weft_hopper_panel(width) * 2;
+}
+
+WEFT_ADDR uint32_t weft_hopper_stage_bytes(uint32_t width) {
+    return (WEFT_HOPPER_ROWS + width) * WEFT_HOPPER_DEPTH * 2;
+}
+
+/* Returns the bytes of shared memory before the mbarriers, of which each stage has two. */
+WEFT_ADDR uint32_t weft_hopper_tile_bytes(uint32_t width) {
+    return WEFT_HOPPER_STAGES * weft_hopper_stage_bytes(width) +
+           2 * weft_hopper_buffers(width) * weft_hopper_panel_bytes(width);
+}
+
+/* Returns the bytes of shared memory of a block, which begins at any address. */
+WEFT_ADDR uint32_t weft_hopper_shared_bytes(uint32_t width) {
+    enum { ALIGNMENT = 1024, MBARRIERS = 256 };
+    return weft_hopper_tile_bytes(width) + ALIGNMENT + MBARRIERS;
+}
+
+/* --- The order of tiles ----------------------------------------------------------------------- */
+
+/* The tiles of C. */
+struct weft_hopper_tiles {
+    uint32_t rows, cols;
+};
+struct weft_hopper_tile {
+    uint32_t row, col;
+};
+
+WEFT_ADDR uint32_t weft_hopper_tile_count(const struct weft_hopper_tiles *all) {
+    return all->rows * all->cols;
+}
+
+/* Returns the tile that is number t: column by column within a group of rows. Cluster i of n
+ * computes the tiles i, i + n, i + 2n, ... */
+WEFT_ADDR struct weft_hopper_tile weft_hopper_tile_at(const struct weft_hopper_tiles *all,
+                                                      uint32_t t) {
+    uint32_t first = t / (WEFT_HOPPER_GROUP * all->cols) * WEFT_HOPPER_GROUP;
+    uint32_t in_group = t - first * all->cols, left = all->rows - first;
+    uint32_t height = WEFT_HOPPER_GROUP;
+    if (height > left)
+        height = left;
+    struct weft_hopper_tile tile = {first + in_group % height, in_group / height};
+    return tile;
+}
+
+/* --- The argument of the kernels -------------------------------------------------------------- */
+
+/* Maps of matrices whose rows are contiguous: A, transposed B, and C. The boxes of b are those of
+ * block 0, the boxes of b_rest those of block 1. */
+struct weft_hopper_task {
+    struct weft_cu_tensor_map a, b, b_rest, c;
+    struct weft_hopper_tiles tiles;
+    uint32_t steps; /* of K */
+    uint32_t rows, cols;
+    uint16_t *plain; /* C, if no map can describe it, with ldc elements in a row; or NULL */
+    uint64_t ldc;
+};
+
+#endif

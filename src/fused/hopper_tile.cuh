@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A block's part of the tiles: loading, multiplying and storing.
+ *
+ * Between the warpgroup that loads and those that multiply is a ring of stages in shared memory,
+ * one for each step of K. A stage has two mbarriers: `full` counts the bytes that arrive, of A and
+ * of both blocks' parts of B; at `empty` each warpgroup of both blocks arrives when it has
+ * multiplied, because both blocks write to the stages of both. The n-th use of a stage waits for
+ * the n-th phase of an mbarrier, so a place in the ring is a stage and a parity.
+ *
+ * Sums leave through panels of shared memory, in bulk, while the next tile is multiplied. */
+#ifndef WEFT_FUSED_HOPPER_TILE_CUH
+#define WEFT_FUSED_HOPPER_TILE_CUH
+
+#include "fused/hopper_mma.cuh"
+#include "fused/hopper_task.h"
+
+enum { GROUP_THREADS = 128, GROUPS = 2 }; /* of a warpgroup; warpgroups that multiply */
+
+/* A block's shared memory, and its place in the grid. */
+struct hopper_block {
+    char *stages, *panels;
+    uint64_t *full, *empty; /* of each stage */
+    uint32_t rank;          /* in the cluster */
+    uint32_t cluster, clusters;
+};
+
+/* A place in the ring of stages. */
+struct place {
+    uint32_t stage, parity;
+};
+
+WEFT_DEVICE void place_advance(struct place *place) {
+    if (++place->stage < WEFT_HOPPER_STAGES)
+        return;
+    place->stage = 0;
+    place->parity ^= 1;
+}
+
+WEFT_DEVICE void await(uint64_t *mbarrier, uint32_t parity) {
+    while (!weft_mbarrier_test(mbarrier, parity))
+        weft_spin_yield();
+}
+
+template <int WIDTH> WEFT_DEVICE struct hopper_block block_of(void) {
+    struct hopper_block block;
+    block.stages = weft_shared_dynamic();
+    block.panels = block.stages + WEFT_HOPPER_STAGES * weft_hopper_stage_bytes(WIDTH);
+    block.full = (uint64_t *)(block.stages + weft_hopper_tile_bytes(WIDTH));
+    block.empty = block.full + WEFT_HOPPER_STAGES;
+    block.rank = weft_cluster_rank();
+    block.cluster = weft_block_index() / WEFT_HOPPER_CLUSTER;
+    block.clusters = weft_block_count() / WEFT_HOPPER_CLUSTER;
+    return block;
+}
+
+WEFT_DEVICE void block_begin(const struct hopper_block &block) {
+    if (weft_block_thread() == 0) {
+        for (int i = 0; i < WEFT_HOPPER_STAGES; i++) {
+            weft_mbarrier_init(block.full + i, 1);
+            weft_mbarrier_init(block.empty + i, GROUPS * WEFT_HOPPER_CLUSTER);
+        }
+        weft_mbarrier_fence_init();
+    }
+    weft_cluster_sync();
+}
+
+/* --- Loading ---------------------------------------------------------------------------------- */
+
+/* Loads the steps of a tile: row y of A and what this block loads of B. */
+template <int WIDTH>
+WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hopper_block &block,
+                           struct weft_hopper_tile tile, struct place *place) {
+    const uint32_t lower = weft_hopper_lower(WIDTH), bytes = weft_hopper_stage_bytes(WIDTH);
+    const uint32_t a_bytes = WEFT_HOPPER_ROWS * WEFT_HOPPER_DEPTH * 2;
+    const struct weft_cu_tensor_map *b =
+        block.rank && lower != WIDTH - lower ? &task->b_rest : &task->b;
+    uint32_t y = (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS;
+    uint32_t column = tile.col * WIDTH + block.rank * lower;
+    for (uint32_t step = 0; step < task->steps; step++) {
+        uint64_t *full = block.full + place->stage;
+        char *stage = block.stages + place->stage * bytes;
+        await(block.empty + place->stage, place->parity);
+        weft_mbarrier_expect(full, bytes);
+        weft_box_load(stage, &task->a, step * WEFT_HOPPER_DEPTH, y, full);
+        weft_box_load_both(stage + a_bytes + block.rank * lower * WEFT_HOPPER_DEPTH * 2, b,
+                           step * WEFT_HOPPER_DEPTH, column, full);
+        place_advance(place);
+    }
+}
+
+/* One thread loads. The stages are empty at first: a wait for the phase before the first one
+ * returns. */
+template <int WIDTH>
+WEFT_DEVICE void load(const struct weft_hopper_task *task, const struct hopper_block &block) {
+    struct place place = {0, 1};
+    uint32_t count = weft_hopper_tile_count(&task->tiles);
+    for (uint32_t t = block.cluster; t < count; t += block.clusters)
+        load_tile<WIDTH>(task, block, weft_hopper_tile_at(&task->tiles, t), &place);
+}
+
+/* --- Multiplying ------------------------------------------------------------------------------ */
+
+/* Lets both blocks load to the stage again. */
+WEFT_DEVICE void release(const struct hopper_block &block, uint32_t stage, uint32_t thread) {
+    if (thread < WEFT_HOPPER_CLUSTER)
+        weft_mbarrier_arrive_at(block.empty + stage, thread);
+}
+
+/* Computes the sums of a warpgroup's 64 rows of a tile. The products of a step are under way while
+ * those of the next one begin. */
+template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void multiply_tile(float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
+                               const struct hopper_block &block, uint32_t group,
+                               struct place *place) {
+    enum { PIECES = WEFT_HOPPER_DEPTH / 16, PIECE_UNITS = 2 }; /* of 16 elements of K, 32 bytes */
+    uint32_t thread = weft_block_thread() % GROUP_THREADS, before = 0;
+    for (uint32_t step = 0; step < task->steps; step++) {
+        char *a = block.stages + place->stage * weft_hopper_stage_bytes(WIDTH);
+        await(block.full + place->stage, place->parity);
+        uint64_t rows = weft_wgmma_matrix(a + group * WEFT_HOPPER_STORE_ROWS * 128);
+        uint64_t cols = weft_wgmma_matrix(a + WEFT_HOPPER_ROWS * 128);
+        weft_wgmma_fence();
+        WEFT_UNROLL
+        for (int i = 0; i < PIECES; i++)
+            weft_wgmma_add(ELEMENT(), sums, rows + PIECE_UNITS * i, cols + PIECE_UNITS * i,
+                           (int)step | i);
+        weft_wgmma_commit();
+        if (step > 0) {
+            weft_wgmma_wait<1>();
+            release(block, before, thread);
+        }
+        before = place->stage;
+        place_advance(place);
+    }
+    weft_wgmma_wait<0>();
+    release(block, before, thread);
+    weft_wgmma_take(sums);
+}
+
+/* --- Storing ---------------------------------------------------------------------------------- */
+
+/* Returns the address of 8 elements in a panel: the 16 bytes with number `unit` of a row. Rows of
+ * 128 bytes are swizzled, so that 8 rows of a unit are in different banks. */
+template <int WIDTH> WEFT_DEVICE char *panel_unit(char *panel, uint32_t row, uint32_t unit) {
+    if (WIDTH % 64 == 0)
+        return panel + row * 128 + ((unit ^ (row & 7)) << 4);
+    return panel + row * (WIDTH * 2) + unit * 16;
+}
+
+/* Writes the sums of panel `number` to shared memory, rounded. */
+template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void panel_write(const float (&sums)[WIDTH / 2], int number, char *panel) {
+    const int units = (int)weft_hopper_panel(WIDTH) / 8;
+    uint32_t lane = weft_lane();
+    uint32_t row = weft_block_thread() % GROUP_THREADS / 32 * 16 + (lane & 15);
+    WEFT_UNROLL
+    for (int j = 0; j < units; j += 2) {
+        const float *of = sums + 4 * (number * units + j);
+        uint32_t a = weft_pack(ELEMENT(), of[0], of[1]), b = weft_pack(ELEMENT(), of[2], of[3]);
+        if (j + 1 == units) {
+            weft_stmatrix_2(panel_unit<WIDTH>(panel, row, (uint32_t)j), a, b);
+            continue;
+        }
+        weft_stmatrix_4(panel_unit<WIDTH>(panel, row, (uint32_t)j + (lane >> 4)), a, b,
+                        weft_pack(ELEMENT(), of[4], of[5]), weft_pack(ELEMENT(), of[6], of[7]));
+    }
+}
+
+/* Copies what is inside C from a panel, whose first element belongs to row y and column x, to a C
+ * that no map can describe. Called by all threads of the warpgroup. */
+template <int WIDTH>
+WEFT_DEVICE void panel_copy(const struct weft_hopper_task *task, char *panel, uint32_t x,
+                            uint32_t y) {
+    const uint32_t cols = weft_hopper_panel(WIDTH), all = WEFT_HOPPER_STORE_ROWS * cols;
+    WEFT_ROLLED
+    for (uint32_t i = weft_block_thread() % GROUP_THREADS; i < all; i += GROUP_THREADS) {
+        uint32_t row = i / cols, col = i % cols;
+        const char *from = panel_unit<WIDTH>(panel, row, col / 8) + col % 8 * 2;
+        if (y + row < task->rows && x + col < task->cols)
+            weft_st_weak(task->plain + (size_t)(y + row) * task->ldc + x + col,
+                         *(const uint16_t *)from);
+    }
+}
+
+/* Stores the sums of a warpgroup, panel by panel. A panel's memory is written again when the store
+ * from it has read it, of which the warpgroup's first thread knows. */
+template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
+                            const struct hopper_block &block, struct weft_hopper_tile tile,
+                            uint32_t group) {
+    const uint32_t cols = weft_hopper_panel(WIDTH), buffers = weft_hopper_buffers(WIDTH);
+    const uint32_t bytes = weft_hopper_panel_bytes(WIDTH), barrier = 1 + group;
+    bool first = weft_block_thread() % GROUP_THREADS == 0;
+    uint32_t y = (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS +
+                 group * WEFT_HOPPER_STORE_ROWS;
+    WEFT_UNROLL
+    for (int number = 0; number < (int)(WIDTH / cols); number++) {
+        char *panel = block.panels + (group * buffers + (uint32_t)number % buffers) * bytes;
+        uint32_t x = tile.col * WIDTH + (uint32_t)number * cols;
+        if (first && buffers == 1)
+            weft_bulk_wait_read();
+        else if (first)
+            weft_bulk_wait_read_but_one();
+        weft_named_sync(barrier, GROUP_THREADS);
+        panel_write<WIDTH, ELEMENT>(sums, number, panel);
+        weft_fence_async_shared();
+        weft_named_sync(barrier, GROUP_THREADS);
+        if (task->plain) {
+            panel_copy<WIDTH>(task, panel, x, y);
+        } else if (first) {
+            weft_box_store(&task->c, panel, x, y);
+            weft_bulk_commit();
+        }
+    }
+}
+
+template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void multiply(const struct weft_hopper_task *task, const struct hopper_block &block,
+                          uint32_t group) {
+    struct place place = {0, 0};
+    float sums[WIDTH / 2];
+    uint32_t count = weft_hopper_tile_count(&task->tiles);
+    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
+        multiply_tile<WIDTH, ELEMENT>(sums, task, block, group, &place);
+        store_tile<WIDTH, ELEMENT>(sums, task, block, weft_hopper_tile_at(&task->tiles, t), group);
+    }
+    if (weft_block_thread() % GROUP_THREADS == 0)
+        weft_bulk_wait();
+}
+
+#endif

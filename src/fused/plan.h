@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which products the kernels of hopper.cu take, and with which tiles. Asks no GPU. */
+#ifndef WEFT_FUSED_PLAN_H
+#define WEFT_FUSED_PLAN_H
+
+#include <weft.h>
+
+/* Returns whether the kernels compute c = a x b on a GPU of this compute capability (90 means 9.0):
+ * BF16 or F16, a row-major a and a transposed b, whose rows begin at multiples of 16 bytes, at
+ * least one product to add up, and a c that is not empty. */
+bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
+                    const weft_matrix *c);
+
+/* Returns the width of the tiles for a product of rows x cols elements on a GPU with this number of
+ * multiprocessors: the one of the kernels' widths with the shortest estimated time. */
+unsigned weft_plan_width(size_t rows, size_t cols, int sms);
+
+#endif

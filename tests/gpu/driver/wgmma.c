@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products by warpgroups, of which each thread computes its own share, and stores of the sums. */
+#include "block.h"
+#include "number.h"
+#include "tensor.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { DEPTH = 16, ROW_BYTES = 128, UNIT = 16 };
+
+/* --- Elements --------------------------------------------------------------------------------- */
+
+static float values[2][1 << 16]; /* of bf16 and f16, by their bits */
+
+static void fill_values(void) {
+    for (unsigned bits = 0; bits < 1 << 16; bits++) {
+        values[0][bits] = of_bf16((uint16_t)bits);
+        values[1][bits] = of_f16((uint16_t)bits);
+    }
+}
+
+/* Returns the matrix at an address of dynamic shared memory as the proxy has it. */
+static const char *matrix_at(const struct block *block, uint64_t unit, unsigned rows) {
+    const char *at = (const char *)(uintptr_t)(unit * UNIT);
+    const struct shared *shared = block_shared(block, at, (rows - 1) * ROW_BYTES + UNIT);
+    if (!shared || shared != block->dynamic)
+        thread_fault("a product of a matrix at %p, which is no dynamic shared memory", at);
+    return shared->behind ? shared->behind + (at - shared->memory) : at;
+}
+
+/* Loads DEPTH elements of a row. */
+static void load_row(float *row, const char *matrix, unsigned number, bool f16) {
+    for (unsigned k = 0; k < DEPTH; k++) {
+        uintptr_t at = (uintptr_t)matrix + number * ROW_BYTES + k * sizeof(uint16_t);
+        row[k] = values[f16][*(const uint16_t *)tensor_swizzle(at)];
+    }
+}
+
+static void add(float *sum, const float *a, const float *b, bool keep) {
+    float value = keep ? *sum : 0;
+    for (unsigned k = 0; k < DEPTH; k++)
+        value += a[k] * b[k];
+    *sum = value;
+}
+
+static void multiply(const struct thread *thread, const struct product *p) {
+    unsigned number = (unsigned)thread_number(thread) % WARPGROUP;
+    unsigned row = number / LANES * 16 + number % LANES / 4, cols = 2 * (unsigned)p->nsums;
+    const char *a = matrix_at(thread->block, p->a, 64), *b = matrix_at(thread->block, p->b, cols);
+    float above[DEPTH], below[DEPTH], col[DEPTH];
+    load_row(above, a, row, p->f16);
+    load_row(below, a, row + 8, p->f16);
+    for (unsigned i = 0; i < (unsigned)p->nsums; i += 4)
+        for (unsigned k = 0; k < 2; k++) {
+            load_row(col, b, 2 * i + number % 4 * 2 + k, p->f16);
+            add(&p->sums[i + k], above, col, p->keep);
+            add(&p->sums[i + 2 + k], below, col, p->keep);
+        }
+}
+
+/* --- Products --------------------------------------------------------------------------------- */
+
+void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct thread *thread = thread_self();
+    struct product product = {sums, nsums, keep, a, b, f16, 0};
+    pthread_once(&once, fill_values);
+    if (!kernel_is_weak) {
+        multiply(thread, &product);
+        return;
+    }
+    thread_before_access(thread);
+    if (thread->nproducts == thread->products_room) {
+        thread->products_room = thread->products_room ? 2 * thread->products_room : 8;
+        thread->products =
+            realloc(thread->products, thread->products_room * sizeof *thread->products);
+    }
+    thread->products[thread->nproducts++] = product;
+}
+
+void kernel_product_commit(void) {
+    struct thread *thread = thread_self();
+    if (!kernel_is_weak)
+        return;
+    thread->product_groups++;
+    for (unsigned i = 0; i < thread->nproducts; i++)
+        if (thread->products[i].group == 0)
+            thread->products[i].group = thread->product_groups;
+}
+
+/* Computes a thread's share of all groups except the newest ones. */
+static void complete(struct thread *thread, unsigned newest) {
+    unsigned left = 0;
+    for (unsigned i = 0; i < thread->nproducts; i++) {
+        struct product *product = &thread->products[i];
+        if (product->group != 0 && product->group + newest <= thread->product_groups)
+            multiply(thread, product);
+        else
+            thread->products[left++] = *product;
+    }
+    thread->nproducts = left;
+}
+
+/* A product is complete for all threads of the warpgroup at once, when all have begun it. */
+void kernel_product_wait(unsigned newest) {
+    struct thread *thread = thread_self();
+    unsigned first = (unsigned)thread_number(thread) / WARPGROUP * WARPGROUP;
+    kernel_warpgroup_meet();
+    if (!kernel_is_weak)
+        return;
+    thread_before_access(thread);
+    for (unsigned i = 0; i < WARPGROUP; i++)
+        complete(&thread->block->threads[first + i], newest);
+}
+
+/* --- Stores ----------------------------------------------------------------------------------- */
+
+/* Notes that the thread has written a word of shared memory, which the proxy has after a fence. */
+static void note_written(struct thread *thread, uint32_t *word) {
+    if (thread->nwritten == thread->written_room) {
+        thread->written_room = thread->written_room ? 2 * thread->written_room : 64;
+        thread->written = realloc(thread->written, thread->written_room * sizeof *thread->written);
+    }
+    thread->written[thread->nwritten++] = word;
+}
+
+void kernel_matrix_store(void *row, const uint32_t *elements, unsigned count) {
+    struct thread *thread = thread_self();
+    unsigned lane = (unsigned)thread_number(thread) % LANES;
+    uint32_t lanes;
+    if (kernel_is_weak)
+        thread_before_access(thread);
+    const uint64_t *rows = kernel_warp_meet((uintptr_t)row, &lanes);
+    for (unsigned i = 0; i < count; i++) {
+        char *at = (char *)(uintptr_t)rows[8 * i + lane / 4];
+        if (lanes != UINT32_MAX || (uintptr_t)at % UNIT != 0 ||
+            block_shared(thread->block, at, UNIT) != thread->block->dynamic)
+            thread_fault("a store of matrices by lanes %x, with a row at %p", lanes, (void *)at);
+        uint32_t *word = (uint32_t *)at + lane % 4;
+        *word = elements[i];
+        if (kernel_is_weak)
+            note_written(thread, word);
+    }
+}
+
+uint32_t kernel_pack(float first, float second, bool f16) {
+    return f16 ? to_f16(first) | (uint32_t)to_f16(second) << 16
+               : to_bf16(first) | (uint32_t)to_bf16(second) << 16;
+}
