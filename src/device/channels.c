@@ -27,7 +27,8 @@ struct region {
 enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
 enum { HALF_BYTES_MIN = 1 << 20, HALVES_MAX = 48 };
 
-/* The memory through which products exchange data. Calls use its halves in turn: those of the host,
+/* The memory through which products exchange data: two parts, each of which has WEFT_HALF_WORDS
+ * bytes before its half; the first ones are used. Calls use its halves in turn: those of the host,
  * and those of each capture. */
 struct halves {
     struct region regions[HALVES_MAX]; /* the last is the largest; graphs may use the others */
@@ -40,6 +41,7 @@ struct halves {
 struct team_channels {
     struct region regions[WEFT_FORMS];
     uint32_t blocks_max; /* agreed upon by the members; 0 before that */
+    int capability;      /* the least of the members' GPUs; 0 before that */
     bool kept;           /* until the job ends: a graph or an unfinished call may use them */
     struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may use the others */
     int ncopies;
@@ -62,6 +64,8 @@ static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 enum { SETTING_BYTES = 24 };
 struct member_facts {
     char engine[SETTING_BYTES], algorithm[SETTING_BYTES], sms[SETTING_BYTES];
+    char products[SETTING_BYTES];
+    int32_t capability;
     uint32_t multiprocessors;
     int32_t error; /* nonzero: the member's block could not be made */
     int32_t kernels_wait;
@@ -69,6 +73,7 @@ struct member_facts {
 
 static struct member_facts own_facts(int error) {
     struct member_facts facts = {
+        .capability = weft_device.gpu->capability,
         .multiprocessors = (uint32_t)weft_device.gpu->sms,
         .error = error,
         .kernels_wait = !weft_device.staged && weft_gpu_abort.word != NULL,
@@ -76,6 +81,7 @@ static struct member_facts own_facts(int error) {
     strncpy(facts.engine, weft_env.engine, SETTING_BYTES - 1);
     strncpy(facts.algorithm, weft_env.algorithm, SETTING_BYTES - 1);
     strncpy(facts.sms, weft_env.sms, SETTING_BYTES - 1);
+    strncpy(facts.products, weft_env.products, SETTING_BYTES - 1);
     return facts;
 }
 
@@ -99,7 +105,8 @@ static int check_settings(const struct weft_boot_subset *subset, const struct me
         size_t offset;
     } settings[] = {{"SHMEMX_ENGINE", offsetof(struct member_facts, engine)},
                     {"SHMEMX_ALGORITHM", offsetof(struct member_facts, algorithm)},
-                    {"SHMEMX_SMS", offsetof(struct member_facts, sms)}};
+                    {"SHMEMX_SMS", offsetof(struct member_facts, sms)},
+                    {"WEFT_PRODUCTS", offsetof(struct member_facts, products)}};
     int error = 0;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0] && error == 0; i++)
         error = check_setting(subset, all, settings[i].name, settings[i].offset);
@@ -130,6 +137,8 @@ static int take_facts(struct team_channels *channels, const struct weft_boot_sub
             return -ENOTSUP;
         if (all[i].multiprocessors < blocks)
             blocks = all[i].multiprocessors;
+        if (i == 0 || all[i].capability < channels->capability)
+            channels->capability = all[i].capability;
     }
     channels->blocks_max = blocks;
     return error;
@@ -247,7 +256,8 @@ int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t 
 static int halves_grow(struct team_channels *channels, const struct weft_team *team, size_t bytes) {
     struct halves *halves = &channels->halves;
     struct region *region = &halves->regions[halves->nregions];
-    size_t whole = 2 * weft_power_of_two_up(bytes < HALF_BYTES_MIN ? HALF_BYTES_MIN : bytes);
+    size_t part = bytes + WEFT_HALF_WORDS;
+    size_t whole = 2 * weft_power_of_two_up(part < HALF_BYTES_MIN ? HALF_BYTES_MIN : part);
     int pes[team->npes];
     struct weft_boot_subset subset = members_of(team, pes);
     assert(halves->nregions < HALVES_MAX); /* each is at least twice as large as the one before */
@@ -278,7 +288,7 @@ static unsigned halves_count(struct halves *halves, weft_cu_stream stream) {
 /* Returns the bytes of a half, 0 if there is none. */
 static size_t half_bytes(const struct halves *halves) {
     int n = halves->nregions;
-    return n == 0 ? 0 : weft_block_bytes(halves->regions[n - 1].block) / 2;
+    return n == 0 ? 0 : weft_block_bytes(halves->regions[n - 1].block) / 2 - WEFT_HALF_WORDS;
 }
 
 /* A graph may end with a call that uses the half that the next call uses, too: calls of the host
@@ -293,7 +303,11 @@ int weft_device_channels_half(struct weft_device_half *half, const struct weft_t
         return error;
     bool captured = weft_gpu_capturing(stream);
     unsigned call = halves_count(halves, stream);
-    half->all = region_array(&halves->regions[halves->nregions - 1], call % 2 * half_bytes(halves));
+    const struct region *region = &halves->regions[halves->nregions - 1];
+    half->all =
+        region_array(region, WEFT_HALF_WORDS + call % 2 * (WEFT_HALF_WORDS + half_bytes(halves)));
+    half->words = region_array(region, 0);
+    half->capability = own->capability;
     half->meets = captured ? call == 0 : weft_device_turns_captured(team);
     return 0;
 }

@@ -13,8 +13,12 @@
  * write. */
 struct weft_device_half {
     struct weft_array all;
+    struct weft_array words; /* WEFT_HALF_WORDS bytes of each member's, for kernels that count the
+                                calls of both halves; zero when the region is made */
+    int capability;          /* the least compute capability of the members' GPUs */
     bool meets;
 };
+enum { WEFT_HALF_WORDS = 4096 };
 
 /* Returns a half of at least `bytes`, the same number on all members, for a call in which all
  * members meet at least once. Calls that need more than those before allocate memory, collectively

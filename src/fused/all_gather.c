@@ -5,10 +5,13 @@
  * same way, the scales of the shards' rows.
  *
  * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
- * are far, by messages. */
+ * are far, by messages. With WEFT_PRODUCTS=own a kernel for Hopper gathers and multiplies, where
+ * all members can. */
 #include "coll/on_stream.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
+#include "fused/hopper.h"
+#include "fused/plan.h"
 #include "fused/product.h"
 
 struct gather {
@@ -16,7 +19,8 @@ struct gather {
     struct weft_fused f;
     size_t bytes, scale_bytes; /* of a shard, and of the scales of its rows */
     weft_matrix own,
-        scales; /* the shard and its scales, where the GPU reaches them, without gaps */
+        scales;        /* the shard and its scales, where the GPU reaches them, without gaps */
+    size_t multiplied; /* the b that the kernel which gathers has multiplied; nb: there is none */
 };
 
 static int members(const struct gather *g) {
@@ -86,6 +90,8 @@ static int multiply(const struct gather *g, const weft_matrix *a, const weft_mat
     int error = 0;
     for (size_t j = 0; j < call->nb && error == 0; j++) {
         struct weft_scaling scaling;
+        if (j == g->multiplied)
+            continue;
         struct weft_product p = {*a, call->b[j], weft_matrix_rows(&call->c[j], first, a->rows),
                                  NULL};
         if (call->scales) {
@@ -178,6 +184,63 @@ static int multiply_whole(struct gather *g, bool *done) {
     return copy_full(g, &a, 0, g->f.on->stream);
 }
 
+/* --- In one kernel ---------------------------------------------------------------------------- */
+
+static bool is_for_kernel(const struct gather *g) {
+    return weft_product_is_own() && !g->f.on->team->far && !g->call->scales &&
+           weft_plan_gathers(g->f.half.capability, &g->own, members(g));
+}
+
+/* Copies the own shard to memory at a multiple of 16 bytes. */
+static int align_own(struct gather *g) {
+    if ((uintptr_t)g->own.data % 16 == 0)
+        return 0;
+    const void *from = g->own.data;
+    g->own.data = g->f.own;
+    return weft_gpu_copy(g->own.data, from, g->bytes, WEFT_FROM_HOST, g->f.on->stream);
+}
+
+/* Returns the first b that the kernel can multiply, or nb. */
+static size_t multiplied_by_kernel(const struct gather *g) {
+    size_t j = 0;
+    while (j < g->call->nb && !weft_plan_fits(90, &g->own, &g->call->b[j], &g->call->c[j]))
+        j++;
+    return j;
+}
+
+static int gather_by_kernel(struct gather *g) {
+    const struct weft_fused_gather *call = g->call;
+    struct weft_hopper_shards shards = {g->own, me(g), members(g), &g->f.half};
+    size_t j = g->multiplied;
+    const weft_matrix *b = j < call->nb ? &call->b[j] : NULL, *c = b ? &call->c[j] : NULL;
+    unsigned width = weft_plan_width(b ? c->rows : 1, b ? c->cols : 1, weft_device.gpu->sms);
+    int error = 0;
+    if (g->f.half.meets)
+        error = weft_stream_sync(g->f.on->team, g->f.on->stream);
+    return error ? error : weft_hopper_enqueue_gathered(&shards, b, c, width, g->f.on->stream);
+}
+
+/* What is left when the kernel has gathered the others' shards: other b, and A itself. */
+static int finish_gathered(struct gather *g) {
+    bool more = g->call->nb > (g->multiplied < g->call->nb);
+    if (!more && !g->call->full)
+        return 0;
+    char *slot = weft_fused_at(&g->f, me(g), (size_t)me(g) * g->bytes);
+    int error = weft_gpu_copy(slot, g->own.data, g->bytes, WEFT_FROM_HOST, g->f.on->stream);
+    error = error ? error : multiply_gathered(g, 0, members(g));
+    if (error || !g->call->full)
+        return error;
+    weft_matrix a = gathered_shards(g, 0, members(g));
+    return copy_full(g, &a, 0, g->f.on->stream);
+}
+
+static int multiply_by_kernel(struct gather *g) {
+    int error = align_own(g);
+    g->multiplied = multiplied_by_kernel(g);
+    error = error ? error : gather_by_kernel(g);
+    return error ? error : finish_gathered(g);
+}
+
 /* --- The call --------------------------------------------------------------------------------- */
 
 static int exchange(struct gather *g) {
@@ -217,7 +280,7 @@ static size_t room_bytes(const struct weft_fused_gather *call, size_t rows) {
 int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *call) {
     const weft_matrix *shard = call->shard;
     size_t n = (size_t)on->team->npes;
-    struct gather g = {.call = call};
+    struct gather g = {.call = call, .multiplied = call->nb};
     g.bytes = shard->rows * shard->cols * weft_element_bytes(shard->dtype);
     g.scale_bytes = call->scales ? call->scales->a->rows * sizeof(float) : 0;
     bool exchanges = n > 1 && g.bytes + g.scale_bytes > 0; /* the same on all members */
@@ -234,6 +297,8 @@ int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fus
         error = multiply_whole(&g, &done);
     if (error || done)
         return error;
+    if (exchanges && is_for_kernel(&g))
+        return multiply_by_kernel(&g);
     error = exchanges ? exchange(&g) : multiply_own(&g);
     return error ? error : multiply_others(&g);
 }

@@ -12,6 +12,7 @@
 #ifndef WEFT_FUSED_HOPPER_TASK_H
 #define WEFT_FUSED_HOPPER_TASK_H
 
+#include <stdbool.h>
 #include "weft/addr.h"
 #include "base/cuda.h"
 
@@ -66,42 +67,84 @@ WEFT_ADDR uint32_t weft_hopper_shared_bytes(uint32_t width) {
 
 /* --- The order of tiles ----------------------------------------------------------------------- */
 
-/* The tiles of C. */
+/* The tiles of C: those of the rows of each member's shard, `rows` x `cols` of them. A product that
+ * gathers nothing has one member. */
 struct weft_hopper_tiles {
     uint32_t rows, cols;
+    uint32_t members, me;
 };
 struct weft_hopper_tile {
-    uint32_t row, col;
+    uint32_t member, row, col;
 };
 
 WEFT_ADDR uint32_t weft_hopper_tile_count(const struct weft_hopper_tiles *all) {
-    return all->rows * all->cols;
+    return all->rows * all->cols * all->members;
 }
 
-/* Returns the tile that is number t: column by column within a group of rows. Cluster i of n
- * computes the tiles i, i + n, i + 2n, ... */
+/* Returns the tile that is number t: the own rows first, then those of the members after this one;
+ * column by column within a group of rows. Cluster i of n computes the tiles i, i + n, ... */
 WEFT_ADDR struct weft_hopper_tile weft_hopper_tile_at(const struct weft_hopper_tiles *all,
                                                       uint32_t t) {
-    uint32_t first = t / (WEFT_HOPPER_GROUP * all->cols) * WEFT_HOPPER_GROUP;
-    uint32_t in_group = t - first * all->cols, left = all->rows - first;
+    uint32_t of_member = all->rows * all->cols, distance = t / of_member;
+    uint32_t within = t - distance * of_member;
+    uint32_t first = within / (WEFT_HOPPER_GROUP * all->cols) * WEFT_HOPPER_GROUP;
+    uint32_t in_group = within - first * all->cols, left = all->rows - first;
     uint32_t height = WEFT_HOPPER_GROUP;
     if (height > left)
         height = left;
-    struct weft_hopper_tile tile = {first + in_group % height, in_group / height};
+    struct weft_hopper_tile tile = {(all->me + distance) % all->members, first + in_group % height,
+                                    in_group / height};
     return tile;
+}
+
+/* --- Gathering -------------------------------------------------------------------------------- */
+
+enum {
+    WEFT_HOPPER_MEMBERS = 8, /* at most, of a kernel that gathers */
+    WEFT_HOPPER_CHUNKS = 4,  /* of a shard */
+    WEFT_HOPPER_SHARES = 1 << 16,
+    WEFT_HOPPER_UNIT = 16, /* bytes */
+};
+
+/* Words in each member's GPU memory, zero at the start. All warps that push a chunk add their
+ * shares to its count, which grows by WEFT_HOPPER_SHARES in each call, whatever their number. */
+struct weft_hopper_words {
+    uint64_t epoch; /* calls that have ended */
+    uint64_t ended; /* blocks of the call under way */
+    uint64_t pad[14];
+    uint64_t arrived[WEFT_HOPPER_MEMBERS][WEFT_HOPPER_CHUNKS];
+};
+
+/* Where the members' shards, dense matrices of `units`, are gathered. A member's slot m receives
+ * the shard of member m. */
+struct weft_hopper_gather {
+    const char *shard;
+    uint64_t units, row_units;
+    struct weft_array slots, words;
+};
+
+WEFT_ADDR uint64_t weft_hopper_chunk_units(const struct weft_hopper_gather *gather) {
+    return (gather->units + WEFT_HOPPER_CHUNKS - 1) / WEFT_HOPPER_CHUNKS;
+}
+
+/* Returns the share of warp i of n. */
+WEFT_ADDR uint64_t weft_hopper_share(uint64_t i, uint64_t n) {
+    return WEFT_HOPPER_SHARES * (i + 1) / n - WEFT_HOPPER_SHARES * i / n;
 }
 
 /* --- The argument of the kernels -------------------------------------------------------------- */
 
-/* Maps of matrices whose rows are contiguous: A, transposed B, and C. The boxes of b are those of
- * block 0, the boxes of b_rest those of block 1. */
+/* Maps of matrices whose rows are contiguous: the own rows of A, the slots, transposed B, and C.
+ * The boxes of b are those of block 0, the boxes of b_rest those of block 1. */
 struct weft_hopper_task {
-    struct weft_cu_tensor_map a, b, b_rest, c;
+    struct weft_cu_tensor_map a, slots, b, b_rest, c;
     struct weft_hopper_tiles tiles;
-    uint32_t steps; /* of K */
-    uint32_t rows, cols;
-    uint16_t *plain; /* C, if no map can describe it, with ldc elements in a row; or NULL */
+    uint32_t steps;      /* of K */
+    uint32_t rows, cols; /* of C; the rows of one member */
+    uint16_t *result;    /* C, with ldc elements in a row */
     uint64_t ldc;
+    bool boxes; /* the map describes C */
+    struct weft_hopper_gather gather;
 };
 
 #endif

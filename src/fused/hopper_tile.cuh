@@ -66,22 +66,28 @@ WEFT_DEVICE void block_begin(const struct hopper_block &block) {
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
-/* Loads the steps of a tile: row y of A and what this block loads of B. */
+/* Returns the first row of the block's part of a tile, among those of its member. */
+WEFT_DEVICE uint32_t tile_row(const struct hopper_block &block, struct weft_hopper_tile tile) {
+    return (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS;
+}
+
+/* Loads the steps of a tile: the rows of A, which lie in `map` from row y on, and what this block
+ * loads of B. */
 template <int WIDTH>
 WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hopper_block &block,
-                           struct weft_hopper_tile tile, struct place *place) {
+                           struct weft_hopper_tile tile, const struct weft_cu_tensor_map *map,
+                           uint32_t y, struct place *place) {
     const uint32_t lower = weft_hopper_lower(WIDTH), bytes = weft_hopper_stage_bytes(WIDTH);
     const uint32_t a_bytes = WEFT_HOPPER_ROWS * WEFT_HOPPER_DEPTH * 2;
     const struct weft_cu_tensor_map *b =
         block.rank && lower != WIDTH - lower ? &task->b_rest : &task->b;
-    uint32_t y = (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS;
     uint32_t column = tile.col * WIDTH + block.rank * lower;
     for (uint32_t step = 0; step < task->steps; step++) {
         uint64_t *full = block.full + place->stage;
         char *stage = block.stages + place->stage * bytes;
         await(block.empty + place->stage, place->parity);
         weft_mbarrier_expect(full, bytes);
-        weft_box_load(stage, &task->a, step * WEFT_HOPPER_DEPTH, y, full);
+        weft_box_load(stage, map, step * WEFT_HOPPER_DEPTH, y, full);
         weft_box_load_both(stage + a_bytes + block.rank * lower * WEFT_HOPPER_DEPTH * 2, b,
                            step * WEFT_HOPPER_DEPTH, column, full);
         place_advance(place);
@@ -94,8 +100,10 @@ template <int WIDTH>
 WEFT_DEVICE void load(const struct weft_hopper_task *task, const struct hopper_block &block) {
     struct place place = {0, 1};
     uint32_t count = weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters)
-        load_tile<WIDTH>(task, block, weft_hopper_tile_at(&task->tiles, t), &place);
+    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
+        struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
+        load_tile<WIDTH>(task, block, tile, &task->a, tile_row(block, tile), &place);
+    }
 }
 
 /* --- Multiplying ------------------------------------------------------------------------------ */
@@ -166,23 +174,24 @@ WEFT_DEVICE void panel_write(const float (&sums)[WIDTH / 2], int number, char *p
     }
 }
 
-/* Copies what is inside C from a panel, whose first element belongs to row y and column x, to a C
- * that no map can describe. Called by all threads of the warpgroup. */
+/* Copies what is inside C from a panel, whose first element belongs to row y of the member and
+ * column x. Called by all threads of the warpgroup. */
 template <int WIDTH>
-WEFT_DEVICE void panel_copy(const struct weft_hopper_task *task, char *panel, uint32_t x,
-                            uint32_t y) {
+WEFT_DEVICE void panel_copy(const struct weft_hopper_task *task, char *panel, uint32_t member,
+                            uint32_t x, uint32_t y) {
     const uint32_t cols = weft_hopper_panel(WIDTH), all = WEFT_HOPPER_STORE_ROWS * cols;
+    uint16_t *result = task->result + ((size_t)member * task->rows + y) * task->ldc + x;
     WEFT_ROLLED
     for (uint32_t i = weft_block_thread() % GROUP_THREADS; i < all; i += GROUP_THREADS) {
         uint32_t row = i / cols, col = i % cols;
         const char *from = panel_unit<WIDTH>(panel, row, col / 8) + col % 8 * 2;
         if (y + row < task->rows && x + col < task->cols)
-            weft_st_weak(task->plain + (size_t)(y + row) * task->ldc + x + col,
-                         *(const uint16_t *)from);
+            weft_st_weak(result + row * task->ldc + col, *(const uint16_t *)from);
     }
 }
 
-/* Stores the sums of a warpgroup, panel by panel. A panel's memory is written again when the store
+/* Stores the sums of a warpgroup, panel by panel: by boxes where C has a map, and where the rows of
+ * a box are of one member. A panel's memory is written again when the store
  * from it has read it, of which the warpgroup's first thread knows. */
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
@@ -191,8 +200,9 @@ WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_ho
     const uint32_t cols = weft_hopper_panel(WIDTH), buffers = weft_hopper_buffers(WIDTH);
     const uint32_t bytes = weft_hopper_panel_bytes(WIDTH), barrier = 1 + group;
     bool first = weft_block_thread() % GROUP_THREADS == 0;
-    uint32_t y = (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS +
-                 group * WEFT_HOPPER_STORE_ROWS;
+    uint32_t y = tile_row(block, tile) + group * WEFT_HOPPER_STORE_ROWS;
+    bool boxes =
+        task->boxes && (task->tiles.members == 1 || y + WEFT_HOPPER_STORE_ROWS <= task->rows);
     WEFT_UNROLL
     for (int number = 0; number < (int)(WIDTH / cols); number++) {
         char *panel = block.panels + (group * buffers + (uint32_t)number % buffers) * bytes;
@@ -205,10 +215,10 @@ WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_ho
         panel_write<WIDTH, ELEMENT>(sums, number, panel);
         weft_fence_async_shared();
         weft_named_sync(barrier, GROUP_THREADS);
-        if (task->plain) {
-            panel_copy<WIDTH>(task, panel, x, y);
+        if (!boxes) {
+            panel_copy<WIDTH>(task, panel, tile.member, x, y);
         } else if (first) {
-            weft_box_store(&task->c, panel, x, y);
+            weft_box_store(&task->c, panel, x, tile.member * task->rows + y);
             weft_bulk_commit();
         }
     }

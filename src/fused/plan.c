@@ -26,6 +26,13 @@ bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
            is_small(a) && is_small(b) && is_small(c);
 }
 
+bool weft_plan_gathers(int capability, const weft_matrix *shard, int n) {
+    return capability == 90 && (shard->dtype == WEFT_BF16 || shard->dtype == WEFT_F16) &&
+           !shard->transposed && shard->rows > 0 && shard->cols > 0 && shard->cols % 8 == 0 &&
+           n >= 2 && n <= WEFT_HOPPER_MEMBERS && shard->rows <= ((size_t)1 << 30) / (size_t)n &&
+           shard->cols <= (size_t)1 << 30;
+}
+
 static size_t divide_up(size_t a, size_t b) {
     return (a + b - 1) / b;
 }

@@ -11,6 +11,11 @@
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c);
 
+/* Returns whether a kernel gathers the shards of n members, which are like this one, and are dense:
+ * then their rows begin at multiples of 16 bytes. The same on all members, for the least compute
+ * capability of their GPUs. */
+bool weft_plan_gathers(int capability, const weft_matrix *shard, int n);
+
 /* Returns the width of the tiles for a product of rows x cols elements on a GPU with this number of
  * multiprocessors: the one of the kernels' widths with the shortest estimated time. */
 unsigned weft_plan_width(size_t rows, size_t cols, int sms);

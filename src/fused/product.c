@@ -8,7 +8,6 @@
 #include <string.h>
 #include "base/env.h"
 #include "transport/gpu_kernel.h"
-#include "device/device.h"
 #include "fused/cublaslt.h"
 #include "fused/hopper.h"
 #include "fused/plan.h"
@@ -105,10 +104,13 @@ static int multiply_scaled(const struct weft_product *p, char *room, weft_cu_str
     return error ? error : scale(p, &product, stream);
 }
 
+bool weft_product_is_own(void) {
+    return strcmp(weft_env.products, "own") == 0;
+}
+
 static int multiply_plain(const struct weft_product *p, char *room, weft_cu_stream stream) {
     const struct weft_gpu *gpu = weft_device.gpu;
-    if (strcmp(weft_env.products, "own") == 0 &&
-        weft_plan_fits(gpu->capability, &p->a, &p->b, &p->c))
+    if (weft_product_is_own() && weft_plan_fits(gpu->capability, &p->a, &p->b, &p->c))
         return weft_hopper_enqueue(&p->a, &p->b, &p->c,
                                    weft_plan_width(p->c.rows, p->c.cols, gpu->sms), stream);
     return weft_library_multiply(p, room, stream);

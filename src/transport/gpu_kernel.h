@@ -24,7 +24,8 @@
     WEFT_GPU_MARKED_SHAPES(X, name##_f16)
 /* clang-format on */
 
-/* fused/hopper.cu: products of matrices; the suffix is the width of a tile. */
+/* fused/hopper.cu: products of matrices, and those that gather A; the suffix is the width of a
+ * tile. */
 /* clang-format off */
 #define WEFT_GPU_PRODUCTS(X, name)                                 \
     X(name##_bf16_256) X(name##_bf16_208) X(name##_bf16_168)       \
@@ -65,6 +66,7 @@
     X(weftk_scale)         /* fused/scale.cu: products */                            \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_PRODUCTS(X, weftk_product)                                              \
+    WEFT_GPU_PRODUCTS(X, weftk_gather)                                               \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {

@@ -209,11 +209,12 @@ static void tiles(void) {
     tap_case("each tile is computed once");
     for (uint32_t rows = 1; rows <= 20; rows++)
         for (uint32_t cols = 1; cols <= 9; cols++) {
-            struct weft_hopper_tiles all = {rows, cols};
-            unsigned char seen[20][9] = {{0}};
+            struct weft_hopper_tiles all = {rows, cols, 3, 2};
+            unsigned char seen[3][20][9] = {{{0}}};
             for (uint32_t t = 0; t < weft_hopper_tile_count(&all); t++) {
                 struct weft_hopper_tile tile = weft_hopper_tile_at(&all, t);
-                EXPECT(tile.row < rows && tile.col < cols && !seen[tile.row][tile.col]++,
+                EXPECT(tile.member == (2 + t / (rows * cols)) % 3 && tile.row < rows &&
+                           tile.col < cols && !seen[tile.member][tile.row][tile.col]++,
                        "%u x %u tiles: number %u is (%u, %u)", rows, cols, t, tile.row, tile.col);
             }
         }

@@ -99,9 +99,18 @@ HOPPER = [
      r"weft_cluster_sync\(\);", ""),
     ("a block ends before the other one is done with it", "src/fused/hopper.cu", r"weft_cluster_sync\(\);", ""),
 ]
+EXCHANGE = "src/fused/hopper_gather.cuh"
+GATHER = [
+    ("rows are loaded before they have arrived", EXCHANGE, r"await_chunk\(call, member, have->count\);", ";"),
+    ("the count of a chunk is no release", EXCHANGE, r"weft_red_add_sys\(", "weft_red_add_relaxed_sys_u64("),
+    ("a chunk is counted before all lanes have pushed", EXCHANGE, r"weft_warp_sync\(\);", ""),
+    ("a member leaves before it has all shards", "src/fused/hopper.cu", r"await_all\(call\);", ";"),
+    ("gathers are not counted", EXCHANGE, r"weft_st_relaxed_sys\(&words->epoch[^;]*;", ";"),
+    ("the own shard is in the slot of another member", EXCHANGE, r"me \* gather->units", "member * gather->units"),
+]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED),
-           ("src/fused/hopper.cu", "gpu/hopper", HOPPER),
+           ("src/fused/hopper.cu", "gpu/hopper", HOPPER), ("src/fused/hopper.cu", "gpu/hopper_gather", GATHER),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}
@@ -133,7 +142,8 @@ def compile_variant(folder, kernel, file, old, new):
     subprocess.run([cxx, "-shared", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1",
                     *(name for name in objects if name != own), object_, "-ldl", "-lpthread", "-lm"],
                    cwd=ROOT, check=True)
-    shutil.copy(DRIVER / "libweft_cuda.so", folder)
+    for name in ("libweft_cuda.so", "libcublasLt.so.13"):
+        shutil.copy(DRIVER / name, folder)
 
 
 def run(driver, test, seed, hang_ms=HANG_MS):

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOAD = -1, BULK_BYTES = 16, SEEN_WORDS = 2048, GONE = 0x99, WAIT_TURNS = 8 };
+enum { LOAD = -1, BULK_BYTES = 16, SEEN_WORDS = 2048, GONE = 0x99 };
+
+/* Turns that a wait may take, and one in some arrivals at another block. */
+enum { WAIT_TURNS = 8, REMOTE_TURNS = 128, REMOTE_LATE_IN = 4 };
 
 struct async_copy {
     int kind, thread;     /* LOAD, or enum kernel_bulk */
@@ -92,6 +95,12 @@ void kernel_mbarrier_init(uint64_t *mbarrier, unsigned count) {
     async->fresh[async->nfresh++] = mbarrier;
 }
 
+/* Lets others run for fewer turns than `most`. */
+static void take_turns(struct thread *thread, size_t most) {
+    for (size_t turns = buffer_draw(&thread->block->grid->random, most); turns > 0; turns--)
+        fibre_leave(&thread->fibre, false);
+}
+
 static void arrive(struct thread *thread, struct mbarrier *mbarrier, unsigned bytes) {
     if (mbarrier->pending == 0)
         thread_fault("more threads arrive at an mbarrier than its count, %u", mbarrier->count);
@@ -112,6 +121,9 @@ void kernel_mbarrier_expect(uint64_t *word, unsigned bytes) {
 
 void kernel_mbarrier_arrive_at(uint64_t *word, unsigned rank) {
     struct thread *thread = thread_self();
+    if (kernel_is_weak && rank != kernel_cluster_rank() &&
+        buffer_draw(&thread->block->grid->random, REMOTE_LATE_IN) == 0)
+        take_turns(thread, REMOTE_TURNS);
     struct block *there = block_of_cluster(thread->block, rank);
     arrive(thread, block_there(thread->block, there, mbarrier_of(thread, word)), 0);
 }
@@ -404,8 +416,7 @@ void kernel_bulk_wait(bool read, unsigned newest) {
     struct thread *thread = thread_self();
     if (!kernel_is_weak)
         return;
-    for (size_t turns = buffer_draw(&thread->block->grid->random, WAIT_TURNS); turns > 0; turns--)
-        fibre_leave(&thread->fibre, false);
+    take_turns(thread, WAIT_TURNS);
     thread_before_access(thread);
     struct block *block = thread->block;
     for (unsigned i = 0; i < block->async.n; i++) {

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: weft_all_gather_matmul by the kernels for Hopper that gather and multiply: odd
+ * numbers of rows, several b of which one is for the kernel, or none, A itself, results against
+ * double, nothing written beside them; graphs that are launched again with other data, between
+ * calls of the host; calls without waiting, with one member that is late. PEs: 2 3 4 */
+#include <time.h>
+#include "gpu/graph.h"
+#include "gpu/matrices.h"
+
+/* More than a kernel for few rows takes. */
+enum { ROWS_MIN = 129, ROWS_MOST = 300 };
+
+static struct gather {
+    weft_dtype dtype;
+    size_t rows, k, nb;
+    struct placed shard, b[NB_MAX], c[NB_MAX], full;
+    bool copies;
+} g;
+
+/* Rows of b or its columns begin at multiples of 16 bytes, so that the kernel takes it if it is
+ * transposed. */
+static struct placed draw_b(uint64_t seed, size_t cols) {
+    bool transposed = random_below(4) > 0;
+    size_t width = transposed ? g.k : cols;
+    weft_matrix shape = {NULL, g.k, cols, (width + 7) / 8 * 8, g.dtype, transposed};
+    struct tensor image = tensor_of(PRIVATE, shape);
+    tensor_fill(&image, seed);
+    suits = true;
+    struct placed b = place(random_below(2) ? OWN : SYMMETRIC, image);
+    suits = false;
+    return b;
+}
+
+static void draw(uint64_t key) {
+    draw_alike(key);
+    g.dtype = random_below(2) ? WEFT_BF16 : WEFT_F16;
+    g.rows = ROWS_MIN + random_below(ROWS_MOST - ROWS_MIN);
+    g.k = 8 * (1 + random_below(20));
+    g.copies = random_below(2);
+    draw_alone(key);
+    g.nb = g.copies ? random_below(NB_MAX) : 1 + random_below(2);
+    weft_matrix shape = {NULL, g.rows, g.k, g.k + random_below(2) * 3, g.dtype, false};
+    struct tensor shard = tensor_of(PRIVATE, shape);
+    tensor_fill(&shard, seed_of(key, group.me, 0));
+    g.shard = place(OWN, shard);
+    for (size_t j = 0; j < g.nb; j++) {
+        size_t n = 1 + random_below(300);
+        g.b[j] = draw_b(seed_of(key, group.me, 1 + j), n);
+        g.c[j] = result(g.rows * (size_t)group.n, n, g.dtype);
+    }
+    if (g.copies)
+        g.full = result(g.rows * (size_t)group.n, g.k, g.dtype);
+}
+
+static void enqueue(void) {
+    weft_matrix b[NB_MAX], c[NB_MAX];
+    for (size_t j = 0; j < g.nb; j++)
+        b[j] = g.b[j].m, c[j] = g.c[j].m;
+    done(weft_all_gather_matmul(group.team, &g.shard.m, b, g.nb, c, g.copies ? &g.full.m : NULL,
+                                stream()),
+         "all_gather_matmul");
+}
+
+static void enqueue_thrice(void) {
+    enqueue();
+    enqueue();
+    enqueue();
+}
+
+/* Some elements of each row. */
+static void check_product(uint64_t key, size_t j) {
+    struct placed *c = &g.c[j];
+    take_back(c);
+    check_around(c, "all_gather_matmul");
+    for (size_t i = 0; i < c->m.rows; i++)
+        for (size_t col = i % 31; col < c->m.cols; col += 31) {
+            uint64_t a = seed_of(key, (int)(i / g.rows), 0), b = seed_of(key, group.me, 1 + j);
+            struct sum sum = dot(g.dtype, g.k, a, i % g.rows, b, col);
+            check(c, i, col, sum, bound(g.dtype, sum, g.k, 1), "all_gather_matmul");
+        }
+}
+
+static void check_all(uint64_t key) {
+    gpu_drain(gpu_stream);
+    for (size_t j = 0; j < g.nb; j++)
+        check_product(key, j);
+    if (!g.copies)
+        return;
+    take_back(&g.full);
+    check_around(&g.full, "a_full");
+    for (size_t i = 0; i < g.full.m.rows; i++)
+        for (size_t col = 0; col < g.k; col++) {
+            double value = value_at(g.dtype, seed_of(key, (int)(i / g.rows), 0), i % g.rows, col);
+            check(&g.full, i, col, (struct sum){value, 0}, 0, "a_full");
+        }
+}
+
+static void free_all(void) {
+    tensor_free(&g.shard.image);
+    for (size_t j = 0; j < g.nb; j++)
+        tensor_free(&g.b[j].image), tensor_free(&g.c[j].image);
+    if (g.copies)
+        tensor_free(&g.full.image);
+}
+
+static void one_of_each(void) {
+    for (int i = 0; i < gpu_rounds(100, 6); i++) {
+        uint64_t key = 10 + (uint64_t)i;
+        draw(key);
+        enqueue();
+        check_all(key);
+        free_all();
+    }
+}
+
+/* A graph of an odd number of calls: when it is launched again, its first call has the half of its
+ * last one. */
+static void graphs(void) {
+    for (uint64_t key = 900; key < 902; key++) {
+        draw(key);
+        weft_cu_graph_exec graph = graph_capture(gpu_stream, enqueue_thrice);
+        for (uint64_t turn = 0; turn < 3; turn++) {
+            write_again(&g.shard, seed_of(key + 100 * turn, group.me, 0));
+            for (size_t j = 0; j < g.nb; j++)
+                write_again(&g.b[j], seed_of(key + 100 * turn, group.me, 1 + j));
+            if (turn == 1)
+                enqueue();
+            graph_replay(graph, gpu_stream);
+            check_all(key + 100 * turn);
+        }
+        graph_drop(graph);
+        free_all();
+    }
+}
+
+/* --- Members of unlike speed ------------------------------------------------------------------ */
+
+/* The slow member multiplies a wider b, so the others are a call ahead of it. Nobody waits for a
+ * stream before the end. All elements of member m's shard of turn t are (t + 1) * (m + 1). */
+enum { TURNS = 5, RACE_ROWS = 130, RACE_K = 8, WIDE = 500, NARROW = 8 };
+
+static struct race {
+    int slow;
+    weft_matrix in, b, out, inputs[TURNS], results[TURNS];
+} race;
+
+static weft_matrix on_gpu(size_t rows, size_t cols, bool transposed, double value) {
+    weft_matrix shape = {NULL, rows, cols, transposed ? rows : cols, WEFT_BF16, transposed};
+    struct tensor image = tensor_of(PRIVATE, shape);
+    for (size_t i = 0; i < rows * cols; i++)
+        element_set(WEFT_BF16, (uint16_t *)image.m.data + i, value);
+    suits = true;
+    struct placed p = place(OWN, image);
+    suits = false;
+    tensor_free(&p.image);
+    return p.m;
+}
+
+static void copy_in_order(const weft_matrix *to, const weft_matrix *from) {
+    gpu_enter();
+    GPU(cuMemcpyAsync((weft_cu_address)to->data, (weft_cu_address)from->data,
+                      from->rows * from->cols * 2, gpu_stream));
+    gpu_leave();
+}
+
+static void race_enqueue(void) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        copy_in_order(&race.in, &race.inputs[turn]);
+        done(weft_all_gather_matmul(group.team, &race.in, &race.b, 1, &race.out, NULL, stream()),
+             "a call of the race");
+        copy_in_order(&race.results[turn], &race.out);
+    }
+}
+
+static void race_draw(int slow) {
+    draw_alike(20);
+    size_t all = RACE_ROWS * (size_t)group.n, cols = group.me == slow ? WIDE : NARROW;
+    race = (struct race){.slow = slow};
+    race.in = on_gpu(RACE_ROWS, RACE_K, false, 0);
+    race.b = on_gpu(RACE_K, cols, true, 1);
+    race.out = on_gpu(all, cols, false, 0);
+    for (int turn = 0; turn < TURNS; turn++) {
+        race.inputs[turn] = on_gpu(RACE_ROWS, RACE_K, false, (turn + 1) * (group.me + 1));
+        race.results[turn] = on_gpu(all, cols, false, 0);
+    }
+}
+
+static void race_check(int turn) {
+    static uint16_t found[4 * RACE_ROWS * WIDE];
+    const weft_matrix *result = &race.results[turn];
+    gpu_copy(found, result->data, result->rows * result->cols * 2);
+    for (size_t i = 0; i < result->rows * result->cols; i++) {
+        double value = element_get(WEFT_BF16, &found[i]);
+        double wanted = (turn + 1) * (double)(i / result->cols / RACE_ROWS + 1) * RACE_K;
+        EXPECT(value == wanted, "member %d slow, turn %d: element %zu is %g, not %g", race.slow,
+               turn, i, value, wanted);
+    }
+}
+
+static void races(void) {
+    for (int slow = 0; slow < group.n; slow++) {
+        race_draw(slow);
+        weft_cu_graph_exec graph = graph_capture(gpu_stream, race_enqueue);
+        graph_replay(graph, gpu_stream);
+        race_enqueue();
+        graph_replay(graph, gpu_stream);
+        gpu_drain(gpu_stream);
+        for (int turn = 0; turn < TURNS; turn++)
+            race_check(turn);
+        graph_drop(graph);
+    }
+}
+
+/* A pretended GPU has so few multiprocessors that clusters compute several tiles. */
+int main(void) {
+    setenv("WEFT_FAKE_SMS", "4", 1);
+    setenv("WEFT_PRODUCTS", "own", 1);
+    matrices_start();
+    with_group(SHMEM_TEAM_WORLD, "of all PEs", one_of_each);
+    with_group(gpu_list_team(), "of a list of PEs", one_of_each);
+    with_group(SHMEM_TEAM_WORLD, "members of unlike speed", races);
+    with_group(SHMEM_TEAM_WORLD, "graphs, launched again and between calls of the host", graphs);
+    return gpu_finish();
+}
