@@ -87,8 +87,8 @@ WEFT_DEVICE void await_chunk(const struct gathering &call, uint32_t member, uint
             return;
 }
 
-/* No member leaves before it has the shards of all: whoever has them knows that the others have
- * finished the call before. */
+/* Waits for the shards of all members. No member leaves the call before that: a member that has all
+ * shards knows that the others have finished the call before. */
 WEFT_DEVICE void await_all(const struct gathering &call) {
     for (uint32_t member = 0; member < call.task->tiles.members; member++)
         for (uint32_t chunk = 0; chunk < WEFT_HOPPER_CHUNKS && member != call.task->tiles.me;
