@@ -199,6 +199,20 @@ static void enqueue_matmul_reduce(void) {
     must(weft_matmul_all_reduce(SHMEM_TEAM_WORLD, &a, &b, WEFT_SUM, &c, (weft_stream)stream));
 }
 
+/* More rows than are gathered before a product, in a shape that the kernels for Hopper take. */
+static void enqueue_gather_rows(void) {
+    enum { ROWS = 272, SIDE = 8 };
+    weft_matrix a = {numbers, ROWS, SIDE, SIDE, WEFT_BF16, false};
+    weft_matrix b = {source, SIDE, SIDE, SIDE, WEFT_BF16, true};
+    weft_matrix c = {dest, ROWS * (size_t)npes, SIDE, SIDE, WEFT_BF16, false};
+    must(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &a, &b, 1, &c, NULL, (weft_stream)stream));
+}
+
+static void gather_rows(void) {
+    enqueue_gather_rows();
+    synchronize();
+}
+
 static void gather_matmul(void) {
     enqueue_gather_matmul();
     synchronize();
@@ -419,6 +433,7 @@ static const struct scene {
     {"packets", packets, false},
     {"broadcasts", broadcasts, false},
     {"gather_matmul", gather_matmul, false},
+    {"gather_rows", gather_rows, false},
     {"matmul_scatter", matmul_scatter, false},
     {"matmul_reduce", matmul_reduce, false},
     {"many_by_engine", many_by_engine, false},
@@ -457,6 +472,7 @@ static void use_once(void) {
     enqueue_packets();
     enqueue_broadcasts();
     enqueue_gather_matmul();
+    enqueue_gather_rows();
     enqueue_matmul_scatter();
     enqueue_matmul_reduce();
     gpu_drain(stream);
@@ -499,6 +515,11 @@ int main(int argc, char **argv) {
     if (strncmp(scene, "cut_", 4) == 0) {
         setenv("SHMEMX_ALGORITHM", "meet", 1);
         scene += 4;
+    }
+    if (strncmp(scene, "hopper_", 7) == 0) {
+        setenv("WEFT_PRODUCTS", "own", 1);
+        setenv("WEFT_FAKE_SMS", "4", 1);
+        scene += 7;
     }
     shmem_init();
     gpu_start();
