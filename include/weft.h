@@ -16,10 +16,11 @@
  *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
  *    reduce-scatter, all-gather, broadcast, all-to-all and all products support streams; the other
- *    calls return -ENOTSUP. A wrong argument is then an error of this member
- *    alone: it enqueues nothing, and the other members wait. Either all members pass streams, or
- *    none does. Calls of a team run in the order in which they are made, even on different streams.
- *    The program orders captured calls, within their graph and against the team's other calls.
+ *    calls return -ENOTSUP. An error (a wrong argument, missing memory, no cuBLASLt) is then one of
+ *    this member alone: it enqueues nothing, and the other members wait. Either all members pass
+ *    streams, or none does. Calls of a team run in the order in which they are made, even on
+ *    different streams. The program orders captured calls, within their graph and against the
+ *    team's other calls.
  *  - Memory of collectives on streams: `dest` must be symmetric, in GPU or host memory, and so must
  *    the source of a reduction; another source may be any memory that CUDA can copy. For sizes for
  *    which `weft info` shows packets or marked words, `dest` and the source of a reduction may be
@@ -28,8 +29,9 @@
  *    kernels of this PE's GPU reach, and a_shard any memory that CUDA can copy. All members' shards
  *    have the same number of rows and orientation, and their a_scales the same shape; all c_shards
  *    have the same number of rows. Each member's product is rounded to the type of c before it is
- *    reduced. The first call of a size allocates GPU
- *    memory, a few times the size of A or of c, on all members together.
+ *    reduced. All members capture the same products in the same graphs, and capture the team's
+ *    first calls at the same place in the order of calls. The first call of a size allocates GPU
+ *    memory, several times the size of A or of the whole c (the manual has the numbers).
  *  - Reductions run in PE order, with float accumulation for 16-bit types: the result has the same
  *    bits on every PE and in every run. */
 #ifndef WEFT_H
@@ -138,7 +140,8 @@ int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
                      weft_stream stream);
 
 /* c[j] = A x b[j] for j < nb; A is the members' a_shards, stacked by rows in team order.
- *   a_shard: rows_me x K; members may have different numbers of rows, including 0.
+ *   a_shard: rows_me x K; members may have different numbers of rows, including 0 (not on a
+ *            stream).
  *   b[j]:    K x N_j; each member has its own b[j] and N_j.
  *   c[j]:    (sum of rows) x N_j.
  *   a_full:  NULL, or (sum of rows) x K, which receives A.
@@ -162,7 +165,8 @@ int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
 
 /* c_shard = this member's rows of (op over members of a x b); op is WEFT_SUM or WEFT_AVG.
  *   a:       M x K_me, b: K_me x N; M and N are the same on all members, K_me may differ.
- *   c_shard: rows_me x N; the members' rows add up to M in team order.
+ *   c_shard: rows_me x N; the members' rows add up to M in team order (on a stream all have the
+ *            same number).
  * The peers' chunks are computed first, rank+1, rank+2, ..., and this member's own chunk last, in
  * turns of a few rows of each chunk. If the chunks are so small that splitting the product costs
  * more than the overlap saves, one product computes them all. */

@@ -66,7 +66,8 @@ static void describe(void) {
     LT(cublasLtMatmulAlgoGetHeuristic(lt, desc, layouts[0], layouts[1], layouts[2], layouts[2],
                                       preference, ALGORITHMS, algorithms, &nalgorithms));
     cublasLtMatmulPreferenceDestroy(preference);
-    shmem_int_min_reduce(SHMEM_TEAM_WORLD, &nalgorithms, &nalgorithms, 1); /* all time as many */
+    shmem_int_min_reduce(SHMEM_TEAM_WORLD, &nalgorithms, &nalgorithms,
+                         1); /* all PEs time the same number */
 }
 
 static void multiply(const void *x, void *to) {
@@ -230,7 +231,7 @@ static bool agrees(void) {
     size_t nelems = rows * row.n, own = row.gathers || row.reduces ? 0 : (size_t)me * part * row.n;
     uint16_t *ours = (uint16_t *)malloc(nelems * 2), *theirs = (uint16_t *)malloc(nelems * 2);
     double difference = 0, size = 0;
-    CUDA(cudaMemset(c, 0xee, nelems * 2));
+    CUDA(cudaMemsetAsync(c, 0xee, nelems * 2, stream));
     fused(0);
     meet();
     CUDA(cudaMemcpy(ours, c, nelems * 2, cudaMemcpyDeviceToHost));

@@ -46,7 +46,7 @@ static float value_of(int pe, int matrix, size_t row, size_t col) {
     uint64_t x = ((uint64_t)pe * 2 + (uint64_t)matrix) << 56 ^ (uint64_t)row << 28 ^ (uint64_t)col;
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (float)((int)(x >> 40) % 128) / 128;
+    return (float)((int)(x >> 40 & 255) - 128) / 128;
 }
 
 static size_t element_bytes(void) {
@@ -144,16 +144,20 @@ static double time_of(void (*way)(void)) {
 /* Adds up an element's products in double. Returns the bound of the error: each PE's sum is made in
  * float and, like the sum of all, rounded once. */
 static double element_of(size_t row, size_t col, double *sum) {
-    double size = 0;
+    double size = 0, rounded = 0;
     *sum = 0;
-    for (int pe = 0; pe < npes; pe++)
+    for (int pe = 0; pe < npes; pe++) {
+        double part = 0;
         for (size_t k = 0; k < depth; k++) {
             double term = (double)value_of(pe, 0, row, k) * (double)value_of(pe, 1, k, col);
-            *sum += term;
+            part += term;
             size += fabs(term);
         }
+        *sum += part;
+        rounded += fabs(part);
+    }
     double rounding = dtype == WEFT_F32 ? 0x1p-24 : 0x1p-8;
-    return size * (double)depth * 0x1p-24 + 2 * rounding * (fabs(*sum) + sqrt(size));
+    return size * (double)depth * 0x1p-24 + rounding * (rounded + fabs(*sum));
 }
 
 /* Returns how many of the samples are wrong. */

@@ -150,6 +150,7 @@ struct weft_cu_launch_config {
 /* X(name, exported name, arguments) */
 #define WEFT_CUDA_CALLS(X)                                                                        \
     X(cuInit, "cuInit", (unsigned flags))                                                         \
+    X(cuDriverGetVersion, "cuDriverGetVersion", (int *version))                                   \
     X(cuGetErrorName, "cuGetErrorName", (int error, const char **name))                           \
     X(cuGetErrorString, "cuGetErrorString", (int error, const char **text))                       \
     X(cuDeviceGetCount, "cuDeviceGetCount", (int *count))                                         \

@@ -243,9 +243,10 @@ int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_arr
     }
     int error = choose_route(&route, on, &call);
     *done = error == 0 && route.family;
+    if (error == 0)
+        weft_same_way_check(on->team, route.family ? route.way : WEFT_WAY_MEET);
     if (!*done)
         return error;
-    weft_same_way_check(on->team, route.way);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = weft_array_at(dests, on->team->my_pe),
                                        .dests = *dests,

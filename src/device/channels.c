@@ -274,15 +274,18 @@ static int halves_grow(struct team_channels *channels, const struct weft_team *t
     return error;
 }
 
-/* Returns the number of this call, among those of the host or of its capture. */
-static unsigned halves_count(struct halves *halves, weft_cu_stream stream) {
-    if (!weft_gpu_capturing(stream))
-        return halves->calls++;
-    uint64_t capture = weft_gpu_capture_id(stream);
-    if (capture == 0 || capture != halves->capture)
+/* *call <- the number of this call, among those of the host or of its capture. */
+static int halves_count(struct halves *halves, weft_cu_stream stream, unsigned *call) {
+    uint64_t capture;
+    int error = weft_gpu_capture_id(stream, &capture);
+    if (error)
+        return error;
+    if (capture != 0 && capture != halves->capture) {
+        halves->capture = capture;
         halves->captured = 0;
-    halves->capture = capture;
-    return halves->captured++;
+    }
+    *call = capture == 0 ? halves->calls++ : halves->captured++;
+    return 0;
 }
 
 /* Returns the bytes of a half, 0 if there is none. */
@@ -291,18 +294,19 @@ static size_t half_bytes(const struct halves *halves) {
     return n == 0 ? 0 : weft_block_bytes(halves->regions[n - 1].block) / 2 - WEFT_HALF_WORDS;
 }
 
-/* A graph may end with a call that uses the half that the next call uses, too: calls of the host
- * cannot know, and the first call of a graph follows the last one when the graph is launched
- * again. */
+/* The last call of a graph may use the same half as the next call. Calls of the host cannot know
+ * this, so they meet first; so does the first call of a graph, which follows the last one when the
+ * graph is launched again. */
 int weft_device_channels_half(struct weft_device_half *half, const struct weft_team *team,
                               size_t bytes, weft_cu_stream stream) {
     struct team_channels *own = &of_teams[team->slot];
     struct halves *halves = &own->halves;
+    unsigned call = 0;
     int error = half_bytes(halves) < bytes ? halves_grow(own, team, bytes) : 0;
+    error = error ? error : halves_count(halves, stream, &call);
     if (error)
         return error;
     bool captured = weft_gpu_capturing(stream);
-    unsigned call = halves_count(halves, stream);
     const struct region *region = &halves->regions[halves->nregions - 1];
     half->all =
         region_array(region, WEFT_HALF_WORDS + call % 2 * (WEFT_HALF_WORDS + half_bytes(halves)));
@@ -341,7 +345,7 @@ static void channels_set_idle(const struct team_channels *channels) {
 
 void weft_device_channels_end(const struct weft_team *team, bool finished) {
     struct team_channels taken = channels_take(team->slot);
-    struct ended *one = taken.blocks_max ? malloc(sizeof *one) : NULL;
+    struct ended *one = taken.blocks_max || taken.ncopies > 0 ? malloc(sizeof *one) : NULL;
     taken.kept = !finished || weft_device_turns_captured(team);
     if (!taken.kept)
         channels_set_idle(&taken);

@@ -9,8 +9,8 @@
  * member's, by the number of the member. Two parts, the halves of a region, take turns. A member
  * that has met the others in call i, after its writes of that call, knows that all of them have
  * finished call i - 1; so nobody uses the half of call i + 1 any more, and members need not meet
- * before they write. If `meets` is set, a graph may use the half: they have to meet before they
- * write. */
+ * before they write. If `meets` is set, a graph may still use the half, so members must meet before
+ * they write. It is set on all members or on none if they have captured the same calls. */
 struct weft_device_half {
     struct weft_array all;
     struct weft_array words; /* WEFT_HALF_WORDS bytes of each member's, for kernels that count the

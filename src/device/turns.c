@@ -61,7 +61,7 @@ static int turn_take(struct turn *turn, weft_cu_stream stream) {
 }
 
 int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream) {
-    int error = team->npes == 1 ? 0 : turn_take(&turns[team->slot], stream);
+    int error = turn_take(&turns[team->slot], stream);
     if (error == 0 && team->npes > 1 && weft_job.checked)
         error = weft_gpu_mark_call(weft_device_call(team), true, stream);
     return error;

@@ -31,7 +31,7 @@ static int me(const struct gather *g) {
     return g->f.on->team->my_pe;
 }
 
-/* Returns the place of scales after the bytes of shards. */
+/* Rounds up to the alignment of the scales, which follow the shards. */
 static size_t aligned(size_t bytes) {
     return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
 }
@@ -82,6 +82,15 @@ static int push_own(const struct gather *g) {
 
 /* --- Products --------------------------------------------------------------------------------- */
 
+/* Returns the scaling of a product with b[j]; `rows` are the scales of its rows of A. */
+static struct weft_scaling scaling_of(const struct weft_scales *scales, const weft_matrix *rows,
+                                      size_t j) {
+    struct weft_scaling scaling = {.rows = *rows, .cols = scales->b[j]};
+    if (scales->bias)
+        scaling.bias = scales->bias[j];
+    return scaling;
+}
+
 /* Multiplies rows of A, which begin with those of `member`; `scales` are the rows'. */
 static int multiply(const struct gather *g, const weft_matrix *a, const weft_matrix *scales,
                     int member) {
@@ -95,9 +104,7 @@ static int multiply(const struct gather *g, const weft_matrix *a, const weft_mat
         struct weft_product p = {*a, call->b[j], weft_matrix_rows(&call->c[j], first, a->rows),
                                  NULL};
         if (call->scales) {
-            scaling = (struct weft_scaling){.rows = *scales, .cols = call->scales->b[j]};
-            if (call->scales->bias)
-                scaling.bias = call->scales->bias[j];
+            scaling = scaling_of(call->scales, scales, j);
             p.scaling = &scaling;
         }
         error = weft_product_enqueue(&p, g->f.room, g->f.on->stream);
@@ -265,11 +272,14 @@ static int multiply_others(struct gather *g) {
 
 /* Returns the room that the largest product needs. */
 static size_t room_bytes(const struct weft_fused_gather *call, size_t rows) {
-    struct weft_scaling any;
+    struct weft_scaling scaling;
     size_t most = 0;
     for (size_t j = 0; j < call->nb; j++) {
-        struct weft_product largest = {*call->shard, call->b[j], call->c[j],
-                                       call->scales ? &any : NULL};
+        struct weft_product largest = {*call->shard, call->b[j], call->c[j], NULL};
+        if (call->scales) {
+            scaling = scaling_of(call->scales, call->scales->a, j);
+            largest.scaling = &scaling;
+        }
         largest.a.rows = rows;
         size_t bytes = weft_product_room(&largest);
         most = bytes > most ? bytes : most;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LD_LIBRARY_PATH selects the library. In a process with PyTorch it is PyTorch's own, which is
- * open already: the loader finds it by its soname. */
+/* LD_LIBRARY_PATH selects the library. If the process has one open, as PyTorch does, it is that
+ * one.
+ */
 #include "fused/cublaslt.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,12 +24,17 @@ static const struct weft_library_call calls[] = {
     WEFT_LT_CALLS(CALL){"cublasLtGetStatusString", &weft_cublaslt.cublasLtGetStatusString}};
 #undef CALL
 
+/* The newest first. Version 13 needs a driver for CUDA 13. */
+static const char *const names[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
+                                    "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.12"};
+enum { NAMES = sizeof names / sizeof *names, NAMES_OF_13 = 2, CUDA_13 = 13000 };
+
 static void *open_first(void) {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
-                                        "/usr/local/cuda/lib64/libcublasLt.so.13",
-                                        "/usr/local/cuda/lib64/libcublasLt.so.12"};
+    int version = 0, error = weft_cuda.cuDriverGetVersion(&version);
     void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+    for (int i = 0; i < NAMES && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    for (int i = error || version < CUDA_13 ? NAMES_OF_13 : 0; i < NAMES && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return library;
 }

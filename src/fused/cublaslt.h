@@ -82,7 +82,8 @@ struct weft_cublaslt {
 /* The library's functions; valid after weft_cublaslt_load has returned 0. */
 extern struct weft_cublaslt weft_cublaslt;
 
-/* Opens the library, once per process. Returns 0, or -ENOTSUP with text that says what to install.
+/* Opens the library, once per process, after the driver. Returns 0, or -ENOTSUP with text that says
+ * what to install.
  */
 int weft_cublaslt_load(void);
 

@@ -6,7 +6,7 @@
 
 int weft_fused_begin(const struct weft_on_stream *on) {
     if (on->team->npes > 1 && weft_device.staged)
-        return weft_fail(-ENOTSUP, "the members' GPUs cannot access each other's memory");
+        return weft_fail_bare(-ENOTSUP, "the members' GPUs cannot access each other's memory");
     return weft_product_begin();
 }
 

@@ -37,22 +37,23 @@ int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
 /* Returns the address of byte `at` of a member's half. */
 char *weft_fused_at(const struct weft_fused *f, int member, size_t at);
 
-/* Lets pushes follow what is on the stream now, while later work of the stream goes on. Every fork
- * needs a join, also after an error. */
+/* Starts the pushes of a call: they wait for the work now on the stream, and run beside its later
+ * work. Every fork needs a join, also after an error. */
 int weft_fused_fork(struct weft_fused *f);
 
 /* Pushes `bytes` to another member's half. Between fork and join. */
 int weft_fused_push(const struct weft_fused *f, int member, size_t at, const void *from,
                     size_t bytes);
 
-/* Lets the pushes of all members arrive. Between fork and join. */
+/* Makes f->beside wait until the pushes of all members have arrived. Between fork and join. */
 int weft_fused_meet(const struct weft_fused *f);
 
-/* The stream's later work follows what was enqueued since the fork. Returns `error`, or its own. */
+/* Makes the stream wait for all work since the fork. Returns `error` if it is not 0, otherwise the
+ * result of the join. */
 int weft_fused_join(const struct weft_fused *f, int error);
 
-/* Returns the members in the order in which this one sends to them: the next one first, so that no
- * two members send to the same one at a time. */
+/* Returns the member `distance` places after this one. Members push in this order, so no two push
+ * to the same member at a time. */
 int weft_fused_member(const struct weft_fused *f, int distance);
 
 /* Copies rows of `bytes`, which begin `to_step` and `from_step` bytes apart, on a stream: between

@@ -27,7 +27,7 @@ struct weft_fused_gather {
     const weft_matrix *shard; /* in any memory */
     const weft_matrix *b, *c;
     size_t nb;
-    const weft_matrix *full; /* receives A; NULL: nothing does. The shards are row-major then */
+    const weft_matrix *full; /* receives A, or NULL; if not NULL, all shards are row-major */
     /* NULL: the products are not scaled. Otherwise scales->a, in any memory, has the same shape on
      * all members, and scales->bias may be NULL. */
     const struct weft_scales *scales;

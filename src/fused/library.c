@@ -2,8 +2,9 @@
 /* cuBLASLt's matrices are column-major, so it is asked for the transposed product, c' = b' x a': a
  * row-major matrix is the transposed one, column-major, with the same leading dimension.
  *
- * The library needs some 20 us to recommend an algorithm. So what it needs for products of a shape
- * is kept in a table, at a place that depends on the shape; another shape may take that place. */
+ * The library needs some 20 us to recommend an algorithm. So each shape's
+ * descriptors and algorithm are kept in a hash table; a shape with the same hash replaces the
+ * entry. */
 #include "fused/library.h"
 #include <errno.h>
 #include <pthread.h>
@@ -184,7 +185,8 @@ static int plan_find(struct plan **plan, const struct shape *shape) {
 
 /* --- Products --------------------------------------------------------------------------------- */
 
-/* The scales belong to the call, not to the shape: without them, those of an earlier call go. */
+/* The scales belong to the call, not to the shape: a call without scales removes those of an
+ * earlier call. */
 static int scales_set(const struct plan *plan, const struct weft_scaling *scaling) {
     const void *first = scaling ? scaling->cols.data : NULL;
     const void *second = scaling ? scaling->rows.data : NULL;

@@ -17,12 +17,11 @@ struct weft_product {
 /* The GPU memory that a product of the library may use, aligned to 256 bytes. */
 enum { WEFT_LIBRARY_ROOM_BYTES = 32 << 20 };
 
-/* Enqueues a product, whose c is not empty. 8-bit factors need not be scaled here; if they are, by
- * one scale for each factor and without a bias. Other types than those of struct weft_product: bf16
- * factors and c of F32. If there is nothing to add up, c is zeros. The choice of the algorithm for
- * a shape is kept, so later products of that shape take little of the host's time. Returns 0;
- * -ENOTSUP with text if the library has no algorithm; -ENOMEM. Must be called in the GPU's
- * context, after weft_cublaslt_load. */
+/* Enqueues a product, whose c is not empty. 8-bit factors may come without scales, or with
+ * one scale for each factor and no bias. Also accepts bf16 factors with a c of F32. If there is
+ * nothing to add up, c is zeros. The choice of the algorithm for a shape is kept, so later products
+ * of that shape take little of the host's time. Returns 0; -ENOTSUP with text if the library has no
+ * algorithm; -ENOMEM. Must be called in the GPU's context, after weft_cublaslt_load. */
 int weft_library_multiply(const struct weft_product *p, char *room, weft_cu_stream stream);
 
 #endif

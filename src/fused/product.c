@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 8-bit factors and scales. cuBLASLt multiplies 8-bit factors if a is row-major and b
- * transposed, with sizes and addresses that suit it, and applies one scale for each factor. For all
- * others the factors are widened to bf16, which has all their values; and scales of rows or columns
- * and biases are applied to a product in F32. */
+/* 8-bit factors and scales. cuBLASLt multiplies 8-bit factors if they suit it, and applies one
+ * scale for each factor. Other factors are widened to bf16, which has all their values. Scales of
+ * rows or columns and biases are applied to a product in F32. */
 #include "fused/product.h"
 #include <errno.h>
 #include <string.h>
@@ -19,16 +18,38 @@ static size_t aligned(size_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The parts of the room, after the library's. */
+/* Returns whether every row of a matrix begins at a multiple of 16 bytes. */
+static bool rows_suit(const weft_matrix *m) {
+    enum { BYTES = 16 };
+    return (uintptr_t)m->data % BYTES == 0 && m->ld * weft_element_bytes(m->dtype) % BYTES == 0;
+}
+
+/* Returns whether cuBLASLt multiplies these 8-bit factors. If it does, it also multiplies rows of
+ * a, and copies of a without gaps. */
+static bool factors_suit(const struct weft_product *p) {
+    bool both_e5m2 = p->a.dtype == WEFT_F8E5M2 && p->b.dtype == WEFT_F8E5M2;
+    size_t whole = p->a.cols | p->c.cols * weft_element_bytes(p->c.dtype);
+    return weft_device.gpu->capability >= CAPABILITY_MIN && p->a.cols > 0 && !p->a.transposed &&
+           p->b.transposed && !both_e5m2 && whole % 16 == 0 && rows_suit(&p->a) &&
+           rows_suit(&p->b) && rows_suit(&p->c);
+}
+
+/* Returns whether cuBLASLt also scales the product. */
+static bool scales_suit(const struct weft_scaling *s) {
+    return s->rows.rows == 1 && s->cols.cols == 1 && s->bias.cols == 0;
+}
+
+/* The parts of the room, after the library's: of a product in F32, and of widened factors. */
 struct room_parts {
     size_t product, a, b, end;
 };
 
 static struct room_parts parts_of(const struct weft_product *p) {
     struct room_parts parts = {.product = 0};
-    parts.a = aligned(p->c.rows * p->c.cols * sizeof(float));
-    parts.b = parts.a + aligned(p->a.rows * p->a.cols * sizeof(uint16_t));
-    parts.end = parts.b + aligned(p->b.rows * p->b.cols * sizeof(uint16_t));
+    bool suits = factors_suit(p), unscaled = !suits || !scales_suit(p->scaling);
+    parts.a = unscaled ? aligned(p->c.rows * p->c.cols * sizeof(float)) : 0;
+    parts.b = parts.a + (suits ? 0 : aligned(p->a.rows * p->a.cols * sizeof(uint16_t)));
+    parts.end = parts.b + (suits ? 0 : aligned(p->b.rows * p->b.cols * sizeof(uint16_t)));
     return parts;
 }
 
@@ -53,23 +74,17 @@ static int widen(weft_matrix *m, char *dest, weft_cu_stream stream) {
     return launch(WEFT_KERNEL_weftk_widen, lines * nelems, &task, stream);
 }
 
-static bool library_may_multiply(const struct weft_product *p) {
-    return weft_device.gpu->capability >= CAPABILITY_MIN && !p->a.transposed && p->b.transposed;
-}
-
 /* Multiplies without scales into `product`, of F32. */
 static int multiply(const struct weft_product *p, const weft_matrix *product, char *room,
                     weft_cu_stream stream) {
     struct room_parts parts = parts_of(p);
     struct weft_product plain = {p->a, p->b, *product, NULL};
     char *free_room = room + WEFT_LIBRARY_ROOM_BYTES;
-    int error = -ENOTSUP;
-    if (library_may_multiply(p))
-        error = weft_library_multiply(&plain, room, stream);
-    if (error != -ENOTSUP)
-        return error;
-    error = widen(&plain.a, free_room + parts.a, stream);
-    error = error ? error : widen(&plain.b, free_room + parts.b, stream);
+    int error = 0;
+    if (!factors_suit(p)) {
+        error = widen(&plain.a, free_room + parts.a, stream);
+        error = error ? error : widen(&plain.b, free_room + parts.b, stream);
+    }
     return error ? error : weft_library_multiply(&plain, room, stream);
 }
 
@@ -91,16 +106,11 @@ static int scale(const struct weft_product *p, const weft_matrix *product, weft_
 }
 
 static int multiply_scaled(const struct weft_product *p, char *room, weft_cu_stream stream) {
-    const struct weft_scaling *s = p->scaling;
-    bool single = s->rows.rows == 1 && s->cols.cols == 1 && s->bias.cols == 0;
-    int error = -ENOTSUP;
-    if (single && p->a.cols > 0 && library_may_multiply(p))
-        error = weft_library_multiply(p, room, stream);
-    if (error != -ENOTSUP)
-        return error;
+    if (factors_suit(p) && scales_suit(p->scaling))
+        return weft_library_multiply(p, room, stream);
     weft_matrix product = {
         room + WEFT_LIBRARY_ROOM_BYTES, p->c.rows, p->c.cols, p->c.cols, WEFT_F32, false};
-    error = multiply(p, &product, room, stream);
+    int error = multiply(p, &product, room, stream);
     return error ? error : scale(p, &product, stream);
 }
 

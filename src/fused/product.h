@@ -6,8 +6,8 @@
 
 #include "fused/library.h"
 
-/* Returns the bytes of GPU memory that products need which are not larger than this one, and which
- * no other work may use at the same time. */
+/* Returns the bytes of GPU memory that this product needs, or a product of parts of its matrices.
+ * No other work may use that memory meanwhile. */
 size_t weft_product_room(const struct weft_product *largest);
 
 /* Enqueues a product; `room` is aligned to 256 bytes. Sums are made in F32, or F64; with

@@ -29,7 +29,7 @@ static int me(const struct reduction *r) {
     return r->f.on->team->my_pe;
 }
 
-/* Returns the first row of a member's part; that of member n is the number of rows. */
+/* Returns the first row of a member's part; for member n, the number of rows. */
 static size_t first_row(const struct reduction *r, int member) {
     size_t row = (size_t)member * r->rows, all = r->call->a->rows;
     return row < all ? row : all;
@@ -81,7 +81,7 @@ static int multiply_and_push(struct reduction *r, int from, int to) {
     return error;
 }
 
-/* After this all parts of the own rows are in the slots. */
+/* Fills this member's slots with all members' parts of its rows. */
 static int collect_parts(struct reduction *r) {
     int error = multiply_and_push(r, me(r) + 1, members(r));
     error = error ? error : multiply_and_push(r, 0, me(r));
@@ -173,9 +173,13 @@ static int reduction_open(struct reduction *r, size_t sets, bool small) {
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
     r->rows = (rows + n - 1) / n;
     r->bytes = r->rows * cols * weft_element_bytes(call->c->dtype);
-    struct weft_scaling any;
+    struct weft_scaling scaling;
     weft_matrix c = {NULL, rows, cols, cols, call->c->dtype, false};
-    struct weft_product whole = {*call->a, *call->b, c, call->scales ? &any : NULL};
+    struct weft_product whole = {*call->a, *call->b, n > 1 ? c : *call->c, NULL};
+    if (call->scales) {
+        scaling = weft_scaling_of(call->scales, 0, &(struct weft_piece){0, rows, 0, cols});
+        whole.scaling = &scaling;
+    }
     struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->bytes : 0,
                                      .room = weft_product_room(&whole),
                                      .own = n > 1 ? (small ? 2 : 1) * n * r->bytes : 0};

@@ -225,11 +225,13 @@ bool weft_gpu_capturing(weft_cu_stream stream) {
     return status != WEFT_CU_CAPTURE_NONE;
 }
 
-uint64_t weft_gpu_capture_id(weft_cu_stream stream) {
+int weft_gpu_capture_id(weft_cu_stream stream, uint64_t *id) {
     int status = WEFT_CU_CAPTURE_NONE;
-    uint64_t id = 0;
-    int error = weft_cuda.cuStreamGetCaptureInfo_v3(stream, &status, &id, NULL, NULL, NULL, NULL);
-    return error || status == WEFT_CU_CAPTURE_NONE ? 0 : id;
+    uint64_t found = 0;
+    int error =
+        weft_cuda.cuStreamGetCaptureInfo_v3(stream, &status, &found, NULL, NULL, NULL, NULL);
+    *id = status == WEFT_CU_CAPTURE_NONE ? 0 : found;
+    return weft_cuda_check(error, "cuStreamGetCaptureInfo");
 }
 
 enum weft_memory_kind weft_gpu_memory_kind(const void *p) {

@@ -72,9 +72,9 @@ int weft_gpu_synchronize(weft_cu_stream stream);
 /* Returns true if the stream is being captured into a graph. */
 bool weft_gpu_capturing(weft_cu_stream stream);
 
-/* Returns the number of the capture that the stream takes part in, which no other capture of the
- * process has; 0 if there is none, or if the driver does not tell. */
-uint64_t weft_gpu_capture_id(weft_cu_stream stream);
+/* *id <- the number of the capture that the stream takes part in, which no other capture of the
+ * process has; 0 if there is none. Returns 0 or -errno with text. */
+int weft_gpu_capture_id(weft_cu_stream stream, uint64_t *id);
 
 /* Returns the kind of memory at an address: memory that only GPUs and their copy engines can
  * access, host memory that the GPU can access as well, or other host memory. The driver takes 100

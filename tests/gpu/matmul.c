@@ -100,11 +100,12 @@ static struct reduction {
     struct placed a, b, c;
 } r;
 
-/* K differs between members. `used`: bytes of the pools that hold other matrices, or NULL. */
+/* K differs between members. */
 static size_t depth_of(int member) {
     return mix(r.key * 77 + (uint64_t)member) % 24;
 }
 
+/* `used`: bytes of the pools that hold other matrices, or NULL. */
 static void reduce_draw(uint64_t key, bool scatters, const size_t *used) {
     draw_alike(key);
     for (int kind = 0; kind < KINDS && used; kind++)
@@ -195,7 +196,7 @@ static void one_of_each(void) {
     }
 }
 
-/* Both calls' matrices, without those of the last two calls. */
+/* Draws the matrices of a gather and of a reduction, side by side in the pools. */
 static void draw_both(uint64_t key) {
     gather_draw(key, OWN);
     size_t used[KINDS] = {pools[HOST].used, pools[OWN].used, pools[SYMMETRIC].used};
@@ -380,6 +381,53 @@ static void races_of_graphs(void) {
     each_race(race_of_graphs);
 }
 
+/* --- Several streams, and the end of a team --------------------------------------------------- */
+
+/* Calls of a team on two streams in turns, of which neither is waited for: they use the same memory
+ * one after the other, also if the team has one member. */
+static void two_streams(void) {
+    enum { MANY = 40 };
+    weft_cu_stream streams[] = {gpu_stream, gpu_stream_new()};
+    draw_alike(30);
+    weft_matrix x = on_gpu(MANY, DEEP), ones = on_gpu(DEEP, WIDE), results[TURNS];
+    fill_turn(&x, group.me + 1);
+    fill_turn(&ones, 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        results[turn] = on_gpu(MANY * (size_t)group.n, WIDE);
+        done(weft_all_gather_matmul(group.team, &x, &ones, 1, &results[turn], NULL,
+                                    (weft_stream)streams[turn % 2]),
+             "a call on one of two streams");
+    }
+    gpu_drain(streams[0]);
+    gpu_drain(streams[1]);
+    for (int turn = 0; turn < TURNS; turn++) {
+        static float found[MANY * WIDE * 64];
+        gpu_copy(found, results[turn].data, bytes_of(&results[turn]));
+        for (size_t i = 0; i < results[turn].rows * WIDE; i++)
+            EXPECT(found[i] == (float)((i / WIDE / MANY + 1) * DEEP), "turn %d: element %zu is %g",
+                   turn, i, (double)found[i]);
+    }
+}
+
+/* A team may be destroyed while its last call is under way. */
+static void team_ends(void) {
+    shmem_team_t alone = SHMEM_TEAM_INVALID, own;
+    for (int pe = 0; pe < shmem_n_pes(); pe++) {
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, pe, 1, 1, NULL, 0, &own);
+        alone = pe == shmem_my_pe() ? own : alone;
+    }
+    draw_alike(31);
+    weft_matrix x = on_gpu(ROWS, DEEP), ones = on_gpu(DEEP, WIDE), c = on_gpu(ROWS, WIDE);
+    fill_turn(&x, 2);
+    fill_turn(&ones, 1);
+    done(weft_matmul_all_reduce(alone, &x, &ones, WEFT_SUM, &c, stream()), "the last call");
+    shmem_team_destroy(alone);
+    gpu_drain(gpu_stream);
+    float found[ROWS * WIDE];
+    gpu_copy(found, c.data, bytes_of(&c));
+    EXPECT(found[ROWS * WIDE - 1] == 2 * DEEP, "after the end: %g", (double)found[ROWS * WIDE - 1]);
+}
+
 /* --- Errors ----------------------------------------------------------------------------------- */
 
 static void refused(int rc, int wanted, const char *text) {
@@ -433,6 +481,8 @@ int main(void) {
     with_group(list, "members of unlike speed, in graphs, of a list of PEs", races_of_graphs);
     with_group(SHMEM_TEAM_WORLD, "members of unlike speed, in graphs", races_of_graphs);
     with_group(SHMEM_TEAM_WORLD, "graphs, launched again and between calls of the host", graphs);
+    with_group(SHMEM_TEAM_WORLD, "calls on two streams", two_streams);
+    with_group(SHMEM_TEAM_WORLD, "a team of one PE ends while it multiplies", team_ends);
     with_group(SHMEM_TEAM_WORLD, "wrong arguments are named, and change nothing", errors);
     return gpu_finish();
 }

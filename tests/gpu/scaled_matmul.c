@@ -77,8 +77,8 @@ static struct sum dot_8(weft_dtype a, uint64_t a_seed, size_t i, const struct dr
     return sum;
 }
 
-/* Of sums of K products in float, a scaling and `roundings` to the type. Tensor cores of real GPUs
- * add a few products of 8-bit factors with fewer bits than float has. */
+/* Bounds the error of sums of K products in float, a scaling and `roundings` to the type. Tensor
+ * cores of real GPUs add a few products of 8-bit factors with fewer bits than float has. */
 static double bound_8(weft_dtype dtype, struct sum sum, size_t k, int roundings) {
     double add = (double)(k + 4) * 0x1p-24 + (gpu_is_pretended() ? 0 : 0x1p-11);
     return sum.size * (add + 1.01 * roundings * dtype_epsilon(dtype)) + 0x1p-24;
@@ -193,7 +193,7 @@ static struct reduction {
     struct placed c;
 } r;
 
-/* What member `member` passes: everything but sizes, type of c and op may differ. */
+/* The arguments of member `member`; all but sizes, c's type and op may differ. */
 struct parts {
     bool each_row, each_col;
     size_t k;

@@ -134,7 +134,7 @@ static bool types_fit(const struct weft_lt_opaque *desc, int a, int b, int d) {
     return computes && (narrow ? result : alike);
 }
 
-/* What the library requires of 8-bit factors, beyond types that fit. */
+/* Checks what the library requires of 8-bit factors beyond their types. */
 static bool narrow_suits(const struct weft_lt_opaque *desc, const struct weft_lt_opaque *a,
                          const struct weft_lt_opaque *b, const struct weft_lt_opaque *d,
                          const uint32_t *alignments) {

@@ -207,7 +207,7 @@ static int tell_id(struct CUstream_st *stream, int *status, uint64_t *id) {
     return error;
 }
 
-/* Of the graph, and the nodes that the stream's next work follows, nothing is told. */
+/* Does not report the graph or the nodes that the next work follows. */
 int cuStreamGetCaptureInfo_v3(weft_cu_stream stream, int *status, uint64_t *id,
                               weft_cu_graph *graph, const void *nodes, const void *edges,
                               size_t *count) {
