@@ -46,9 +46,10 @@ WEFT_DEVICE void product(struct weft_gpu_abort abort, const struct weft_hopper_t
         gathering_end(call);
 }
 
-/* Images for other GPUs have the kernels' names alone, so that all images have the same ones. */
+/* Images for other GPUs have the kernels' names, so that all images have the same ones. Nothing
+ * launches these kernels. */
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define WEFT_PRODUCT(width, element, gathers)
+#define WEFT_PRODUCT(width, element, gathers) __trap()
 #else
 #define WEFT_PRODUCT(width, element, gathers) \
     product<width, struct weft_hopper_##element, gathers>(abort, &task)
