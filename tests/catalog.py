@@ -113,7 +113,7 @@ def programs_of(script):
 
 
 def driver(build):
-    return {f"{build}/tests/gpu/driver/libcuda.so.1", f"{build}/tests/gpu/driver/libweft_cuda.so"}
+    return {f"{build}/tests/gpu/driver/{name}" for name in ("libcuda.so.1", "libweft_cuda.so", "libcublasLt.so.13")}
 
 
 def engine(build):

@@ -54,10 +54,9 @@ static double scale_value(const weft_matrix *m, uint64_t seed, size_t i) {
     return (double)scale_at(seed, m->rows * m->cols == 1 ? 0 : i);
 }
 
-/* 1 x n of some type, or without columns. */
+/* 1 x n of some type. */
 static struct drawn bias_of(size_t n, uint64_t seed) {
-    size_t cols = random_below(3) == 0 || suits ? 0 : n;
-    struct tensor image = tensor_new(PRIVATE, 1, cols, cols, results[random_below(3)]);
+    struct tensor image = tensor_new(PRIVATE, 1, n, n, results[random_below(3)]);
     tensor_fill(&image, seed);
     return (struct drawn){place(draw_kind(), image), seed};
 }
@@ -119,7 +118,7 @@ static void gather_draw(uint64_t key, enum kind least) {
                              seed_of(key, group.me, 1 + j));
         g.b_scale[j] =
             scales_of(n, !suits && random_below(2), false, seed_of(key, group.me, 4 + j));
-        g.bias[j] = bias_of(n, seed_of(key, group.me, 7));
+        g.bias[j] = bias_of(random_below(3) == 0 || suits ? 0 : n, seed_of(key, group.me, 7));
         g.c[j] = place(draw_kind(), tensor_new(PRIVATE, g.rows * (size_t)group.n, n,
                                                n + 16 * random_below(2), results[random_below(3)]));
     }
@@ -223,13 +222,8 @@ static void reduce_draw(uint64_t key) {
     r.b =
         factor_of_8(draw_kind(), parts.k, r.n, suits || random_below(2), seed_of(key, group.me, 1));
     r.b_scale = scales_of(r.n, parts.each_col, false, seed_of(key, group.me, 4));
-    suits = false; /* for a bias that has columns */
-    do
-        r.bias = bias_of(r.n, seed_of(key, 0, 7));
-    while (r.bias.p.m.cols == 0 && r.n > 0);
+    r.bias = bias_of(r.n, seed_of(key, 0, 7));
     r.c = place(draw_kind(), tensor_new(PRIVATE, rows, r.n, r.n + 16 * random_below(2), dtype));
-    draw_alike(key);
-    suits = random_below(2);
 }
 
 static void reduce_enqueue(void) {
