@@ -438,11 +438,8 @@ static void refused(int rc, int wanted, const char *text) {
 static void errors(void) {
     draw_alike(8);
     size_t n = (size_t)group.n;
-    weft_dtype f32 = WEFT_F32;
-    weft_matrix a = place(OWN, tensor_new(PRIVATE, 4, 6, 6, f32)).m;
-    weft_matrix b = place(OWN, tensor_new(PRIVATE, 6, 5, 5, f32)).m;
-    weft_matrix c = place(OWN, tensor_new(PRIVATE, 4 * n, 5, 5, f32)).m;
-    struct placed host = place(HOST, tensor_new(PRIVATE, 6, 5, 5, f32));
+    weft_matrix a = on_gpu(4, 6), b = on_gpu(6, 5), c = on_gpu(4 * n, 5);
+    struct placed host = place(HOST, tensor_new(PRIVATE, 6, 5, 5, WEFT_F32));
     weft_matrix wrong = c, f64 = b;
     wrong.rows++;
     refused(weft_all_gather_matmul(group.team, &a, &b, 1, &wrong, NULL, stream()), -EINVAL,

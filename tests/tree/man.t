@@ -203,7 +203,7 @@ def types_as_in_the_list(problems):
 def variables(problems):
     """Every environment variable of the library's table, and of those that the Python package reads, is in
     weft(7); what is there is read."""
-    literal = r'"((?:SHMEMX?|WEFT|SYMMETRIC_MEMORY)_[A-Z_]+)"'
+    literal = r'"((?:SHMEMX?|WEFT|SYMMETRIC_MEMORY)_[A-Z0-9_]+)"'
     names = set(re.findall(literal, (ROOT / "src/base/env.h").read_text()))
     for source in (ROOT / "python").rglob("*.py"):
         names |= set(re.findall(literal, source.read_text()))
@@ -212,7 +212,7 @@ def variables(problems):
     told = set(re.findall(r"\w+", page["ENVIRONMENT"] + page["STARTING"]))
     if names - told:
         problems.append(f"weft.7 lacks {some(names - told)}")
-    unread = {name for name in re.findall(r"WEFT_[A-Z_]+", page["ENVIRONMENT"]) if not name.endswith("_")} - names
+    unread = {name for name in re.findall(r"WEFT_[A-Z0-9_]+", page["ENVIRONMENT"]) if not name.endswith("_")} - names
     if unread:
         problems.append(f"nothing reads {some(unread)}")
 
