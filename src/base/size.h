@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes: rounded to this machine's pages and to powers of two, and written for a person. */
+/* Sizes: rounded to steps, to this machine's pages and to powers of two, and written for a person.
+ */
 #ifndef WEFT_BASE_SIZE_H
 #define WEFT_BASE_SIZE_H
 
 #include <stddef.h>
 #include <unistd.h>
+
+/* Returns n / step, rounded up. */
+static inline size_t weft_steps_up(size_t n, size_t step) {
+    return (n + step - 1) / step;
+}
+
+/* Rounds up to a multiple of `step`. */
+static inline size_t weft_round_up(size_t n, size_t step) {
+    return weft_steps_up(n, step) * step;
+}
 
 static inline size_t weft_page_bytes(void) {
     return (size_t)sysconf(_SC_PAGESIZE);

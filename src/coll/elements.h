@@ -44,6 +44,19 @@ static inline weft_matrix weft_matrix_dense(const weft_matrix *m, void *data) {
     return (weft_matrix){data, m->rows, m->cols, ld, m->dtype, m->transposed};
 }
 
+/* Returns whether a matrix has no gaps. */
+static inline bool weft_matrix_is_dense(const weft_matrix *m) {
+    size_t lines = m->transposed ? m->cols : m->rows, width = m->transposed ? m->rows : m->cols;
+    return lines <= 1 || m->ld == width;
+}
+
+/* Returns the largest power of two, up to 256, that divides the address of every row, or of every
+ * column if the matrix is transposed. */
+static inline uint32_t weft_matrix_alignment(const weft_matrix *m) {
+    uintptr_t bits = (uintptr_t)m->data | (m->ld * weft_element_bytes(m->dtype)) | 256;
+    return (uint32_t)(bits & -bits);
+}
+
 /* Returns the part of a matrix that begins at (row, col). */
 static inline weft_matrix weft_matrix_part(const weft_matrix *m, size_t row, size_t rows,
                                            size_t col, size_t cols) {

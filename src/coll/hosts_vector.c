@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/hosts_vector.h"
+#include "base/size.h"
 #include "coll/band.h"
 #include "coll/choice.h"
 #include "coll/collective.h"
@@ -24,7 +25,7 @@ static const struct weft_fold *fold_of(const struct weft_hosts_vector *v) {
 /* Returns the offset of the next array in a workspace, aligned for every type. */
 enum { APART = 64 };
 static size_t array_end(size_t bytes) {
-    return (bytes + APART - 1) / APART * APART;
+    return weft_round_up(bytes, APART);
 }
 
 /* Partial results get an array of their own only if dest cannot hold them. A broadcast uses one

@@ -111,7 +111,7 @@ static size_t round_up_to_step(size_t bytes) {
     size_t capacity = weft_windows.heap.slot_bytes;
     if (bytes > capacity - GROWTH_STEP)
         return bytes > capacity ? SIZE_MAX : capacity;
-    return (bytes + GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
+    return weft_round_up(bytes, GROWTH_STEP);
 }
 
 /* Each PE's contribution to an agreement, and the sum of all. */

@@ -274,18 +274,14 @@ static int halves_grow(struct team_channels *channels, const struct weft_team *t
     return error;
 }
 
-/* *call <- the number of this call, among those of the host or of its capture. */
-static int halves_count(struct halves *halves, weft_cu_stream stream, unsigned *call) {
-    uint64_t capture;
-    int error = weft_gpu_capture_id(stream, &capture);
-    if (error)
-        return error;
+/* Returns the number of this call, among those of the host or of its capture, which is 0 for the
+ * host. */
+static unsigned halves_count(struct halves *halves, uint64_t capture) {
     if (capture != 0 && capture != halves->capture) {
         halves->capture = capture;
         halves->captured = 0;
     }
-    *call = capture == 0 ? halves->calls++ : halves->captured++;
-    return 0;
+    return capture == 0 ? halves->calls++ : halves->captured++;
 }
 
 /* Returns the bytes of a half, 0 if there is none. */
@@ -301,18 +297,18 @@ int weft_device_channels_half(struct weft_device_half *half, const struct weft_t
                               size_t bytes, weft_cu_stream stream) {
     struct team_channels *own = &of_teams[team->slot];
     struct halves *halves = &own->halves;
-    unsigned call = 0;
+    uint64_t capture = 0;
     int error = half_bytes(halves) < bytes ? halves_grow(own, team, bytes) : 0;
-    error = error ? error : halves_count(halves, stream, &call);
+    error = error ? error : weft_gpu_capture_id(stream, &capture);
     if (error)
         return error;
-    bool captured = weft_gpu_capturing(stream);
+    unsigned call = halves_count(halves, capture);
     const struct region *region = &halves->regions[halves->nregions - 1];
     half->all =
         region_array(region, WEFT_HALF_WORDS + call % 2 * (WEFT_HALF_WORDS + half_bytes(halves)));
     half->words = region_array(region, 0);
     half->capability = own->capability;
-    half->meets = captured ? call == 0 : weft_device_turns_captured(team);
+    half->meets = capture != 0 ? call == 0 : weft_device_turns_captured(team);
     return 0;
 }
 

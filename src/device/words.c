@@ -85,7 +85,7 @@ static int area_register(uint32_t slot, int team) {
     return error;
 }
 
-/* --- In GPU memory  -------------------------------------------------------------------- */
+/* --- In GPU memory ------------------------------------------------------------------------ */
 
 static void *world_word_at(const void *unused, int from, int member) {
     (void)unused;

@@ -7,6 +7,7 @@
  * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
  * are far, by messages. With WEFT_PRODUCTS=own a kernel for Hopper gathers and multiplies, where
  * all members can. */
+#include "base/size.h"
 #include "coll/on_stream.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
@@ -33,7 +34,7 @@ static int me(const struct gather *g) {
 
 /* Rounds up to the alignment of the scales, which follow the shards. */
 static size_t aligned(size_t bytes) {
-    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+    return weft_round_up(bytes, sizeof(float));
 }
 
 /* --- The own shard ---------------------------------------------------------------------------- */
@@ -47,7 +48,7 @@ static struct weft_fused_rows rows_of(const weft_matrix *m) {
 static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m, char *room) {
     size_t nrows = m->transposed ? m->cols : m->rows, width = m->transposed ? m->rows : m->cols;
     *taken = *m;
-    if (nrows * width == 0 || ((nrows == 1 || m->ld == width) && weft_fused_reaches(m)))
+    if (nrows * width == 0 || (weft_matrix_is_dense(m) && weft_fused_reaches(m)))
         return 0;
     *taken = weft_matrix_dense(m, room);
     return weft_fused_copy_rows(rows_of(taken), rows_of(m), width * weft_element_bytes(m->dtype),
@@ -158,6 +159,15 @@ static int copy_gathered(const struct gather *g, int from, int to) {
     return from == to ? 0 : copy_full(g, &a, from, g->f.beside);
 }
 
+/* Multiplies all of A, which lies in the half, and copies it to a_full. */
+static int multiply_all(const struct gather *g) {
+    int error = multiply_gathered(g, 0, members(g));
+    if (error || !g->call->full)
+        return error;
+    weft_matrix a = gathered_shards(g, 0, members(g));
+    return copy_full(g, &a, 0, g->f.on->stream);
+}
+
 /* --- Gathering first -------------------------------------------------------------------------- */
 
 /* A tile of a product has 128 rows or more: a product of 128 x 8192 x 8192 that was cut in two took
@@ -182,13 +192,7 @@ static int multiply_whole(struct gather *g, bool *done) {
     int error = gather_part(g, &g->own, 0, g->bytes, done);
     if (!error && *done && g->call->scales)
         error = gather_part(g, &g->scales, scales_at(g, 0), g->scale_bytes, done);
-    if (error || !*done)
-        return error;
-    error = multiply_gathered(g, 0, members(g));
-    if (error || !g->call->full)
-        return error;
-    weft_matrix a = gathered_shards(g, 0, members(g));
-    return copy_full(g, &a, 0, g->f.on->stream);
+    return error || !*done ? error : multiply_all(g);
 }
 
 /* --- In one kernel ---------------------------------------------------------------------------- */
@@ -234,11 +238,7 @@ static int finish_gathered(struct gather *g) {
         return 0;
     char *slot = weft_fused_at(&g->f, me(g), (size_t)me(g) * g->bytes);
     int error = weft_gpu_copy(slot, g->own.data, g->bytes, WEFT_FROM_HOST, g->f.on->stream);
-    error = error ? error : multiply_gathered(g, 0, members(g));
-    if (error || !g->call->full)
-        return error;
-    weft_matrix a = gathered_shards(g, 0, members(g));
-    return copy_full(g, &a, 0, g->f.on->stream);
+    return error ? error : multiply_all(g);
 }
 
 static int multiply_by_kernel(struct gather *g) {

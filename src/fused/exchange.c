@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fused/exchange.h"
 #include <errno.h>
+#include "base/size.h"
 #include "fused/fused.h"
 #include "fused/product.h"
 
@@ -19,7 +20,7 @@ int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
                     const struct weft_fused_sizes *sizes) {
     enum { ALIGNMENT = 256 };
     void *room = NULL;
-    size_t own = (sizes->own + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t own = weft_round_up(sizes->own, ALIGNMENT);
     bool far = on->team->far;
     *f = (struct weft_fused){.on = on};
     int error =

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fused/hopper.h"
 #include <assert.h>
+#include "base/size.h"
 #include "transport/gpu_kernel.h"
+#include "coll/elements.h"
 #include "fused/hopper_task.h"
 
 /* A matrix whose rows are contiguous, in boxes. */
@@ -36,23 +38,19 @@ static int a_map_make(struct weft_cu_tensor_map *map, const weft_matrix *a) {
     return map_make(map, (struct boxes){a, WEFT_HOPPER_ROWS, WEFT_HOPPER_DEPTH, true});
 }
 
-static uint32_t divide_up(size_t a, size_t b) {
-    return (uint32_t)((a + b - 1) / b);
-}
-
 /* Fills in what a product needs that does not depend on A's place; `rows` of C are of one member.
  */
 static int task_begin(struct weft_hopper_task *task, const weft_matrix *b, const weft_matrix *c,
                       size_t rows, unsigned width) {
     uint32_t panel = weft_hopper_panel(width);
-    task->tiles.rows = divide_up(rows, WEFT_HOPPER_TILE_ROWS);
-    task->tiles.cols = divide_up(c->cols, width);
-    task->steps = divide_up(b->rows, WEFT_HOPPER_DEPTH);
+    task->tiles.rows = (uint32_t)weft_steps_up(rows, WEFT_HOPPER_TILE_ROWS);
+    task->tiles.cols = (uint32_t)weft_steps_up(c->cols, width);
+    task->steps = (uint32_t)weft_steps_up(b->rows, WEFT_HOPPER_DEPTH);
     task->rows = (uint32_t)rows;
     task->cols = (uint32_t)c->cols;
     task->result = c->data;
     task->ldc = c->ld;
-    task->boxes = (((uintptr_t)c->data | (c->ld * 2)) & 15) == 0;
+    task->boxes = weft_matrix_alignment(c) >= 16;
     int error = b_maps_make(task, b, width);
     if (error || !task->boxes)
         return error;

@@ -40,12 +40,6 @@ static struct {
 
 /* --- Shapes ----------------------------------------------------------------------------------- */
 
-/* Returns the largest power of two, up to 256, that divides the address of every row. */
-static uint32_t row_alignment(const weft_matrix *m) {
-    uintptr_t bits = (uintptr_t)m->data | (m->ld * weft_element_bytes(m->dtype)) | 256;
-    return (uint32_t)(bits & -bits);
-}
-
 static struct shape shape_of(const struct weft_product *p) {
     const weft_matrix *a = &p->a, *b = &p->b, *c = &p->c;
     return (struct shape){.m = c->rows,
@@ -54,9 +48,9 @@ static struct shape shape_of(const struct weft_product *p) {
                           .lda = a->ld,
                           .ldb = b->ld,
                           .ldc = c->ld,
-                          .align_a = row_alignment(a),
-                          .align_b = row_alignment(b),
-                          .align_c = row_alignment(c),
+                          .align_a = weft_matrix_alignment(a),
+                          .align_b = weft_matrix_alignment(b),
+                          .align_c = weft_matrix_alignment(c),
                           .type_a = (uint32_t)a->dtype,
                           .type_b = (uint32_t)b->dtype,
                           .type_c = (uint32_t)c->dtype,

@@ -4,12 +4,9 @@
  * of the three widths at 4096 x 4096 x 4096, 2048 x 8192 x 4096, 4096 x 6656 x 4096 and
  * 8192 x 8192 x 4096; at 4096 x 6656 x 16384 it takes 208 for 168, which are 1 % apart. */
 #include "fused/plan.h"
+#include "base/size.h"
+#include "coll/elements.h"
 #include "fused/hopper_task.h"
-
-static bool rows_are_aligned(const weft_matrix *m) {
-    enum { ALIGNMENT = 16 };
-    return (((uintptr_t)m->data | (m->ld * 2)) & (ALIGNMENT - 1)) == 0;
-}
 
 /* Returns whether coordinates in the matrix are numbers of 31 bits, with room for a tile. */
 static bool is_small(const weft_matrix *m) {
@@ -22,8 +19,8 @@ bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
     bool types = (c->dtype == WEFT_BF16 || c->dtype == WEFT_F16) && a->dtype == c->dtype &&
                  b->dtype == c->dtype;
     return capability == 90 && types && !a->transposed && b->transposed && a->cols > 0 &&
-           c->rows > 0 && c->cols > 0 && rows_are_aligned(a) && rows_are_aligned(b) &&
-           is_small(a) && is_small(b) && is_small(c);
+           c->rows > 0 && c->cols > 0 && weft_matrix_alignment(a) >= 16 &&
+           weft_matrix_alignment(b) >= 16 && is_small(a) && is_small(b) && is_small(c);
 }
 
 bool weft_plan_gathers(int capability, const weft_matrix *shard, int n) {
@@ -33,17 +30,13 @@ bool weft_plan_gathers(int capability, const weft_matrix *shard, int n) {
            shard->cols <= (size_t)1 << 30;
 }
 
-static size_t divide_up(size_t a, size_t b) {
-    return (a + b - 1) / b;
-}
-
 unsigned weft_plan_width(size_t rows, size_t cols, int sms) {
     static const unsigned widths[] = {256, 208, 168};
     size_t clusters = (size_t)sms / WEFT_HOPPER_CLUSTER, least = SIZE_MAX;
     unsigned best = widths[0];
     for (int i = 0; i < 3; i++) {
-        size_t tiles = divide_up(rows, WEFT_HOPPER_TILE_ROWS) * divide_up(cols, widths[i]);
-        size_t time = divide_up(tiles, clusters) * widths[i];
+        size_t tiles = weft_steps_up(rows, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(cols, widths[i]);
+        size_t time = weft_steps_up(tiles, clusters) * widths[i];
         if (time < least) {
             least = time;
             best = widths[i];

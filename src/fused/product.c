@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/env.h"
+#include "base/size.h"
 #include "transport/gpu_kernel.h"
 #include "fused/cublaslt.h"
 #include "fused/hopper.h"
@@ -15,13 +16,7 @@
 enum { THREADS = 512, ALIGNMENT = 256, CAPABILITY_MIN = 89 };
 
 static size_t aligned(size_t bytes) {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-/* Returns whether every row of a matrix begins at a multiple of 16 bytes. */
-static bool rows_suit(const weft_matrix *m) {
-    enum { BYTES = 16 };
-    return (uintptr_t)m->data % BYTES == 0 && m->ld * weft_element_bytes(m->dtype) % BYTES == 0;
+    return weft_round_up(bytes, ALIGNMENT);
 }
 
 /* Returns whether cuBLASLt multiplies these 8-bit factors. If it does, it also multiplies rows of
@@ -30,8 +25,8 @@ static bool factors_suit(const struct weft_product *p) {
     bool both_e5m2 = p->a.dtype == WEFT_F8E5M2 && p->b.dtype == WEFT_F8E5M2;
     size_t whole = p->a.cols | p->c.cols * weft_element_bytes(p->c.dtype);
     return weft_device.gpu->capability >= CAPABILITY_MIN && p->a.cols > 0 && !p->a.transposed &&
-           p->b.transposed && !both_e5m2 && whole % 16 == 0 && rows_suit(&p->a) &&
-           rows_suit(&p->b) && rows_suit(&p->c);
+           p->b.transposed && !both_e5m2 && whole % 16 == 0 && weft_matrix_alignment(&p->a) >= 16 &&
+           weft_matrix_alignment(&p->b) >= 16 && weft_matrix_alignment(&p->c) >= 16;
 }
 
 /* Returns whether cuBLASLt also scales the product. */
@@ -58,7 +53,7 @@ size_t weft_product_room(const struct weft_product *largest) {
 }
 
 static int launch(enum weft_gpu_kernel kernel, size_t nelems, void *task, weft_cu_stream stream) {
-    size_t blocks = (nelems + THREADS - 1) / THREADS, most = 4 * (size_t)weft_device.gpu->sms;
+    size_t blocks = weft_steps_up(nelems, THREADS), most = 4 * (size_t)weft_device.gpu->sms;
     void *arguments[] = {task, NULL};
     return nelems == 0 ? 0
                        : weft_gpu_launch(kernel, (unsigned)(blocks < most ? blocks : most), THREADS,

@@ -8,6 +8,7 @@
  *
  * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
  * and so do copy engines. */
+#include "base/size.h"
 #include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
 #include "fused/exchange.h"
@@ -119,7 +120,7 @@ static int copy_to_c(const struct reduction *r, char *rows) {
 
 static int fold_to_c(const struct reduction *r) {
     const weft_matrix *c = r->call->c;
-    if (c->rows == 1 || c->ld == c->cols)
+    if (weft_matrix_is_dense(c))
         return fold_parts(r, c->data);
     int error = fold_parts(r, r->f.own);
     return error ? error : copy_to_c(r, r->f.own);
@@ -154,8 +155,7 @@ static bool is_small(const struct reduction *r, bool scatter) {
 /* A dest in host memory, or with gaps, is copied from this member's own memory. */
 static int reduce_small(const struct reduction *r, bool scatter) {
     const weft_matrix *c = r->call->c;
-    bool direct =
-        (c->rows == 1 || c->ld == c->cols) && weft_gpu_memory_kind(c->data) == WEFT_MEMORY_DEVICE;
+    bool direct = weft_matrix_is_dense(c) && weft_gpu_memory_kind(c->data) == WEFT_MEMORY_DEVICE;
     struct weft_stream_folding folding = folding_of(r, scatter);
     char *sum = direct ? c->data : r->f.own + (size_t)members(r) * r->bytes;
     int error = multiply(r, 0, members(r), r->f.own);
@@ -171,7 +171,7 @@ static int reduce_small(const struct reduction *r, bool scatter) {
 static int reduction_open(struct reduction *r, size_t sets, bool small) {
     const struct weft_fused_reduction *call = r->call;
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
-    r->rows = (rows + n - 1) / n;
+    r->rows = weft_steps_up(rows, n);
     r->bytes = r->rows * cols * weft_element_bytes(call->c->dtype);
     struct weft_scaling scaling;
     weft_matrix c = {NULL, rows, cols, cols, call->c->dtype, false};

@@ -6,6 +6,10 @@
 #include "core/dispatch.h"
 #include "ops/matmul.h"
 
+int weft_check_fail_named(int error) {
+    return weft_fail(error, "%s", weft_fail_text());
+}
+
 int weft_check_type(weft_dtype dtype, const weft_op *op) {
     if (op && (*op < WEFT_SUM || *op > WEFT_PROD))
         return weft_fail_bare(-EINVAL, "op is %d, which is no operation", (int)*op);

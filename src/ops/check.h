@@ -18,6 +18,10 @@ struct weft_matrix_argument {
 /* Returns `error`, with the text "b[2].WHAT". */
 int weft_check_fail(const struct weft_matrix_argument *argument, int error, const char *what);
 
+/* Adds the name of the call to the text of a failed check, where there is no meeting. Returns
+ * `error`. */
+int weft_check_fail_named(int error);
+
 /* Checks a type and, unless `op` is NULL, a reduction of its elements. */
 int weft_check_type(weft_dtype dtype, const weft_op *op);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/far_copies.h"
 #include <stdlib.h>
+#include "base/size.h"
 
 struct weft_far_copy {
     struct weft_far_prefetch prefetch;
@@ -26,7 +27,7 @@ void weft_far_copies_open(struct weft_far_copies *far, const struct weft_team *t
     *far = (struct weft_far_copies){.team = team};
     if (!team->far)
         return;
-    far->bytes = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    far->bytes = weft_round_up(bytes, LINE_BYTES);
     size_t all = 2 * (size_t)team->npes * sizeof *far->copies, rooms = 2 * count_far(team);
     void *copies = NULL;
     far->rooms = malloc(rooms * far->bytes + 1);

@@ -7,11 +7,6 @@
 #include "coll/on_stream.h"
 #include "ops/check.h"
 
-/* Adds the name of the call to the text of a failed check. */
-static int fail_named(int error) {
-    return weft_fail(error, "%s", weft_fail_text());
-}
-
 /* Checks that the GPU reaches a matrix. */
 static int check_reached(const char *name, int index, const weft_matrix *m) {
     struct weft_matrix_argument argument = {.name = name, .index = index, .matrix = m};
@@ -84,7 +79,7 @@ static int check_gather(const struct weft_fused_gather *g, int npes) {
 static int enqueue_gather(const struct weft_on_stream *on, const struct weft_fused_gather *g) {
     int error = check_gather(g, on->team->npes);
     error = error ? error : weft_fused_begin(on);
-    return error ? fail_named(error) : weft_fused_all_gather(on, g);
+    return error ? weft_check_fail_named(error) : weft_fused_all_gather(on, g);
 }
 
 int weft_all_gather_matmul_on_stream(shmem_team_t team, const struct weft_fused_gather *g,
@@ -129,7 +124,7 @@ static int enqueue_reduction(const struct weft_on_stream *on, const struct weft_
     int error = check_reduction(r, &c, rows);
     error = error ? error : weft_fused_begin(on);
     if (error)
-        return fail_named(error);
+        return weft_check_fail_named(error);
     return scatters ? weft_fused_reduce_scatter(on, r) : weft_fused_all_reduce(on, r);
 }
 

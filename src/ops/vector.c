@@ -61,15 +61,10 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
 
 /* --- On a stream ----------------------------------------------------------------------------- */
 
-/* Adds the name of the call to the text of a failed check. */
-static int fail_named(int error) {
-    return weft_fail(error, "%s", weft_fail_text());
-}
-
 static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {
     int error = check_root(on->team, vector);
     if (error)
-        return fail_named(error);
+        return weft_check_fail_named(error);
     if (!vector->source && vector->nelems > 0 && weft_plan_sends(&vector->plan, on->team->my_pe))
         return weft_fail(-EINVAL, "source is NULL");
     if (!vector->op)
@@ -82,7 +77,7 @@ static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vec
 static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
     int error = weft_check_type(vector->dtype, vector->op);
     if (error)
-        return fail_named(error);
+        return weft_check_fail_named(error);
     struct weft_on_stream on = {.stream = (weft_cu_stream)stream};
     error = weft_on_stream_enter(&on, team);
     return error ? error : weft_on_stream_end(&on, enqueue_vector(&on, vector));

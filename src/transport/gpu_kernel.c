@@ -173,19 +173,22 @@ static const struct loaded *loaded_current(void) {
 }
 
 /* Kernels that end whatever the peers do. Every other kernel may wait for a peer. */
-static const bool ends_alone[WEFT_KERNELS] = {[WEFT_KERNEL_weftk_copy] = true,
-                                              [WEFT_KERNEL_weftk_copy_blocks] = true,
-                                              [WEFT_KERNEL_weftk_amo] = true,
-                                              [WEFT_KERNEL_weftk_signal] = true,
-                                              [WEFT_KERNEL_weftk_put_signal] = true,
-                                              [WEFT_KERNEL_weftk_copy_slice] = true,
-                                              [WEFT_KERNEL_weftk_put_slice_signal] = true,
-                                              [WEFT_KERNEL_weftk_signal32] = true,
-                                              [WEFT_KERNEL_weftk_try_atomics] = true,
 #define ENDS_ALONE(name) [WEFT_KERNEL_##name] = true,
-                                              WEFT_GPU_PRODUCTS(ENDS_ALONE, weftk_product)
-#undef ENDS_ALONE
+/* clang-format off */
+static const bool ends_alone[WEFT_KERNELS] = {
+    [WEFT_KERNEL_weftk_copy] = true,
+    [WEFT_KERNEL_weftk_copy_blocks] = true,
+    [WEFT_KERNEL_weftk_amo] = true,
+    [WEFT_KERNEL_weftk_signal] = true,
+    [WEFT_KERNEL_weftk_put_signal] = true,
+    [WEFT_KERNEL_weftk_copy_slice] = true,
+    [WEFT_KERNEL_weftk_put_slice_signal] = true,
+    [WEFT_KERNEL_weftk_signal32] = true,
+    [WEFT_KERNEL_weftk_try_atomics] = true,
+    WEFT_GPU_PRODUCTS(ENDS_ALONE, weftk_product)
 };
+/* clang-format on */
+#undef ENDS_ALONE
 
 /* Every kernel's first argument comes before those of the caller, which end with NULL. */
 enum { ARGUMENTS_MAX = 16 };

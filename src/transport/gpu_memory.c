@@ -2,10 +2,10 @@
 /* The driver keeps physical memory alive as long as any process has a handle or a mapping of it. */
 #include "transport/gpu_memory.h"
 #include <fcntl.h>
+#include "base/size.h"
 
 size_t weft_gpu_memory_granules(const struct weft_gpu *gpu, size_t bytes) {
-    size_t granule = gpu->granularity;
-    return (bytes + granule - 1) / granule * granule;
+    return weft_round_up(bytes, gpu->granularity);
 }
 
 int weft_gpu_memory_create(struct weft_gpu_memory *memory) {
