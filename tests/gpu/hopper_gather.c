@@ -4,18 +4,14 @@
  * double, nothing written beside them; graphs that are launched again with other data, between
  * calls of the host; calls without waiting, with one member that is late. PEs: 2 3 4 */
 #include <time.h>
+#include "gpu/gather.h"
 #include "gpu/graph.h"
-#include "gpu/matrices.h"
 
 /* More than a kernel for few rows takes. */
 enum { ROWS_MIN = 129, ROWS_MOST = 300 };
 
-static struct gather {
-    weft_dtype dtype;
-    size_t rows, k, nb;
-    struct placed shard, b[NB_MAX], c[NB_MAX], full;
-    bool copies;
-} g;
+/* Columns, of which one is checked in each row of a product. */
+enum { CHECKED_EVERY = 31 };
 
 /* Rows of b or its columns begin at multiples of 16 bytes, so that the kernel takes it if it is
  * transposed. */
@@ -52,64 +48,19 @@ static void draw(uint64_t key) {
         g.full = result(g.rows * (size_t)group.n, g.k, g.dtype);
 }
 
-static void enqueue(void) {
-    weft_matrix b[NB_MAX], c[NB_MAX];
-    for (size_t j = 0; j < g.nb; j++)
-        b[j] = g.b[j].m, c[j] = g.c[j].m;
-    done(weft_all_gather_matmul(group.team, &g.shard.m, b, g.nb, c, g.copies ? &g.full.m : NULL,
-                                stream()),
-         "all_gather_matmul");
-}
-
 static void enqueue_thrice(void) {
-    enqueue();
-    enqueue();
-    enqueue();
-}
-
-/* Some elements of each row. */
-static void check_product(uint64_t key, size_t j) {
-    struct placed *c = &g.c[j];
-    take_back(c);
-    check_around(c, "all_gather_matmul");
-    for (size_t i = 0; i < c->m.rows; i++)
-        for (size_t col = i % 31; col < c->m.cols; col += 31) {
-            uint64_t a = seed_of(key, (int)(i / g.rows), 0), b = seed_of(key, group.me, 1 + j);
-            struct sum sum = dot(g.dtype, g.k, a, i % g.rows, b, col);
-            check(c, i, col, sum, bound(g.dtype, sum, g.k, 1), "all_gather_matmul");
-        }
-}
-
-static void check_all(uint64_t key) {
-    gpu_drain(gpu_stream);
-    for (size_t j = 0; j < g.nb; j++)
-        check_product(key, j);
-    if (!g.copies)
-        return;
-    take_back(&g.full);
-    check_around(&g.full, "a_full");
-    for (size_t i = 0; i < g.full.m.rows; i++)
-        for (size_t col = 0; col < g.k; col++) {
-            double value = value_at(g.dtype, seed_of(key, (int)(i / g.rows), 0), i % g.rows, col);
-            check(&g.full, i, col, (struct sum){value, 0}, 0, "a_full");
-        }
-}
-
-static void free_all(void) {
-    tensor_free(&g.shard.image);
-    for (size_t j = 0; j < g.nb; j++)
-        tensor_free(&g.b[j].image), tensor_free(&g.c[j].image);
-    if (g.copies)
-        tensor_free(&g.full.image);
+    gather_enqueue();
+    gather_enqueue();
+    gather_enqueue();
 }
 
 static void one_of_each(void) {
     for (int i = 0; i < gpu_rounds(100, 6); i++) {
         uint64_t key = 10 + (uint64_t)i;
         draw(key);
-        enqueue();
-        check_all(key);
-        free_all();
+        gather_enqueue();
+        gather_check(key, CHECKED_EVERY);
+        gather_free();
     }
 }
 
@@ -120,16 +71,14 @@ static void graphs(void) {
         draw(key);
         weft_cu_graph_exec graph = graph_capture(gpu_stream, enqueue_thrice);
         for (uint64_t turn = 0; turn < 3; turn++) {
-            write_again(&g.shard, seed_of(key + 100 * turn, group.me, 0));
-            for (size_t j = 0; j < g.nb; j++)
-                write_again(&g.b[j], seed_of(key + 100 * turn, group.me, 1 + j));
+            gather_write(key + 100 * turn);
             if (turn == 1)
-                enqueue();
+                gather_enqueue();
             graph_replay(graph, gpu_stream);
-            check_all(key + 100 * turn);
+            gather_check(key + 100 * turn, CHECKED_EVERY);
         }
         graph_drop(graph);
-        free_all();
+        gather_free();
     }
 }
 

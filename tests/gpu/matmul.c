@@ -8,17 +8,10 @@
  * Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include <time.h>
+#include "gpu/gather.h"
 #include "gpu/graph.h"
-#include "gpu/matrices.h"
 
 /* --- All-gather + product --------------------------------------------------------------------- */
-
-static struct gather {
-    weft_dtype dtype;
-    size_t rows, k, nb;
-    struct placed shard, b[NB_MAX], c[NB_MAX], full;
-    bool copies;
-} g;
 
 /* The shard is in any kind of memory from `least` on. */
 static void gather_draw(uint64_t key, enum kind least) {
@@ -43,50 +36,6 @@ static void gather_draw(uint64_t key, enum kind least) {
     }
     if (g.copies)
         g.full = result(g.rows * (size_t)group.n, g.k, g.dtype);
-}
-
-static void gather_enqueue(void) {
-    weft_matrix b[NB_MAX], c[NB_MAX];
-    for (size_t j = 0; j < g.nb; j++)
-        b[j] = g.b[j].m, c[j] = g.c[j].m;
-    done(weft_all_gather_matmul(group.team, &g.shard.m, b, g.nb, c, g.copies ? &g.full.m : NULL,
-                                stream()),
-         "all_gather_matmul");
-}
-
-static void check_product(uint64_t key, size_t j) {
-    struct placed *c = &g.c[j];
-    take_back(c);
-    check_around(c, "all_gather_matmul");
-    for (size_t i = 0; i < c->m.rows; i++)
-        for (size_t col = 0; col < c->m.cols; col++) {
-            uint64_t a = seed_of(key, (int)(i / g.rows), 0), b = seed_of(key, group.me, 1 + j);
-            struct sum sum = dot(g.dtype, g.k, a, i % g.rows, b, col);
-            check(c, i, col, sum, bound(g.dtype, sum, g.k, 1), "all_gather_matmul");
-        }
-}
-
-static void gather_check(uint64_t key) {
-    gpu_drain(gpu_stream);
-    for (size_t j = 0; j < g.nb; j++)
-        check_product(key, j);
-    if (!g.copies)
-        return;
-    take_back(&g.full);
-    check_around(&g.full, "a_full");
-    for (size_t i = 0; i < g.full.m.rows; i++)
-        for (size_t col = 0; col < g.k; col++) {
-            double value = value_at(g.dtype, seed_of(key, (int)(i / g.rows), 0), i % g.rows, col);
-            check(&g.full, i, col, (struct sum){value, 0}, 0, "a_full");
-        }
-}
-
-static void gather_free(void) {
-    tensor_free(&g.shard.image);
-    for (size_t j = 0; j < g.nb; j++)
-        tensor_free(&g.b[j].image), tensor_free(&g.c[j].image);
-    if (g.copies)
-        tensor_free(&g.full.image);
 }
 
 /* --- Product + reduction ---------------------------------------------------------------------- */
@@ -183,7 +132,7 @@ static void one_of_each(void) {
         uint64_t key = 10 + 3 * (uint64_t)i;
         gather_draw(key, HOST);
         gather_enqueue();
-        gather_check(key);
+        gather_check(key, 1);
         gather_free();
         for (int scatters = 0; scatters < 2; scatters++) {
             reduce_draw(key, scatters, NULL);
@@ -210,9 +159,7 @@ static void enqueue_both(void) {
 }
 
 static void write_both(uint64_t key) {
-    write_again(&g.shard, seed_of(key, group.me, 0));
-    for (size_t j = 0; j < g.nb; j++)
-        write_again(&g.b[j], seed_of(key, group.me, 1 + j));
+    gather_write(key);
     write_again(&r.a, seed_of(key, group.me, 0));
     write_again(&r.b, seed_of(key, group.me, 1));
 }
@@ -239,7 +186,7 @@ static void graphs(void) {
                 graph_replay(graph, gpu_stream);
             if (turn % 2 == 0)
                 graph_replay(graph, gpu_stream);
-            gather_check(key + 100 * turn);
+            gather_check(key + 100 * turn, 1);
             reduce_check(key + 100 * turn);
         }
         graph_drop(graph);
