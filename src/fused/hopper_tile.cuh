@@ -191,8 +191,8 @@ WEFT_DEVICE void panel_copy(const struct weft_hopper_task *task, char *panel, ui
 }
 
 /* Stores the sums of a warpgroup, panel by panel: by boxes where C has a map, and where the rows of
- * a box are of one member. A panel's memory is written again when the store
- * from it has read it, of which the warpgroup's first thread knows. */
+ * a box are of one member. A panel's memory is written again when the store from it has read it, of
+ * which the warpgroup's first thread knows. */
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
                             const struct hopper_block &block, struct weft_hopper_tile tile,

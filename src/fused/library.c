@@ -2,9 +2,8 @@
 /* cuBLASLt's matrices are column-major, so it is asked for the transposed product, c' = b' x a': a
  * row-major matrix is the transposed one, column-major, with the same leading dimension.
  *
- * The library needs some 20 us to recommend an algorithm. So each shape's
- * descriptors and algorithm are kept in a hash table; a shape with the same hash replaces the
- * entry. */
+ * The library needs some 20 us to recommend an algorithm. So each shape's descriptors and algorithm
+ * are kept in a hash table; a shape with the same hash replaces the entry. */
 #include "fused/library.h"
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +24,6 @@ struct shape {
 
 struct plan {
     struct shape shape; /* m is 0 if the place is free */
-    bool refused;       /* the library has no algorithm for the shape */
     weft_lt_desc desc;
     weft_lt_layout a, b, c;
     struct weft_lt_heuristic chosen;
@@ -121,7 +119,15 @@ static int preference_make(weft_lt_preference *preference, const struct shape *s
     return weft_cublaslt_check(status, "cublasLtMatmulPreferenceCreate");
 }
 
-/* Sets `refused` if the library has no algorithm. */
+static int fail_refused(const struct shape *s) {
+    return weft_fail(-ENOTSUP,
+                     "cuBLASLt has no algorithm for %llu x %llu x %llu (M x N x K) %s elements, "
+                     "leading dimensions %llu, %llu, %llu",
+                     (unsigned long long)s->m, (unsigned long long)s->n, (unsigned long long)s->k,
+                     weft_element_name((weft_dtype)s->type_a), (unsigned long long)s->lda,
+                     (unsigned long long)s->ldb, (unsigned long long)s->ldc);
+}
+
 static int algorithm_choose(struct plan *plan) {
     weft_lt_preference preference = NULL;
     int count = 0, error = preference_make(&preference, &plan->shape);
@@ -129,8 +135,9 @@ static int algorithm_choose(struct plan *plan) {
         int status = weft_cublaslt.cublasLtMatmulAlgoGetHeuristic(
             kept.handle, plan->desc, plan->b, plan->a, plan->c, plan->c, preference, 1,
             &plan->chosen, &count);
-        plan->refused = status == WEFT_LT_NOT_SUPPORTED || (status == 0 && count == 0);
-        error = plan->refused ? 0 : weft_cublaslt_check(status, "cublasLtMatmulAlgoGetHeuristic");
+        bool refused = status == WEFT_LT_NOT_SUPPORTED || (status == 0 && count == 0);
+        error = refused ? fail_refused(&plan->shape)
+                        : weft_cublaslt_check(status, "cublasLtMatmulAlgoGetHeuristic");
     }
     if (preference)
         weft_cublaslt.cublasLtMatmulPreferenceDestroy(preference);
@@ -158,15 +165,6 @@ static int plan_make(struct plan *plan, const struct shape *shape) {
     return error;
 }
 
-static int fail_refused(const struct shape *s) {
-    return weft_fail(-ENOTSUP,
-                     "cuBLASLt has no algorithm for %llu x %llu x %llu (M x N x K) %s elements, "
-                     "leading dimensions %llu, %llu, %llu",
-                     (unsigned long long)s->m, (unsigned long long)s->n, (unsigned long long)s->k,
-                     weft_element_name((weft_dtype)s->type_a), (unsigned long long)s->lda,
-                     (unsigned long long)s->ldb, (unsigned long long)s->ldc);
-}
-
 static int plan_find(struct plan **plan, const struct shape *shape) {
     int error = 0;
     *plan = &kept.plans[weft_hash(WEFT_HASH_BASIS, shape, sizeof *shape) % PLANS];
@@ -174,7 +172,7 @@ static int plan_find(struct plan **plan, const struct shape *shape) {
         error = weft_cublaslt_check(weft_cublaslt.cublasLtCreate(&kept.handle), "cublasLtCreate");
     if (error == 0 && memcmp(&(*plan)->shape, shape, sizeof *shape) != 0)
         error = plan_make(*plan, shape);
-    return error || !(*plan)->refused ? error : fail_refused(shape);
+    return error;
 }
 
 /* --- Products --------------------------------------------------------------------------------- */
