@@ -5,9 +5,11 @@
  *
  *   oshrun -n 2 products FILE [SKIP]     rows as in products.txt; SKIP=3 takes every third
  *
- * Every way is a graph of CALLS calls. Each timed graph follows a graph of the product alone and a
- * meeting of the GPUs, so that power and clock are alike for all; ways take turns, ROUNDS times.
- * Results are compared with those of the other ways before that. */
+ * Every way is a graph of CALLS calls. Each timed graph follows HEAT_US of the product alone and a
+ * meeting of the GPUs, so that power and clock are alike for all: GPUs that multiply are limited by
+ * power, and have a higher clock for some milliseconds after they have waited. Ways take turns,
+ * ROUNDS times, and each is first in some rounds. Results are compared with those of the other ways
+ * before that. */
 #include <cublasLt.h>
 #include <shmemx.h>
 #include <weft.h>
@@ -17,7 +19,7 @@
 #endif
 #include "gpu.h"
 
-enum { CALLS = 6, ROUNDS = 11, ALGORITHMS = 16, WORKSPACE = 32 << 20 };
+enum { CALLS = 6, ROUNDS = 11, ALGORITHMS = 16, WORKSPACE = 32 << 20, HEAT_US = 20000 };
 enum way { ALONE, FUSED, APART, NCCL_APART, WAYS };
 static const char *const names[WAYS] = {"alone", "weft", "weft, apart", "nccl, apart"};
 
@@ -183,7 +185,9 @@ static cudaGraphExec_t capture(enqueue *body) {
     return exec;
 }
 
-/* Returns the microseconds of a call in the graph, after the graph `before` and a meeting. */
+static int heats = 1; /* graphs of the product alone before a timed graph */
+
+/* Returns the microseconds of a call in the graph, after graphs of `before` and a meeting. */
 static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
     static cudaEvent_t first, last;
     if (!first) {
@@ -191,7 +195,8 @@ static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
         CUDA(cudaEventCreate(&last));
     }
     meet();
-    CUDA(cudaGraphLaunch(before, stream));
+    for (int i = 0; i < heats; i++)
+        CUDA(cudaGraphLaunch(before, stream));
     require(shmemx_barrier_all_on_stream((shmemx_stream_t)stream), "shmemx_barrier_all_on_stream");
     CUDA(cudaEventRecord(first, stream));
     CUDA(cudaGraphLaunch(timed, stream));
@@ -199,11 +204,22 @@ static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
     return elapsed_us(first, last) / CALLS;
 }
 
+/* The same number on all PEs. */
+static int heats_of(cudaGraphExec_t before) {
+    int count;
+    heats = 1;
+    count = 1 + (int)(HEAT_US / (hot_us(before, before) * CALLS));
+    shmem_int_max_reduce(SHMEM_TEAM_WORLD, &count, &count, 1);
+    return count;
+}
+
 /* Chooses the algorithm that is fastest on all GPUs at once, each for itself. */
 static void choose_algorithm(void) {
     double best = INFINITY;
     int fastest = 0;
+    chosen = 0;
     cudaGraphExec_t before = capture(alone);
+    heats = heats_of(before);
     for (chosen = 0; chosen < nalgorithms; chosen++) {
         double samples[3];
         cudaGraphExec_t graph = capture(alone);
@@ -263,7 +279,8 @@ static void measure(const char *text) {
     for (int way = 0; way < ways; way++)
         graphs[way] = capture(bodies[way]);
     for (int i = -1; i < ROUNDS; i++)
-        for (int way = 0; way < ways; way++) {
+        for (int j = 0; j < ways; j++) {
+            int way = (i + 1 + j) % ways;
             double sample = hot_us(graphs[ALONE], graphs[way]);
             if (i >= 0)
                 samples[way][i] = sample;

@@ -5,7 +5,7 @@ with a collective of its process group. Run under oshrun, or torchrun.
 
     torch_products.py FILE [SKIP]
 
-As there, each timed graph follows a graph of the product alone and a meeting of the GPUs; ways take turns."""
+As there, each timed graph follows HEAT_US of the product alone and a meeting of the GPUs; ways take turns."""
 import json
 import os
 import statistics
@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
-CALLS, ROUNDS = 6, 11
+CALLS, ROUNDS, HEAT_US = 6, 11, 20000
 LIBRARY = "PyTorch " + torch.__version__.split("+")[0]
 ME = int(os.environ.get("WEFT_PE", os.environ.get("RANK", "0")))
 NPES = int(os.environ.get("WEFT_NPES", os.environ.get("WORLD_SIZE", "1")))
@@ -91,11 +91,12 @@ def capture(body):
     return graph
 
 
-def hot_us(before, graph, handle):
+def hot_us(before, graph, handle, heats):
     torch.cuda.synchronize()
     dist.barrier(device_ids=[DEVICE.index])
     first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    before.replay()
+    for _ in range(heats):
+        before.replay()
     handle.barrier(0, 0)
     first.record()
     graph.replay()
@@ -106,10 +107,12 @@ def hot_us(before, graph, handle):
 
 def measure(row, bodies, handle):
     graphs = {way: capture(body) for way, body in bodies.items()}
-    samples = {way: [] for way in graphs}
+    samples, ways = {way: [] for way in graphs}, list(graphs)
+    heats = torch.tensor(1 + int(HEAT_US / CALLS / hot_us(graphs["alone"], graphs["alone"], handle, 1)), device=DEVICE)
+    dist.all_reduce(heats, dist.ReduceOp.MAX)
     for turn in range(-1, ROUNDS):
-        for way, graph in graphs.items():
-            us = hot_us(graphs["alone"], graph, handle)
+        for way in ways[(turn + 1) % len(ways):] + ways[:(turn + 1) % len(ways)]:
+            us = hot_us(graphs["alone"], graphs[way], handle, int(heats))
             if turn >= 0:
                 samples[way].append(us)
     alone = statistics.median(samples.pop("alone"))

@@ -19,6 +19,7 @@ struct gather {
     const struct weft_fused_gather *call;
     struct weft_fused f;
     size_t bytes, scale_bytes; /* of a shard, and of the scales of its rows */
+    size_t scale_step;         /* bytes from one member's scales to the next one's */
     weft_matrix own,
         scales;        /* the shard and its scales, where the GPU reaches them, without gaps */
     size_t multiplied; /* the b that the kernel which gathers has multiplied; nb: there is none */
@@ -34,7 +35,14 @@ static int me(const struct gather *g) {
 
 /* Rounds up to the alignment of the scales, which follow the shards. */
 static size_t aligned(size_t bytes) {
-    return weft_round_up(bytes, sizeof(float));
+    return weft_round_up(bytes, WEFT_PRODUCT_SCALE_ALIGNMENT);
+}
+
+/* A shard that has one scale is a factor by itself, so the product asks for its alignment. Messages
+ * of far members leave no gaps. */
+static size_t scale_step_of(const struct gather *g) {
+    bool single = g->call->scales && g->call->scales->a->rows == 1 && !g->f.on->team->far;
+    return single ? aligned(g->scale_bytes) : g->scale_bytes;
 }
 
 /* --- The own shard ---------------------------------------------------------------------------- */
@@ -63,7 +71,7 @@ static int take_own(struct gather *g) {
 
 /* Returns the place of a member's scales in a half. */
 static size_t scales_at(const struct gather *g, int member) {
-    return aligned((size_t)members(g) * g->bytes) + (size_t)member * g->scale_bytes;
+    return aligned((size_t)members(g) * g->bytes) + (size_t)member * g->scale_step;
 }
 
 static int push_to(const struct gather *g, int member) {
@@ -290,12 +298,13 @@ static size_t room_bytes(const struct weft_fused_gather *call, size_t rows) {
 int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *call) {
     const weft_matrix *shard = call->shard;
     size_t n = (size_t)on->team->npes;
-    struct gather g = {.call = call, .multiplied = call->nb};
+    struct gather g = {.call = call, .f.on = on, .multiplied = call->nb};
     g.bytes = shard->rows * shard->cols * weft_element_bytes(shard->dtype);
     g.scale_bytes = call->scales ? call->scales->a->rows * sizeof(float) : 0;
+    g.scale_step = scale_step_of(&g);
     bool exchanges = n > 1 && g.bytes + g.scale_bytes > 0; /* the same on all members */
     struct weft_fused_sizes sizes = {.half =
-                                         exchanges ? aligned(n * g.bytes) + n * g.scale_bytes : 0,
+                                         exchanges ? aligned(n * g.bytes) + n * g.scale_step : 0,
                                      .room = room_bytes(call, n * shard->rows),
                                      .own = aligned(g.bytes) + g.scale_bytes};
     if (shard->rows == 0)

@@ -50,7 +50,8 @@ static int task_begin(struct weft_hopper_task *task, const weft_matrix *b, const
     task->cols = (uint32_t)c->cols;
     task->result = c->data;
     task->ldc = c->ld;
-    task->boxes = weft_matrix_alignment(c) >= 16;
+    task->boxes = weft_matrix_alignment(c) >= WEFT_HOPPER_UNIT &&
+                  c->cols * 2 % WEFT_HOPPER_UNIT == 0; /* bulk stores write whole units */
     int error = b_maps_make(task, b, width);
     if (error || !task->boxes)
         return error;

@@ -29,9 +29,14 @@ static bool factors_suit(const struct weft_product *p) {
            weft_matrix_alignment(&p->b) >= 16 && weft_matrix_alignment(&p->c) >= 16;
 }
 
+static bool is_aligned(const void *p) {
+    return (uintptr_t)p % WEFT_PRODUCT_SCALE_ALIGNMENT == 0;
+}
+
 /* Returns whether cuBLASLt also scales the product. */
 static bool scales_suit(const struct weft_scaling *s) {
-    return s->rows.rows == 1 && s->cols.cols == 1 && s->bias.cols == 0;
+    return s->rows.rows == 1 && s->cols.cols == 1 && s->bias.cols == 0 &&
+           is_aligned(s->rows.data) && is_aligned(s->cols.data);
 }
 
 /* The parts of the room, after the library's: of a product in F32, and of widened factors. */

@@ -6,6 +6,10 @@
 
 #include "fused/library.h"
 
+/* cuBLASLt does not take a single scale at any other address (13.1; its manual does not say so). A
+ * scale that is not aligned costs a product in F32 and a pass over it. */
+enum { WEFT_PRODUCT_SCALE_ALIGNMENT = 16 };
+
 /* Returns the bytes of GPU memory that this product needs, or a product of parts of its matrices.
  * No other work may use that memory meanwhile. */
 size_t weft_product_room(const struct weft_product *largest);

@@ -16,7 +16,7 @@ static void exchange(const weft_device_team *t) {
     handles_zero(rounds.sig, places * sizeof *rounds.sig);
     handles_zero(rounds.acks, places * sizeof *rounds.acks);
     rounds.seed = (uint32_t)gpu_draw((uint64_t)t->n, UINT32_MAX);
-    rounds.count = (uint32_t)handles_rounds(2000, 12);
+    rounds.count = (uint32_t)gpu_rounds_together(2000, 12);
     rounds.found = handles_found;
     handles_sync();
     for (uint32_t call = 0; call < CALLS; call++) {

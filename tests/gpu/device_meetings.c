@@ -14,7 +14,7 @@ static size_t words_bytes;
 /* --- Barriers --------------------------------------------------------------------------------- */
 
 static void rounds(const weft_device_team *t, const char *kernel, int kind, const char *what) {
-    struct meetings_rounds task = {.count = (uint32_t)handles_rounds(2000, 12),
+    struct meetings_rounds task = {.count = (uint32_t)gpu_rounds_together(2000, 12),
                                    .kind = kind,
                                    .words = words,
                                    .found = handles_found};
@@ -68,7 +68,7 @@ static void set_epoch(const weft_device_team *t, uint64_t epoch) {
 
 static void packets(const weft_device_team *t) {
     for (uint32_t call = 0; call < CALLS; call++)
-        call_packets(t, call % 2, handles_rounds(5000, 15));
+        call_packets(t, call % 2, gpu_rounds_together(5000, 15));
 }
 
 /* Large calls have the numbers 1 to 3; then follow the last calls before the flags wrap around,

@@ -22,7 +22,7 @@ static void exchange(const weft_device_team *t) {
     handles_zero(messages.sig32, places * sizeof *messages.sig32);
     messages.seed = (uint32_t)gpu_draw((uint64_t)t->n, UINT32_MAX);
     messages.atomics = (t->flags & WEFT_DEVICE_ATOMICS) != 0;
-    messages.count = (uint32_t)handles_rounds(2000, SEND_KINDS);
+    messages.count = (uint32_t)gpu_rounds_together(2000, SEND_KINDS);
     messages.found = handles_found;
     handles_sync();
     for (uint32_t call = 0; call < CALLS; call++) {

@@ -81,6 +81,12 @@ static inline int gpu_rounds(int all, int few) {
     return gpu_is_pretended() && !getenv("WEFT_TEST_LONG") ? few : all;
 }
 
+/* The same for a test whose PEs wait for each other, equal on all of them: PEs that share a GPU
+ * alternate by time slices. */
+static inline int gpu_rounds_together(int all, int few) {
+    return shmem_n_pes() > gpu_count ? few : gpu_rounds(all, few);
+}
+
 /* The test's context is current in between. */
 static inline void gpu_enter(void) {
     GPU(cuCtxPushCurrent(gpu_context));

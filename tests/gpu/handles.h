@@ -79,12 +79,6 @@ static inline int handles_finish(void) {
     return gpu_finish();
 }
 
-/* Returns the rounds of a test whose members wait for each other, equal on all of them: PEs that
- * share a GPU alternate by time slices. */
-static inline int handles_rounds(int all, int few) {
-    return shmem_n_pes() > gpu_count ? few : gpu_rounds(all, few);
-}
-
 /* Expects no errors from kernels, and that they have checked something. */
 static inline void handles_expect(const weft_device_team *t, const char *what) {
     struct device_found found;

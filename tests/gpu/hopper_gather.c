@@ -55,7 +55,7 @@ static void enqueue_thrice(void) {
 }
 
 static void one_of_each(void) {
-    for (int i = 0; i < gpu_rounds(100, 6); i++) {
+    for (int i = 0; i < gpu_rounds_together(100, 6); i++) {
         uint64_t key = 10 + (uint64_t)i;
         draw(key);
         gather_enqueue();

@@ -128,7 +128,7 @@ static void reduce_free(void) {
 /* --- Cases ------------------------------------------------------------------------------------ */
 
 static void one_of_each(void) {
-    for (int i = 0; i < gpu_rounds(200, 20); i++) {
+    for (int i = 0; i < gpu_rounds_together(200, 20); i++) {
         uint64_t key = 10 + 3 * (uint64_t)i;
         gather_draw(key, HOST);
         gather_enqueue();
@@ -296,7 +296,7 @@ static void race_finish(void) {
 }
 
 static void each_race(void (*run)(void)) {
-    for (int round = 0; round < gpu_rounds(50, 1); round++)
+    for (int round = 0; round < gpu_rounds_together(50, 1); round++)
         for (int slow = 0; slow < group.n; slow++)
             for (int scatters = 0; scatters < 2; scatters++) {
                 race_draw(slow, scatters);

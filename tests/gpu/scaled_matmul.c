@@ -47,7 +47,11 @@ static struct drawn scales_of(size_t n, bool each, bool by_rows, uint64_t seed) 
     for (size_t i = 0; i < count; i++)
         element_set(WEFT_F32, tensor_at(&image, by_rows ? i : 0, by_rows ? 0 : i),
                     (double)scale_at(seed, i));
-    return (struct drawn){place(draw_kind(), image), seed};
+    bool factors_suit = suits;
+    suits = factors_suit && random_below(3) > 0;
+    struct drawn scales = {place(draw_kind(), image), seed};
+    suits = factors_suit;
+    return scales;
 }
 
 static double scale_value(const weft_matrix *m, uint64_t seed, size_t i) {
@@ -285,7 +289,7 @@ static void reduce_free(void) {
 /* --- Cases ------------------------------------------------------------------------------------ */
 
 static void gathers(void) {
-    for (int i = 0; i < gpu_rounds(200, 24); i++) {
+    for (int i = 0; i < gpu_rounds_together(200, 24); i++) {
         gather_draw(10 + (uint64_t)i, HOST);
         gather_enqueue();
         gather_check(10 + (uint64_t)i);
@@ -294,7 +298,7 @@ static void gathers(void) {
 }
 
 static void reductions(void) {
-    for (int i = 0; i < gpu_rounds(200, 24); i++) {
+    for (int i = 0; i < gpu_rounds_together(200, 24); i++) {
         reduce_draw(500 + (uint64_t)i);
         reduce_enqueue();
         reduce_check();

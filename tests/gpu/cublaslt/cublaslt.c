@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include "tests/gpu/driver/product.h"
 
-enum { INVALID_VALUE = 7, EXECUTION_FAILED = 13, ROOM_BYTES = 1 << 20 };
+enum { INVALID_VALUE = 7, EXECUTION_FAILED = 13, ROOM_BYTES = 1 << 20, SCALE_ALIGNMENT = 16 };
 
 struct weft_lt_opaque {
     int type, scale;         /* of a product: the types of computation and of scales */
@@ -191,6 +191,8 @@ int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, 
         !aligned(workspace, 256) || !aligned(a, algorithm[0]) || !aligned(b, algorithm[1]) ||
         !aligned(d, algorithm[3]))
         return INVALID_VALUE;
+    if (!aligned(desc->scales[0], SCALE_ALIGNMENT) || !aligned(desc->scales[1], SCALE_ALIGNMENT))
+        return WEFT_LT_NOT_SUPPORTED;
     struct product p = {.m = d_layout->rows,
                         .n = d_layout->cols,
                         .k = op_rows(b_layout, desc->transposed[1]),
