@@ -206,7 +206,7 @@ static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
 
 /* The same number on all PEs. */
 static int heats_of(cudaGraphExec_t before) {
-    int count;
+    static int count; /* symmetric */
     heats = 1;
     count = 1 + (int)(HEAT_US / (hot_us(before, before) * CALLS));
     shmem_int_max_reduce(SHMEM_TEAM_WORLD, &count, &count, 1);

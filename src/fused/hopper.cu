@@ -25,7 +25,8 @@ WEFT_DEVICE void gather(const struct gathering &call, const struct hopper_block 
 template <int WIDTH, class ELEMENT, bool GATHERS>
 WEFT_DEVICE void product(struct weft_gpu_abort abort, const struct weft_hopper_task *task) {
     struct hopper_block block = block_of<WIDTH>();
-    uint32_t group = weft_block_thread() / GROUP_THREADS;
+    /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
+    uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
     struct gathering call = {};
     if (GATHERS)
         call = gathering_begin(task, abort);

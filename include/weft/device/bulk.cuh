@@ -38,13 +38,14 @@
 #define WEFT_SM_90 "bulk_copies_need_sm_90; // "
 #endif
 
-/* Returns the 32-bit address in the shared state space. */
+/* Returns the 32-bit address in the shared state space, in a way that lets the compiler calculate
+ * with such addresses: in 64 bits a loop of products took 60 cycles more for each step (H200). */
 WEFT_DEVICE uint32_t weft_shared_address(const void *shared) {
-    uint32_t address;
-    __asm__("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }"
-            : "=r"(address)
-            : "l"(shared));
-    return address;
+#ifdef __clang__
+    return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) void *)shared;
+#else
+    return (uint32_t)__cvta_generic_to_shared(shared);
+#endif
 }
 
 /* --- Between threads and bulk copies ---------------------------------------------------------- */
