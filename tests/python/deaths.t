@@ -80,6 +80,7 @@ TORCH_CALLS = {
     "rendezvous": "symm_mem.rendezvous(symm_mem.empty(9, device='cpu'), group)",
     "one_shot_all_reduce": "symm_mem.one_shot_all_reduce(x, 'sum', group)",
     "fused_all_gather_matmul": "symm_mem.fused_all_gather_matmul(torch.ones(4, 4), [torch.ones(4, 4)], 0, group)",
+    "fused_matmul_all_reduce": "symm_mem.fused_matmul_all_reduce(torch.ones(2, 4), torch.ones(4, 4), 'sum', group)",
     "fused_matmul_reduce_scatter": "symm_mem.fused_matmul_reduce_scatter(torch.ones(n, 4), torch.ones(4, 4), 'sum', 0, group)",
     "handler.barrier": "symm_mem.SymmetricMemoryHandler.barrier()",
     "handler.empty": "symm_mem.SymmetricMemoryHandler.empty(4, torch.float32)"}

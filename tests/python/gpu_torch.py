@@ -155,8 +155,36 @@ def products():
                 check(f"fused_matmul_reduce_scatter {dtype} {sizes} {dim}",
                       symm_mem.fused_matmul_reduce_scatter(x, b, op, dim, WORLD),
                       total.chunk(N, dim)[ME], dtype, N * sizes[-1])
+                reduced = symm_mem.fused_matmul_all_reduce(x, b, op, WORLD)
+                check(f"fused_matmul_all_reduce {dtype} {sizes}", reduced, total, dtype, N * sizes[-1])
+                assert all(torch.equal(each, reduced) for each in of_all(reduced))
+    counts = symm_mem.counters()
+    assert counts["fused_all_gather_matmul"] and counts["fused_matmul_reduce_scatter"], counts
     raises(ValueError, symm_mem.fused_all_gather_matmul, random(2, 3), [random(3, 4)], 2, WORLD)
     say("fused products, every dimension")
+
+
+def products_in_graphs():
+    x, w, v = random(64 * N, 256), random(256, 96), random(96, 256)
+
+    def layer():
+        _, [hidden] = symm_mem.fused_all_gather_matmul(x[:64], [w], 0, WORLD, return_A=False)
+        return symm_mem.fused_matmul_reduce_scatter(hidden, v, "sum", 0, WORLD), symm_mem.fused_matmul_all_reduce(x, w, "sum", WORLD)
+    layer()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="relaxed"):
+        scattered, reduced = layer()
+    for turn in range(4):
+        x.copy_(random(64 * N, 256))
+        scattered.fill_(float("nan")), reduced.fill_(float("nan"))
+        if turn == 2:
+            layer()
+        graph.replay()
+        hidden = joined(x[:64], 0).double() @ w.double()
+        check("scattered in a graph", scattered, of_all(hidden @ v.double()).sum(0).chunk(N)[ME], torch.float32, 256 * 96)
+        check("reduced in a graph", reduced, of_all(x.double() @ w.double()).sum(0), torch.float32, 256 * N)
+    say("fused products in graphs")
 
 
 def scaled_products():
@@ -346,6 +374,7 @@ def groups():
 handles()
 collectives()
 products()
+products_in_graphs()
 scaled_products()
 symmetric_tensors()
 by_kernels()

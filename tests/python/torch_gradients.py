@@ -130,6 +130,15 @@ def test_fused_matmul_reduce_scatter(group, shape, dim, columns, seed, op):
               n, dim), random_weights(seed))
 
 
+@property_test(20, shape=st.lists(st.integers(1, 4), min_size=2, max_size=3), columns=st.integers(1, 4),
+               seed=seeds, op=st.sampled_from(["sum", "avg"]))
+def test_fused_matmul_all_reduce(group, shape, columns, seed, op):
+    n, noise = group.size(), seeded(seed, group)
+    inputs = [drawn(shape, torch.float64, noise), drawn((shape[-1], columns), torch.float64, noise)]
+    check(group, inputs, lambda x, b: symm_mem.fused_matmul_all_reduce(x, b, op, group),
+          lambda xs, bs: [sum(x @ b for x, b in zip(xs, bs)) / (n if op == "avg" else 1)] * n, random_weights(seed))
+
+
 @on_groups
 def test_gradients_of_some_inputs(group):
     x, b = torch.ones(2, 3), torch.ones(3, 4, requires_grad=True)
@@ -165,6 +174,7 @@ def test_opcheck(group):
             (ops.fused_all_gather_matmul, (torch.ones(2, 3, 4), [torch.ones(4, 4)], 1, name)),
             (ops.fused_all_gather_matmul, (torch.ones(2, 3), [torch.ones(3 * n, 4)], 1, name)),
             (ops.fused_matmul_reduce_scatter, (grad(2 * n, 3), grad(3, 2), "sum", 0, name)),
+            (ops.fused_matmul_all_reduce, (grad(2, 3), grad(3, 2), "avg", name)),
             (ops.fused_matmul_reduce_scatter, (torch.ones(2, 3), torch.ones(3, 2 * n), "avg", 1,
                                                name))]:
         torch.library.opcheck(op.default, args)

@@ -185,13 +185,11 @@ def close(found, exact, k):
     assert worst < tolerance, (worst, tolerance)
 
 
-@pytest.fixture(params=["weft", "lanes", "one behind the other"])
+@pytest.fixture(params=["weft", "one behind the other"])
 def multiplied_by(request, monkeypatch):
-    """Floats by Weft's operators, and in both ways that all other types take."""
+    """Floats by Weft's operators, and as all other types are."""
     if request.param != "weft":
-        monkeypatch.setattr(_pipeline, "weft_multiplies", lambda *factors, results=(): False)
-    if request.param == "lanes":
-        monkeypatch.setattr(_pipeline, "HIDDEN_BYTES_MIN", 0)
+        monkeypatch.setattr(_pipeline, "MULTIPLIED", ())
     return request.param
 
 
@@ -217,7 +215,7 @@ def test_blocks(block_size, me, n):
     """m of 7 rows makes blocks of all sizes, which do not divide it."""
     m = 7
     blocks = 1 if block_size is None else -(-m // min(block_size, m))
-    product = Gathered(m, 9, 4, torch.int64, n, signals=n * (blocks if block_size else 4) + 1)
+    product = Gathered(m, 9, 4, torch.int64, n, signals=n * blocks + 1)
     for turn in range(5):
         a, b = product.inputs(turn, me)
         dawdle(turn)
@@ -334,7 +332,7 @@ def test_matmul_reduce_scatter(rows, k, cols, reduce_op, dtype, multiplied_by, m
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sums_are_in_order_of_ranks_and_in_32_bits(dtype, me, n, monkeypatch):
     """By the pipeline, bit by bit: products are rounded to the type, once, and the sum is."""
-    monkeypatch.setattr(_pipeline, "weft_multiplies", lambda *factors, results=(): False)
+    monkeypatch.setattr(_pipeline, "MULTIPLIED", ())
     product = Scattered(8, 32, 8, dtype, n)
     for turn in range(3):
         x1, x2 = product.inputs(turn, me)

@@ -3,9 +3,7 @@
 own pace: what CUDA streams do with it, on CPU tensors. Work is late by drawn times, so that whatever
 is not ordered by a mark comes at the wrong time. And recorded once and played again, as graphs are.
 """
-import collections
 import functools
-import itertools
 import queue
 import random
 import threading
@@ -15,7 +13,7 @@ import pytest
 import torch
 import weft
 from torch_handler import SEED, Guarded, data, dawdle, same, symm
-from weft.torch import _call, _owner, _pipeline, _world
+from weft.torch import _call, _owner, _world
 
 
 class Lane:
@@ -24,7 +22,7 @@ class Lane:
     stream, at_once = None, False
 
     def __init__(self, name="main"):
-        self.name, self.work, self.side, self.failed = name, queue.Queue(), None, []
+        self.work, self.failed = queue.Queue(), []
         self.draw = random.Random(f"{SEED} {name} {weft.my_pe()}")
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -38,10 +36,6 @@ class Lane:
 
     def __call__(self, work, *args, **kwargs):
         self.work.put(functools.partial(work, *args, **kwargs))
-
-    def beside(self):
-        self.side = self.side or type(self)(f"beside {self.name}")
-        return self.side
 
     def mark(self):
         event = threading.Event()
@@ -59,49 +53,24 @@ class Lane:
         return False
 
     def drain(self):
-        """Returns the position in this lane only: work beside it must have been joined."""
         self.mark().wait(60)
-        assert not self.failed and not (self.side and self.side.failed), (self.failed, self.side and self.side.failed)
-        assert self.side is None or self.side.work.empty()
-
-
-class Graph:
-    """What a recorder and the lanes beside it were given, to be done again and again."""
-
-    def __init__(self):
-        self.orders, self.marks, self.name = collections.defaultdict(list), itertools.count(), "main"
-
-    def play(self, lane):
-        """In `lane`, and in threads for the others; done when the lane is."""
-        events = collections.defaultdict(threading.Event)
-        lanes = {name: lane if name == self.name else Lane(f"{name} of a graph") for name in self.orders}
-        for name, orders in self.orders.items():
-            for kind, what in orders:
-                event = events[what] if kind != "work" else None
-                lanes[name](what if kind == "work" else event.set if kind == "mark" else event.wait)
-        return lanes
+        assert not self.failed, self.failed
 
 
 class Recorder:
+    """What it was given, to be done again and again, as a graph is launched."""
+
     stream, at_once = None, False
 
-    def __init__(self, graph, name="main"):
-        self.graph, self.name, self.side = graph, name, None
+    def __init__(self):
+        self.orders = []
 
     def __call__(self, work, *args, **kwargs):
-        self.graph.orders[self.name].append(("work", functools.partial(work, *args, **kwargs)))
+        self.orders.append(functools.partial(work, *args, **kwargs))
 
-    def beside(self):
-        self.side = self.side or Recorder(self.graph, f"beside {self.name}")
-        return self.side
-
-    def mark(self):
-        mark = next(self.graph.marks)
-        self.graph.orders[self.name].append(("mark", mark))
-        return mark
-
-    def after(self, mark):
-        self.graph.orders[self.name].append(("after", mark))
+    def play(self, lane):
+        for work in self.orders:
+            lane(work)
 
     def follows(self, other):
         assert other is self
@@ -129,9 +98,7 @@ def current(monkeypatch):
     _world.world()._last = None
     for lane in lanes:
         lane.drain()
-        for each in (lane, lane.side):
-            if each is not None:
-                each.work.put(None)
+        lane.work.put(None)
 
 
 # --- Calls and what comes of them ----------------------------------------------------------------
@@ -200,22 +167,9 @@ class AllToAll(Scene):
         return [torch.cat([self.values(turn, rank)[me] for rank in range(self.n)])]
 
 
-class Product(Scene):
-    """hidden: puts overlap the products, however small; otherwise one follows the other."""
-
-    def __init__(self, n, hidden):
+class GatherMatmul(Scene):
+    def __init__(self, n, me, signals=3, in_place=False):
         super().__init__(n)
-        self.hidden_bytes_min = 0 if hidden else 8 << 20
-
-    def of(self, function, *arguments):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_pipeline, "HIDDEN_BYTES_MIN", self.hidden_bytes_min)
-            return function(*arguments)
-
-
-class GatherMatmul(Product):
-    def __init__(self, n, me, signals=3, in_place=False, hidden=True):
-        super().__init__(n, hidden)
         m = 7
         self.gathered, self.c = Guarded((m * n, 9), torch.int64), torch.empty(m * n, 4, dtype=torch.int64)
         self.signal = symm.empty(n * signals, torch.int32)
@@ -230,7 +184,7 @@ class GatherMatmul(Product):
         lane(self.signal.fill_, 1)  # as another call may have left it
 
     def call(self, turn):
-        return self.of(symm.fused_all_gather_matmul, *self.inputs, self.c, self.gathered.inside, self.signal)
+        return symm.fused_all_gather_matmul(*self.inputs, self.c, self.gathered.inside, self.signal)
 
     def results(self, result):
         return result
@@ -240,9 +194,9 @@ class GatherMatmul(Product):
         return [whole, whole @ self.values(turn, me)[1]]
 
 
-class MatmulScatter(Product):
-    def __init__(self, n, me, hidden=True):
-        super().__init__(n, hidden)
+class MatmulScatter(Scene):
+    def __init__(self, n, me):
+        super().__init__(n)
         self.room, self.signal = Guarded((3 * n, 4), torch.int64), symm.empty(n, torch.int32)
         self.inputs = [torch.empty(3 * n, 9, dtype=torch.int64), torch.empty(9, 4, dtype=torch.int64)]
 
@@ -253,7 +207,7 @@ class MatmulScatter(Product):
         lane(self.signal.fill_, 1)
 
     def call(self, turn):
-        return self.of(symm.fused_matmul_reduce_scatter, *self.inputs, self.room.inside, self.signal)
+        return symm.fused_matmul_reduce_scatter(*self.inputs, self.room.inside, self.signal)
 
     def results(self, result):
         return [result]
@@ -265,9 +219,7 @@ class MatmulScatter(Product):
 SCENES = {"all-gather": AllGather, "all-to-all": AllToAll, "all-gather, matmul": GatherMatmul,
           "all-gather, matmul, one block": functools.partial(GatherMatmul, signals=1),
           "all-gather, matmul, in place": functools.partial(GatherMatmul, in_place=True),
-          "all-gather, then matmul": functools.partial(GatherMatmul, hidden=False),
-          "matmul, reduce-scatter": MatmulScatter,
-          "matmul, then reduce-scatter": functools.partial(MatmulScatter, hidden=False)}
+          "matmul, reduce-scatter": MatmulScatter}
 
 
 def check(scene, kept, turn, me):
@@ -319,11 +271,11 @@ def test_calls_in_several_lanes(name, current, me, n):
 @pytest.mark.parametrize("name", SCENES)
 def test_replays(name, current, me, n):
     """Recorded once; then new data, and again, with calls outside of the graph in between."""
-    scene, graph = SCENES[name](n, me), Graph()
+    scene, graph = SCENES[name](n, me), Recorder()
     lane, kept = current[0], []
     symm.barrier()
     lane.drain()
-    current[0] = Recorder(graph)
+    current[0] = graph
     _world.world()._last = None
     result = scene.call(0)
     current[0](lambda: kept.extend(one.clone() for one in scene.results(result)))
@@ -336,12 +288,7 @@ def test_replays(name, current, me, n):
             for tensor, values in zip(scene.inputs, scene.values(turn, me)):
                 lane(tensor.copy_, values)
             scene.poison(lane)
-            others = graph.play(lane)
+            graph.play(lane)
         lane.drain()
         check(scene, got, turn, me)
         kept.clear()
-        if turn % 3 != 2:
-            for each in others.values():
-                assert not each.failed, each.failed
-                if each is not lane:
-                    each.work.put(None)

@@ -231,6 +231,18 @@ def test_fused_matmul_reduce_scatter(group, shape, dim, columns, dtype, seed, la
     assert product.is_contiguous()
 
 
+@property_test(40, shape=st.lists(st.integers(0, 5), min_size=2, max_size=4), columns=st.integers(0, 6),
+               dtype=st.sampled_from(FLOATS), seed=seeds, layout=st.sampled_from(LAYOUTS),
+               op=st.sampled_from(["sum", "avg"]))
+def test_fused_matmul_all_reduce(group, shape, columns, dtype, seed, layout, op):
+    noise = seeded(seed, group)
+    x, b = drawn(shape, dtype, noise), drawn((shape[-1], columns), dtype, noise)
+    product = symm_mem.fused_matmul_all_reduce(laid_out(x, layout, 0), laid_out(b, layout, 0), op, group)
+    close(product, LOSSES[op](of_all(x.double() @ b.double(), group)), dtype, group.size() * shape[-1])
+    assert product.is_contiguous()
+    assert all(torch.equal(as_bytes(each), as_bytes(product)) for each in of_all(product, group))
+
+
 @on_groups
 def test_transposed_factors_are_not_copied(group):
     n = group.size()
@@ -255,6 +267,8 @@ def test_products_of_other_types(group):
     assert torch.equal(product, joined(x, 0, group) @ b)
     whole, none = symm_mem.fused_all_gather_matmul(x, [], 0, group)
     assert none == [] and torch.equal(whole, joined(x, 0, group))
+    total = symm_mem.fused_matmul_all_reduce(torch.ones(2, 3, dtype=torch.int64), torch.ones(3, 2, dtype=torch.int64), "sum", group)
+    assert (total == 3 * group.size()).all()
 
 
 @on_groups
@@ -270,6 +284,8 @@ def test_products_refuse(group):
     call = symm_mem.fused_matmul_reduce_scatter
     raises(ValueError, "got reduce_op 'max', expected", call, x, b, "max", 0, group)
     raises(ValueError, "Invalid scatter_dim", call, x, b, "sum", 2, group)
+    raises(ValueError, "got reduce_op 'max', expected", symm_mem.fused_matmul_all_reduce, x, b, "max", group)
+    raises(RuntimeError, "expected 3 rows", symm_mem.fused_matmul_all_reduce, x, torch.ones(4, 4), "sum", group)
     if n == 3:
         raises(ValueError, "multiple of the group's 3 members", call, x, b, "sum", 0, group)
     for each in (symm_mem.fused_all_gather_matmul,):

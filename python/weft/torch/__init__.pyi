@@ -171,6 +171,7 @@ def fused_all_gather_matmul(
 def fused_matmul_reduce_scatter(
     A: Tensor, B: Tensor, reduce_op: str, scatter_dim: int, group: _Group
 ) -> Tensor: ...
+def fused_matmul_all_reduce(A: Tensor, B: Tensor, reduce_op: str, group: _Group) -> Tensor: ...
 
 # --- Without
 

@@ -16,7 +16,7 @@ from weft.torch import _shim as _shim_build
 _NAME = "WEFT"
 _GPU = torch.device("cuda")
 
-fused_runs = {}   # counts runs on CPU tensors, by the operator's name
+fused_runs = {}   # counts runs of Weft's fused operators by name
 _lock = threading.RLock()
 _shim = None      # the loaded library
 _members = None   # a callback of the library, which must stay alive
@@ -93,7 +93,7 @@ def installed():
 
 
 def counters():
-    """Returns a dict of counts of Weft's work in this process. Fused operators on CPU tensors are counted by name,
+    """Returns a dict of counts of Weft's work in this process. Weft's fused operators are counted by name,
     whether called as torch.ops.symm_mem.*, by a compiled graph or as weft.torch.*. After install() the backend is
     counted, too: allocations and releases of memory; rendezvous answered together with the group's members
     (rendezvous), from an earlier rendezvous (rendezvous_kept), and with None (rendezvous_none); barriers, put_signals

@@ -18,7 +18,6 @@ from weft.torch._groups import CHECKED
 from weft.torch._lanes import lane_of
 from weft.torch._world import world
 
-_DEFAULT_BLOCKS = 4
 _UNKNOWN = -1
 _OF_ARGUMENT = re.compile(r"\w+: (argument .*)", re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -171,17 +170,10 @@ class Collective:
                     f"{self.target.device}")
 
     def blocks(self, rows, signal, block_rows):
-        """Returns (begin, end) of blocks of that many rows. By default there are as many blocks as signals."""
-        ranks = self.world.size
-        most = max(1, signal.numel() // ranks)
-        if block_rows is None:
-            block_rows = -(-rows // min(most, ranks, _DEFAULT_BLOCKS)) or 1
-        block_rows = whole_number(self.name, "block_size", block_rows)
-        self.expect(block_rows > 0, f"got block_size {block_rows}, expected at least 1")
-        block_rows = max(1, block_rows)
-        blocks = [(row, min(row + block_rows, rows)) for row in range(0, rows, block_rows)]
-        self.signals(signal, max(1, len(blocks)) * ranks)
-        return blocks
+        """Checks that there is a signal for each rank and block of that many rows; by default there is one block."""
+        block_rows = rows if block_rows is None else whole_number(self.name, "block_size", block_rows)
+        self.expect(block_rows > 0 or rows == 0, f"got block_size {block_rows}, expected at least 1")
+        self.signals(signal, max(1, -(-rows // max(1, block_rows))) * self.world.size)
 
     def counts(self, numbers):
         """Returns one whole number for each rank."""
@@ -213,16 +205,13 @@ class Collective:
                                                      f"rank {rank}")
         return [begin for _, begin in wanted]
 
-    def begin(self, *facts, places=(), able=False, meet=False):
-        """Checks that the facts and the places are the same on all ranks. Returns whether all ranks are able.
-        ValueError if there is an error."""
+    def begin(self, *facts, places=(), meet=False):
+        """Checks that the facts and the places are the same on all ranks. ValueError if there is an error."""
         places = self.target, *places
-        able = able and self.lane.at_once
         if meet or CHECKED or self.lane.at_once:
             facts = ", ".join([*map(str, facts), str(self.target.dtype), *map(_heap.place_of, places)])
-            able = self.world.agree(self.name, self.complaint, facts, able)
+            self.world.agree(self.name, self.complaint, facts)
         elif self.complaint is not None:
             raise ValueError(f"{self.name}: {self.complaint}")
         self.world.enter(self.lane)
         _heap.note(self.lane)
-        return able

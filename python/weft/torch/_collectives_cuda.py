@@ -93,9 +93,14 @@ def all_to_all(input, output_splits, input_splits, group_name):
     return dest
 
 
-def forward(name):
-    """Returns PyTorch's operator of that name."""
+def with_memory(function):
+    """Returns the function with Weft's memory in PyTorch's registry."""
     def call(*args, **kwargs):
         _memory.registered(CUDA)
-        return getattr(torch.ops.symm_mem, name)(*args, **kwargs)
+        return function(*args, **kwargs)
     return call
+
+
+def forward(name):
+    """Returns PyTorch's operator of that name, which _nvshmem.py replaces where Weft multiplies."""
+    return with_memory(lambda *args, **kwargs: getattr(torch.ops.symm_mem, name)(*args, **kwargs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of CPU tensors after a gather or before a reduction, by Weft's fused operators.
+"""Products after a gather or before a reduction, by Weft's fused operators, on any device.
 
 The operators work on the rows of matrices. Another dimension is mapped to rows here:
 
@@ -13,10 +13,13 @@ Results have the sizes and strides of PyTorch's operators.
 import torch
 
 import weft
+from weft.torch import _products
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import REDUCED as MULTIPLIED
-from weft.torch._collectives import all_gather, factor, fold, plain, reduce_scatter
+from weft.torch._collectives import factor, fold
 from weft.torch._groups import group_of
+
+ops = torch.ops.weft
 
 
 def check_product(call, a, bs, dim, name, inner):
@@ -47,7 +50,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
     last = gather_dim == A.dim() - 1
     check_product(call, A, Bs, gather_dim, "gather_dim", group.size if last else 1)
     if last:
-        whole = all_gather(A, gather_dim, group_name).contiguous()
+        whole = ops.all_gather(A.detach(), gather_dim, group_name).contiguous()
         return whole if return_A else None, [whole @ b.detach() for b in Bs]
     shard = factor(A.movedim(gather_dim, 0).flatten(0, -2))
     rows = shard.shape[0] * group.size
@@ -61,13 +64,13 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
 def multiply_gathered(group, shard, bs, products, whole):
     """Computes products[i] = all shards x bs[i], and the gathered shards in `whole` unless it is None."""
     if shard.dtype in MULTIPLIED and bs:
-        weft.all_gather_matmul(products, shard, bs, whole, team=group.team)
+        _products.run(weft.all_gather_matmul, group, (products, whole), (shard, bs))
         return
-    if whole is None:
-        whole = shard.new_empty((shard.shape[0] * group.size, shard.shape[1]))
-    weft.all_gather(whole, plain(shard), team=group.team)
+    gathered = ops.all_gather(shard, 0, group.name)
     for b, product in zip(bs, products):
-        torch.mm(whole, b, out=product)
+        torch.mm(gathered, b, out=product)
+    if whole is not None:
+        whole.copy_(gathered)
 
 
 def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
@@ -86,9 +89,21 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
 
 def multiply_scattered(group, a, b, reduce_op):
     """Returns this member's rows of a x b, reduced over all members."""
-    rows = a.shape[0] // group.size
-    if a.dtype in MULTIPLIED:
-        product = a.new_empty((rows, b.shape[1]))
-        weft.matmul_reduce_scatter(product, a, b, reduce_op, team=group.team)
-        return product
-    return reduce_scatter(torch.mm(a, b), reduce_op, 0, group.name)
+    if a.dtype not in MULTIPLIED:
+        return ops.reduce_scatter(torch.mm(a, b), reduce_op, 0, group.name)
+    product = a.new_empty((a.shape[0] // group.size, b.shape[1]))
+    _products.run(weft.matmul_reduce_scatter, group, (product,), (a, b), reduce_op)
+    return product
+
+
+def fused_matmul_all_reduce(A, B, reduce_op, group_name):
+    call, group = "fused_matmul_all_reduce", group_of(group_name)
+    check_product(call, A, [B], 0, "dimension", 1)
+    check_reduce_op(call, reduce_op, ("sum", "avg"))
+    a, b = factor(A.flatten(0, -2)), factor(B)
+    if a.dtype in MULTIPLIED and _products.takes(a, group):
+        product = a.new_empty((a.shape[0], b.shape[1]))
+        _products.run(weft.matmul_all_reduce, group, (product,), (a, b), reduce_op)
+    else:
+        product = ops.all_reduce(torch.mm(a, b), reduce_op, group_name)
+    return product.view(*A.shape[:-1], B.shape[1])

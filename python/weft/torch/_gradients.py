@@ -6,6 +6,7 @@
     all_reduce(sum, avg)       all_reduce of the same
     all_to_all                 all_to_all with the splits exchanged
     C = gather(A) x B          dA: fused_matmul_reduce_scatter of dC x B^T;  dB = gather(A)^T x dC
+    C = reduce(A x B)          dA: all_reduce(dC) x B^T;  dB = A^T x all_reduce(dC)
     C = scatter(A x B)         dA: fused_all_gather_matmul of dC and B^T;  dB = A^T x gather(dC)
 
 Backward is collective like forward: if one member needs a gradient, all must compute it. A sum over members adds the
@@ -116,3 +117,15 @@ def matmul_scatter_backward(ctx, grad):
         grad, [B.t()] if needs_a else [], ctx.dim, ctx.group_name, return_A=needs_b)
     return (products[0] if needs_a else None, _product_of_rows(A, whole) if needs_b else None,
             None, None, None)
+
+
+def matmul_reduce_setup(ctx, inputs, output):
+    A, B, ctx.reduce_op, ctx.group_name = inputs
+    ctx.save_for_backward(A, B)
+
+
+def matmul_reduce_backward(ctx, grad):
+    A, B = ctx.saved_tensors
+    needs_a, needs_b = ctx.needs_input_grad[:2]
+    whole = ops.all_reduce(grad, ctx.reduce_op, ctx.group_name)
+    return whole @ B.t() if needs_a else None, _product_of_rows(A, whole) if needs_b else None, None, None

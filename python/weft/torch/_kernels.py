@@ -68,6 +68,13 @@ def reduce_scatter(parts, reduce_op, group, dest=None):
 # --- The choice ---------------------------------------------------------------------------------------
 
 
+def multiplies(group, device):
+    """Returns whether the group's GPUs multiply matrices by Weft's operators; the same on all members."""
+    if group.kernels is None:
+        _ask(group, device)
+    return group.kernels is not None and group.kernels["matmul"] > 0
+
+
 def _reduces(source, reduce_op):
     return reduce_op in ("sum", "avg") and source.dtype in FLOATS
 
@@ -92,6 +99,7 @@ def _ask(group, device):
     # The first symmetric tensor decides which GPU is this PE's.
     _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
     group.kernels = {operation: _most(operation, group) for operation in _SHAPES}
+    group.kernels["matmul"] = int(_has_products(group))
     _up = _up or (everybody and any(group.kernels.values()))
 
 
@@ -106,21 +114,33 @@ def _most(operation, group):
     return next((most >> less for less in range(4) if _works(operation, group, most >> less)), 0)
 
 
-def _works(operation, group, nbytes):
-    numel = nbytes // 2
-    dest, source = (torch.zeros(numel * (group.size if whole else 1), dtype=torch.bfloat16, device=_own_gpu())
-                    for whole in _SHAPES[operation])
+def _is_done(call, *arguments, **options):
     try:
-        _enqueue(operation, dest, source, group)
+        call(*arguments, **options)
     except (NotImplementedError, RuntimeError, ValueError, MemoryError, OSError):
         return False
     return True
 
 
+def _works(operation, group, nbytes):
+    numel = nbytes // 2
+    dest, source = (torch.zeros(numel * (group.size if whole else 1), dtype=torch.bfloat16, device=own_gpu())
+                    for whole in _SHAPES[operation])
+    return _is_done(_enqueue, operation, dest, source, group)
+
+
+def _has_products(group):
+    shard = torch.zeros((8, 8), dtype=torch.bfloat16, device=own_gpu())
+    c = shard.new_empty((8 * group.size, 8))
+    return _is_done(weft.all_gather_matmul, c, shard, shard, team=group.team,
+                    stream=torch.cuda.current_stream(shard.device))
+
+
 # --- The call -----------------------------------------------------------------------------------------
 
 
-def _own_gpu():
+def own_gpu():
+    """Returns this PE's GPU, after its first symmetric tensor."""
     return torch.device("cuda", weft.device())
 
 
@@ -137,7 +157,7 @@ def _run(operation, dest, source, group, **options):
     """Kernels work on this PE's GPU. Tensors on another GPU of the process are copied there and back, through ordinary
     memory, because other GPUs cannot access the symmetric memory of this one."""
     taken[operation] += 1
-    own = _own_gpu()
+    own = own_gpu()
     if source.device == own:
         _enqueue(operation, dest, source, group, **options)
         return

@@ -5,12 +5,9 @@ gives it work:
     lane(torch.mm, a, b, out=c)
     lane(weft.put_slice, dest, source, n, pe, stream=lane.stream)
 
-Marks join a lane with another one beside it, in both directions:
+Marks join two lanes:
 
-    side = lane.beside()
-    side.after(lane.mark())       # the side lane continues from here
-    ...
-    lane.after(side.mark())       # here the lane waits for the end of the side lane
+    other.after(lane.mark())      # the other lane continues from here
 """
 import torch
 
@@ -23,9 +20,6 @@ class Thread:
 
     def __call__(self, work, *args, **kwargs):
         return work(*args, **kwargs)
-
-    def beside(self):
-        return self
 
     def mark(self):
         return None
@@ -44,7 +38,6 @@ class Stream:
     """A CUDA stream: work is enqueued, also into a graph that is being captured."""
 
     at_once = False
-    _sides = {}
 
     def __init__(self, stream):
         self.stream = stream
@@ -59,13 +52,6 @@ class Stream:
             torch.cuda.set_stream(before)
             if device != self.stream.device_index:
                 torch.cuda.set_device(device)
-
-    def beside(self):
-        """Returns this stream's side stream. Its priority is high, because its work is short and others wait for it."""
-        key = self.stream.device_index, self.stream.cuda_stream
-        if key not in self._sides:
-            self._sides[key] = Stream(torch.cuda.Stream(self.stream.device, priority=-1))
-        return self._sides[key]
 
     def mark(self):
         return self.stream.record_event()

@@ -9,8 +9,8 @@ import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
 
 from weft.torch._backend import fused_runs
-from weft.torch import (_collectives, _collectives_cuda, _exchange, _fused, _gradients, _peers, _scaled,
-                        _shapes)
+from weft.torch import (_collectives, _collectives_cuda, _exchange, _fused, _gradients, _peers, _products,
+                        _scaled, _shapes)
 
 _weft = torch.library.Library("weft", "DEF")
 _symm_mem = torch.library.Library("symm_mem", "FRAGMENT")
@@ -88,7 +88,11 @@ _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_split
         _exchange.all_to_all, _collectives_cuda.all_to_all, _shapes.all_to_all,
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
 
-_fused_kernels = {
+_define("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
+        _fused.fused_matmul_all_reduce, _collectives_cuda.with_memory(_fused.fused_matmul_all_reduce),
+        _shapes.fused_matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
+
+_products.operators |= {
     kernel.__name__: _or_fallback(kernel)
     for kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
                    _scaled.fused_all_gather_scaled_matmul,
@@ -99,7 +103,7 @@ _fused_rules = {
                                     _gradients.matmul_scatter_backward),
 }
 
-for _name, _kernel in _fused_kernels.items():
+for _name, _kernel in _products.operators.items():
     _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
     _define(_schema, _kernel, _collectives_cuda.forward(_name), getattr(_shapes, _name),
             *_fused_rules.get(_name, ()))

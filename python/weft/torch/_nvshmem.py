@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators that PyTorch has for its NVSHMEM backend only, on CUDA tensors in Weft's memory.
+"""The operators that PyTorch has for its NVSHMEM backend only, on CUDA tensors in Weft's memory; and its fused products,
+which Weft's replace.
 
 Each is registered before PyTorch's own kernel, which is still called for other backends. The host waits for nothing, so
 all of them can be captured into a graph. PyTorch's kernels written in Python use the current device, so a wrapper makes
@@ -13,6 +14,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
+from weft.torch import _products
+from weft.torch._groups import group_of
 from weft.torch._peers import multi_root_tile_reduce, tile_reduce
 
 _registrations = None   # the registrations last as long as this object
@@ -206,7 +209,7 @@ def _before(operator, kernel):
     return dispatch
 
 
-def _on_its_gpu(kernel):
+def _on_its_gpu(name, kernel):
     """Returns the function to register before a kernel written in Python. If the caller's device is another one, the
     backend's side stream is joined immediately, because the caller waits on its own device."""
     def dispatch(keys, first, *args, **kwargs):
@@ -216,6 +219,20 @@ def _on_its_gpu(kernel):
             if not is_same:
                 torch.cuda.current_stream().wait_stream(symm_mem._get_backend_stream())
         return result
+    return dispatch
+
+
+def _multiplied(name, kernel):
+    """Returns the function to register for a fused product: Weft's, where the group's GPUs have it."""
+    arguments = [argument.name for argument in getattr(torch.ops.symm_mem, name).default._schema.arguments]
+    at, otherwise = arguments.index("group_name"), _on_its_gpu(name, kernel)
+
+    def dispatch(keys, *args, **kwargs):
+        first = args[0]
+        if symm_mem.get_backend(first.device) != "WEFT" or not _products.takes(first, group_of(args[at])):
+            return otherwise(keys, *args, **kwargs)
+        with torch.cuda.device(first.device):
+            return _products.operators[name](*args, **kwargs)
     return dispatch
 
 
@@ -235,4 +252,4 @@ def install():
                 _put_before(operator.__name__, _before(operator, _kernel_of(operator.__name__)))
         for name in _IN_PYTHON:
             if (kernel := _kernel_of(name)) is not None:
-                _put_before(name, _on_its_gpu(kernel))
+                _put_before(name, (_multiplied if name in _products.operators else _on_its_gpu)(name, kernel))

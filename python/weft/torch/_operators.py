@@ -137,6 +137,12 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
     return _weft.fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, name_of(group))
 
 
+@by_either_name
+def fused_matmul_all_reduce(A, B, reduce_op, group):
+    """Returns the sum (reduce_op avg: mean) over the ranks' A @ B, with the same bits on all. A: (..., K), B: (K, N)."""
+    return _weft.fused_matmul_all_reduce(A, B, reduce_op, name_of(group))
+
+
 # --- Products of 8-bit floats --------------------------------------------------------------------
 
 

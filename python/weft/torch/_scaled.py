@@ -9,6 +9,7 @@ gives them on the CPU; sums are computed in 32 bits and rounded once.
 import torch
 
 import weft
+from weft.torch import _products
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import factor, fold, plain
 from weft.torch._versions import dtypes_of
@@ -35,9 +36,9 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_n
     whole = shard.new_empty((rows, shard.shape[1]))
     made = [_wide(dtype or A.dtype) for dtype in out_dtypes]
     products = [shard.new_empty((rows, b.shape[1]), dtype=dtype) for b, dtype in zip(Bs, made)]
-    weft.all_gather_scaled_matmul(
-        products, shard, [factor(b) for b in Bs], scale, [_scale_of(b) for b in B_scales],
-        [bias if bias is None else plain(bias) for bias in biases], whole, team=group.team)
+    _products.run(weft.all_gather_scaled_matmul, group, (products, whole), (
+        shard, [factor(b) for b in Bs], scale, [_scale_of(b) for b in B_scales],
+        [bias if bias is None else plain(bias) for bias in biases]))
     return unrow(whole, A, gather_dim, group.size), [
         unrow(_finished(*each), A, gather_dim, group.size)
         for each in zip(products, result_scales, [dtype or A.dtype for dtype in out_dtypes])]
@@ -76,9 +77,8 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
         fold(A_scale, dim, group.size)).view(-1, 1)
     a, dtype = factor(fold(A, dim, group.size).flatten(0, -2)), dtype or A.dtype
     product = a.new_empty((a.shape[0] // group.size, B.shape[1]), dtype=_wide(dtype))
-    weft.scaled_matmul_reduce_scatter(product, a, factor(B), scale, _scale_of(B_scale),
-                                      bias if bias is None else plain(bias), reduce_op,
-                                      team=group.team)
+    _products.run(weft.scaled_matmul_reduce_scatter, group, (product,), (
+        a, factor(B), scale, _scale_of(B_scale), bias if bias is None else plain(bias)), reduce_op)
     return _finished(product, result_scale, dtype).view(sizes)
 
 

@@ -60,6 +60,10 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
     return A.new_empty(sizes)
 
 
+def fused_matmul_all_reduce(A, B, reduce_op, group_name):
+    return A.new_empty([*A.shape[:-1], B.shape[1]])
+
+
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_name, biases,
                                    result_scales, out_dtypes, use_fast_accum):
     whole, products = fused_all_gather_matmul(A, Bs, gather_dim, group_name)

@@ -6,9 +6,9 @@ import array
 
 import weft
 
-# The first word of the texts that ranks exchange before a call: the kind of the text.
+# The first byte of the texts that ranks exchange before a call: the kind of the text.
 _RECORD_BYTES = 240
-_ABLE, _NOT_ABLE, _COMPLAINT = b"A", b"N", b"C"
+_FACTS, _COMPLAINT = b"F", b"C"
 
 
 class World:
@@ -37,10 +37,10 @@ class World:
     def barrier(self, lane):
         lane(weft.barrier, self.team, stream=lane.stream)
 
-    def agree(self, call, complaint, facts, able):
-        """Returns whether all ranks are able. ValueError on all of them if one has an error, or facts that differ from
-        rank 0's. Collective; the hosts communicate."""
-        kind = _COMPLAINT if complaint else _ABLE if able else _NOT_ABLE
+    def agree(self, call, complaint, facts):
+        """ValueError on all ranks if one has an error, or facts that differ from rank 0's. Collective; the hosts
+        communicate."""
+        kind = _COMPLAINT if complaint else _FACTS
         text = (complaint or facts).encode()[:_RECORD_BYTES - 1]
         every = bytearray(_RECORD_BYTES * self.size)
         weft.all_gather(every, bytearray(kind + text.ljust(_RECORD_BYTES - 1, b"\0")), team=self.team)
@@ -54,7 +54,6 @@ class World:
             if texts[rank] != texts[0]:
                 raise ValueError(f"{call}: rank {rank} got {texts[rank]}, expected {texts[0]}, as "
                                  "rank 0 has")
-        return all(kind == _ABLE for kind in kinds)
 
     def exchange(self, numbers):
         """Exchanges one tuple of numbers with each rank: numbers[d] is for rank d."""

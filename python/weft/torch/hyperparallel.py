@@ -208,9 +208,9 @@ class SymmetricMemoryHandler:
         """Computes gather_out = the ranks' a, concatenated, and c = gather_out @ b. Returns both.
 
         a (m, k), b (k, n), c (m * ranks, n); gather_out (m * ranks, k), symmetric; a may be this rank's rows of it.
-        signal: symmetric int32, at least as many as there are ranks; its initial values are ignored. a is sent and
-        multiplied in blocks of block_size rows, each of which needs a signal for each rank. By default there are as
-        many blocks as signals, but at most 4; and where overlapping would save little, a is gathered first."""
+        signal: symmetric int32, at least as many as there are ranks; with block_size as many for each block of that
+        many rows of a. Weft's operator sees to the signals and the size of blocks itself: both are checked, and not
+        used."""
         a, b, c, gathered, signal = plain("fused_all_gather_matmul", a=a, b=b, c=c,
                                           gather_out=gather_out, signal=signal)
         call = Collective("fused_all_gather_matmul", gathered)
@@ -225,17 +225,13 @@ class SymmetricMemoryHandler:
         call.contiguous(gather_out=gathered)
         call.own_part_or_apart(a=a)
         call.apart(b=b, c=c)
-        blocks = call.blocks(m, signal, block_size)
-        able = call.begin([m, k], len(blocks), places=[signal], able=not overlap(a, gathered) and
-                          _pipeline.weft_multiplies(a, b, results=(c, gathered)))
-        if able and _pipeline.by_weft(weft.all_gather_matmul, c, a, b, gathered,
-                                      team=call.world.team):
-            return gather_out, c
-        if block_size is None and gathered.nbytes // size < _pipeline.HIDDEN_BYTES_MIN:
-            _pipeline.all_gather_then_matmul(call.world, call.lane, a.contiguous(), b, c, gathered)
-        else:
-            _pipeline.all_gather_matmul(call.world, call.lane, a.contiguous(), b, c, gathered,
-                                        signal.view(-1), blocks)
+        call.blocks(m, signal, block_size)
+        call.begin([m, k], places=[signal])
+        apart = a
+        if overlap(a, gathered):
+            apart = torch.empty_like(a)
+            call.lane(apart.copy_, a)
+        _pipeline.all_gather_matmul(call.world, call.lane, apart, b, c, gathered)
         return gather_out, c
 
     @staticmethod
@@ -243,8 +239,8 @@ class SymmetricMemoryHandler:
     def fused_matmul_reduce_scatter(x1, x2, symm_tensor, signal, reduce_op="sum"):
         """Returns this rank's rows of the 'sum' or 'avg' over the ranks of x1 @ x2: (m / ranks, n).
 
-        x1 (m, k), x2 (k, n); symm_tensor (m, n) of the same dtype, symmetric, through which the products are sent;
-        signal: symmetric int32, at least as many as there are ranks; its initial values are ignored. Floats of 16 bits
+        x1 (m, k), x2 (k, n); symm_tensor (m, n) of the same dtype, symmetric, whose content is undefined afterwards;
+        signal: symmetric int32, at least as many as there are ranks, which is checked and not used. Floats of 16 bits
         are summed in 32 bits and rounded once; averages of integers are rounded towards zero."""
         x1, x2, parts, signal = plain("fused_matmul_reduce_scatter", x1=x1, x2=x2,
                                       symm_tensor=symm_tensor, signal=signal)
@@ -262,17 +258,8 @@ class SymmetricMemoryHandler:
         call.contiguous(symm_tensor=parts)
         call.apart(x1=x1, x2=x2)
         call.signals(signal, size)
-        able = call.begin(list(parts.shape), reduce_op, places=[signal], able=_pipeline.weft_multiplies(x1, x2))
-        if able:
-            output = x1.new_empty((x1.shape[0] // size, x2.shape[1]))
-            if _pipeline.by_weft(weft.matmul_reduce_scatter, output, x1, x2, reduce_op,
-                                 team=call.world.team):
-                return output
-        average = reduce_op == "avg"
-        if parts.nbytes // size < _pipeline.HIDDEN_BYTES_MIN:
-            return _pipeline.matmul_then_reduce_scatter(call.world, call.lane, x1, x2, parts, average)
-        return _pipeline.matmul_reduce_scatter(call.world, call.lane, x1, x2, parts,
-                                               signal.view(-1), average)
+        call.begin(list(parts.shape), reduce_op, places=[signal])
+        return _pipeline.matmul_reduce_scatter(call.world, call.lane, x1, x2, parts, reduce_op == "avg")
 
 
 TorchSymmetricMemoryHandler = SymmetricMemoryHandler
