@@ -295,7 +295,7 @@ def what_is_refused():
     for text, call, arguments in [
             (f"target_rank must be in range [0, {N - 1}], but get {N}", symm.shmem_put, (box, 0, private, 0, 1, N)),
             (f"target_rank must be in range [0, {N - 1}], but get -1", symm.shmem_get, (box, 0, box, 0, 1, -1)),
-            ("float32, and src of float64", symm.shmem_put, (box, 0, other, 0, 1, ME)),
+            ("float32, but src is of float64", symm.shmem_put, (box, 0, other, 0, 1, ME)),
             ("target is not symmetric", symm.shmem_put, (private, 0, box, 0, 1, ME)),
             ("src is not symmetric", symm.shmem_get, (box, 0, private, 0, 1, ME)),
             ("8 elements: there are no 4 from element 5 on", symm.shmem_put, (box, 5, private, 0, 4, ME)),

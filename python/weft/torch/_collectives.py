@@ -24,10 +24,14 @@ def has_rows(matrix):
     return matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
 
 
+def has_columns(matrix):
+    return matrix.stride(0) == 1 and matrix.stride(1) >= matrix.shape[0]
+
+
 def factor(matrix):
-    """Returns a factor for Weft's products, detached from autograd: as it is if its rows or its columns are
-    contiguous, otherwise a contiguous copy."""
-    return matrix.detach() if has_rows(matrix) or has_rows(matrix.t()) else plain(matrix)
+    """Returns a factor for Weft's products: as it is if its rows or its columns are contiguous, otherwise a contiguous
+    copy."""
+    return matrix if has_rows(matrix) or has_columns(matrix) else plain(matrix)
 
 
 def fold(tensor, dim, parts):

@@ -39,8 +39,20 @@ def check_product(call, a, bs, dim, name, inner):
             raise RuntimeError(f"{call}: got B of {b.dtype}, expected A's {a.dtype}")
 
 
+def rows_of(a, dim):
+    """Returns a as a factor whose rows are (dim, all others)."""
+    return factor(a if is_matrix(a, dim) else a.movedim(dim, 0).flatten(0, -2))
+
+
+def is_matrix(a, dim):
+    """Returns whether a is what rows_of() makes of it. Each operation on tensors takes the host microseconds."""
+    return dim == 0 and a.dim() == 2
+
+
 def unrow(matrix, a, dim, parts):
     """Returns rows (dim, others) of `parts` times a's `dim` as a tensor with a's order of dimensions."""
+    if is_matrix(a, dim):
+        return matrix
     outer = [size for at, size in enumerate(a.shape[:-1]) if at != dim]
     return matrix.view(a.shape[dim] * parts, *outer, matrix.shape[-1]).movedim(0, dim)
 
@@ -52,7 +64,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
     if last:
         whole = ops.all_gather(A.detach(), gather_dim, group_name).contiguous()
         return whole if return_A else None, [whole @ b.detach() for b in Bs]
-    shard = factor(A.movedim(gather_dim, 0).flatten(0, -2))
+    shard = rows_of(A, gather_dim)
     rows = shard.shape[0] * group.size
     whole = shard.new_empty((rows, shard.shape[1])) if return_A else None
     products = [shard.new_empty((rows, b.shape[1])) for b in Bs]
@@ -82,6 +94,8 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
         turned = multiply_scattered(group, factor(B.t()), factor(A.flatten(0, -2).t()), reduce_op)
         return turned.t().contiguous().view(*A.shape[:-1], B.shape[1] // group.size)
     check_divisible(call, A, scatter_dim, group.size)
+    if is_matrix(A, scatter_dim):
+        return multiply_scattered(group, factor(A), factor(B), reduce_op)
     parts = fold(A, scatter_dim, group.size)
     product = multiply_scattered(group, factor(parts.flatten(0, -2)), factor(B), reduce_op)
     return product.view(*parts.shape[1:-1], B.shape[1])
@@ -100,10 +114,10 @@ def fused_matmul_all_reduce(A, B, reduce_op, group_name):
     call, group = "fused_matmul_all_reduce", group_of(group_name)
     check_product(call, A, [B], 0, "dimension", 1)
     check_reduce_op(call, reduce_op, ("sum", "avg"))
-    a, b = factor(A.flatten(0, -2)), factor(B)
+    a, b = factor(A if A.dim() == 2 else A.flatten(0, -2)), factor(B)
     if a.dtype in MULTIPLIED and _products.takes(a, group):
         product = a.new_empty((a.shape[0], b.shape[1]))
         _products.run(weft.matmul_all_reduce, group, (product,), (a, b), reduce_op)
     else:
         product = ops.all_reduce(torch.mm(a, b), reduce_op, group_name)
-    return product.view(*A.shape[:-1], B.shape[1])
+    return product if A.dim() == 2 else product.view(*A.shape[:-1], B.shape[1])

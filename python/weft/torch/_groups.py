@@ -34,7 +34,8 @@ class Group:
         self.size = process_group.size()
         self.pes = tuple(_global_ranks(process_group))
         self.tag = zlib.crc32(name.encode())
-        self.kernels = None  # what _kernels.py has found out about the group's GPUs, by operation, once it has asked
+        self.kernels = None      # the size limits of _kernels.py, by operation, once they are known
+        self.multiplies = False  # whether the group's GPUs multiply matrices, known at the same time
         self._team = None
 
     @property

@@ -72,7 +72,7 @@ def multiplies(group, device):
     """Returns whether the group's GPUs multiply matrices by Weft's operators; the same on all members."""
     if group.kernels is None:
         _ask(group, device)
-    return group.kernels is not None and group.kernels["matmul"] > 0
+    return group.multiplies
 
 
 def _reduces(source, reduce_op):
@@ -99,7 +99,7 @@ def _ask(group, device):
     # The first symmetric tensor decides which GPU is this PE's.
     _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
     group.kernels = {operation: _most(operation, group) for operation in _SHAPES}
-    group.kernels["matmul"] = int(_has_products(group))
+    group.multiplies = _has_products(group)
     _up = _up or (everybody and any(group.kernels.values()))
 
 

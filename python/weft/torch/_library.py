@@ -41,19 +41,24 @@ def _returns(name, argument):
         _symm_mem.impl(name, lambda *args: None if argument is None else args[argument], "Meta")
 
 
-def _or_fallback(kernel):
-    """Returns the kernel with its runs counted. Within _test_mode() PyTorch's fallback runs instead, on functional
-    collectives."""
+def _counted(kernel):
     name = kernel.__name__
-    fallback = getattr(torch_symm_mem, f"_{name}_fallback")
     fused_runs[name] = 0
 
-    def chosen(*args, **kwargs):
-        if torch_symm_mem._is_test_mode:
-            return fallback(*args, **kwargs)
+    def call(*args, **kwargs):
         result = kernel(*args, **kwargs)
         fused_runs[name] += 1
         return result
+    return call
+
+
+def _or_fallback(kernel):
+    """Returns the kernel with its runs counted. Within _test_mode() PyTorch's fallback runs instead, on functional
+    collectives."""
+    fallback, counted = getattr(torch_symm_mem, f"_{kernel.__name__}_fallback"), _counted(kernel)
+
+    def chosen(*args, **kwargs):
+        return (fallback if torch_symm_mem._is_test_mode else counted)(*args, **kwargs)
     return chosen
 
 
@@ -88,11 +93,13 @@ _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_split
         _exchange.all_to_all, _collectives_cuda.all_to_all, _shapes.all_to_all,
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
 
+_products.operators["fused_matmul_all_reduce"] = _counted(_fused.fused_matmul_all_reduce)
 _define("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
-        _fused.fused_matmul_all_reduce, _collectives_cuda.with_memory(_fused.fused_matmul_all_reduce),
+        _products.operators["fused_matmul_all_reduce"],
+        _collectives_cuda.with_memory(_products.operators["fused_matmul_all_reduce"]),
         _shapes.fused_matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
 
-_products.operators |= {
+_fused_kernels = {
     kernel.__name__: _or_fallback(kernel)
     for kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
                    _scaled.fused_all_gather_scaled_matmul,
@@ -103,7 +110,8 @@ _fused_rules = {
                                     _gradients.matmul_scatter_backward),
 }
 
-for _name, _kernel in _products.operators.items():
+_products.operators |= _fused_kernels
+for _name, _kernel in _fused_kernels.items():
     _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
     _define(_schema, _kernel, _collectives_cuda.forward(_name), getattr(_shapes, _name),
             *_fused_rules.get(_name, ()))

@@ -10,7 +10,7 @@ import functools
 
 import torch
 
-from weft.torch import _backend, _kernels, _memory
+from weft.torch import _backend, _kernels, _memory, _products
 from weft.torch._groups import by_either_name, group_of
 from weft.torch._groups import group_name as name_of
 
@@ -125,7 +125,8 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     gather_dim < A.dim(). When the last dimension is gathered, B has K * members rows. A is not copied if
     A.movedim(gather_dim, 0) is contiguous; the results have that layout. float32, float64, bfloat16 and float16 are
     multiplied while they are gathered."""
-    return _weft.fused_all_gather_matmul(A, Bs, gather_dim, name_of(group), return_A=return_A)
+    call = _products.direct("fused_all_gather_matmul", group, A, Bs) or _weft.fused_all_gather_matmul
+    return call(A, Bs, gather_dim, name_of(group), return_A=return_A)
 
 
 @by_either_name
@@ -134,13 +135,15 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
 
     A: (..., K), B: (K, N); the size of the scattered dimension is a multiple of the members. The result is contiguous.
     A is not copied if A.movedim(scatter_dim, 0) is contiguous."""
-    return _weft.fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, name_of(group))
+    call = _products.direct("fused_matmul_reduce_scatter", group, A, [B]) or _weft.fused_matmul_reduce_scatter
+    return call(A, B, reduce_op, scatter_dim, name_of(group))
 
 
 @by_either_name
 def fused_matmul_all_reduce(A, B, reduce_op, group):
     """Returns the sum (reduce_op avg: mean) over the ranks' A @ B, with the same bits on all. A: (..., K), B: (K, N)."""
-    return _weft.fused_matmul_all_reduce(A, B, reduce_op, name_of(group))
+    call = _products.direct("fused_matmul_all_reduce", group, A, [B]) or _weft.fused_matmul_all_reduce
+    return call(A, B, reduce_op, name_of(group))
 
 
 # --- Products of 8-bit floats --------------------------------------------------------------------
@@ -155,7 +158,8 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, 
     A: (..., K) of 8-bit floats, gathered along any dimension but the last; B: (K, N). A_scale: one number, or one for
     each row, of this rank's A ((..., 1): gathered with it) or of the whole A. The other lists are as long as Bs;
     ValueError if not, and for scales of any other shape."""
-    return _weft.fused_all_gather_scaled_matmul(
+    call = _products.direct("fused_all_gather_scaled_matmul", group, A, Bs) or _weft.fused_all_gather_scaled_matmul
+    return call(
         A, Bs, A_scale, B_scales, gather_dim, name_of(group), biases, result_scales, out_dtypes,
         use_fast_accum)
 
@@ -170,7 +174,9 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 
     A: (..., K) of 8-bit floats, with its scatter dimension at scatter_dim_after_maybe_reshape. output_shape: of the
     product before it is scattered along orig_scatter_dim."""
-    return _weft.fused_scaled_matmul_reduce_scatter(
+    call = (_products.direct("fused_scaled_matmul_reduce_scatter", group, A, [B])
+            or _weft.fused_scaled_matmul_reduce_scatter)
+    return call(
         A, B, A_scale, B_scale, reduce_op, orig_scatter_dim, scatter_dim_after_maybe_reshape,
         name_of(group), output_shape, bias, result_scale, out_dtype, use_fast_accum)
 

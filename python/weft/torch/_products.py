@@ -5,7 +5,8 @@ in the GPU's current stream.
 import torch
 
 import weft
-from weft.torch import _kernels
+from weft.torch import _kernels, _memory
+from weft.torch._groups import group_of
 
 operators = {}  # the fused operators for all devices, by PyTorch's name; _library fills it
 
@@ -14,6 +15,22 @@ def takes(tensor, group):
     """Returns whether Weft multiplies such tensors of the group's members; the same on all of them. On GPUs that needs
     a first call of all ranks outside of a graph, which connects them."""
     return not tensor.is_cuda or _kernels.multiplies(group, tensor.device)
+
+
+def direct(name, group, a, bs):
+    """Returns the fused operator of that name if it may be called as it is, without PyTorch's dispatcher, which takes
+    longer than the operator: for ordinary tensors, outside of compilation and other modes, and if nothing records
+    gradients. Otherwise returns None."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0 or not isinstance(bs, (list, tuple)):
+        return None
+    recorded = torch.is_grad_enabled()
+    for tensor in (a, *bs):
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or (recorded and tensor.requires_grad):
+            return None
+    if a.is_cuda and not (_memory.registered(a.device) and takes(a, group_of(group))
+                          and torch.cuda.current_device() == a.device.index):
+        return None
+    return operators[name]
 
 
 def run(product, group, written, read, *options):

@@ -13,7 +13,7 @@ from weft.torch import _products
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import factor, fold, plain
 from weft.torch._versions import dtypes_of
-from weft.torch._fused import unrow
+from weft.torch._fused import rows_of, unrow
 from weft.torch._groups import group_of
 
 NARROW = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -31,7 +31,7 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_n
                              f"expected {len(Bs)}")
     _check_operands(call, A, Bs, gather_dim, "gather_dim")
     scale = rows_scale(A, A_scale, gather_dim, group)
-    shard = factor(A.movedim(gather_dim, 0).flatten(0, -2))
+    shard = rows_of(A, gather_dim)
     rows = shard.shape[0] * group.size
     whole = shard.new_empty((rows, shard.shape[1]))
     made = [_wide(dtype or A.dtype) for dtype in out_dtypes]
