@@ -4,13 +4,15 @@
  * the next one; its own rows come last. Then it folds the parts in its slots, of which slot i
  * receives the part of member i, in their order.
  *
- * In an all-reduce, each member then pushes its rows of the sum to all, into n further slots.
+ * In an all-reduce, the kernel that folds stores the rows of the sum at all members, in n further
+ * slots.
  *
  * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
  * and so do copy engines. */
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
+#include "coll/on_stream_meet.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
 #include "fused/product.h"
@@ -82,31 +84,48 @@ static int multiply_and_push(struct reduction *r, int from, int to) {
     return error;
 }
 
-/* Fills this member's slots with all members' parts of its rows. */
-static int collect_parts(struct reduction *r) {
+/* Fills this member's slots with all members' parts of its rows. If it does not meet the others,
+ * their parts have arrived after the next meeting. */
+static int collect_parts(struct reduction *r, bool meets) {
     int error = multiply_and_push(r, me(r) + 1, members(r));
     error = error ? error : multiply_and_push(r, 0, me(r));
-    error = error ? error : weft_fused_meet(&r->f);
+    if (meets && !error)
+        error = weft_fused_meet(&r->f);
     error = error ? error : multiply(r, me(r), me(r) + 1, own_slot(r, me(r)));
     return weft_fused_join(&r->f, error);
 }
 
 /* --- The sum ---------------------------------------------------------------------------------- */
 
-/* Folds the parts of the own rows into memory without gaps. */
-static int fold_parts(const struct reduction *r, char *dest) {
+/* Returns the fold of the parts of the own rows into arrays without gaps. */
+static struct weft_fold_task fold_of(const struct reduction *r, struct weft_array dests,
+                                     int ndests) {
     struct weft_reduction reduction = weft_element_reduction(r->call->c->dtype, r->call->op);
     int n = members(r);
-    size_t nelems = part_bytes(r, me(r)) / weft_element_bytes(r->call->c->dtype);
-    struct weft_fold_task task = {.sources = {own_slot(r, 0), (ptrdiff_t)r->bytes, NULL},
-                                  .dests = {.first = dest},
-                                  .nelems = nelems,
-                                  .nsources = n,
-                                  .ndests = 1,
-                                  .op = reduction.op,
-                                  .number = reduction.number,
-                                  .divisor = reduction.average ? n : 0};
-    return weft_fold_launch(NULL, &task, nelems, r->f.on->stream);
+    return (struct weft_fold_task){.sources = {own_slot(r, 0), (ptrdiff_t)r->bytes, NULL},
+                                   .dests = dests,
+                                   .nelems =
+                                       part_bytes(r, me(r)) / weft_element_bytes(r->call->c->dtype),
+                                   .nsources = n,
+                                   .ndests = ndests,
+                                   .op = reduction.op,
+                                   .number = reduction.number,
+                                   .divisor = reduction.average ? n : 0};
+}
+
+static int fold_parts(const struct reduction *r, char *dest) {
+    struct weft_fold_task task = fold_of(r, (struct weft_array){.first = dest}, 1);
+    return weft_fold_launch(NULL, &task, task.nelems, r->f.on->stream);
+}
+
+/* Folds the parts of the own rows into slot n + me of all members, between two meetings. */
+static int fold_to_all(const struct reduction *r) {
+    int n = members(r);
+    struct weft_array slots = r->f.half.all;
+    slots.first += (size_t)(n + me(r)) * r->bytes;
+    struct weft_fold_task task = fold_of(r, slots, n);
+    return weft_stream_meet_around(r->f.on, &task,
+                                   r->bytes / weft_element_bytes(r->call->c->dtype));
 }
 
 /* Copies rows without gaps to c. */
@@ -124,17 +143,6 @@ static int fold_to_c(const struct reduction *r) {
         return fold_parts(r, c->data);
     int error = fold_parts(r, r->f.own);
     return error ? error : copy_to_c(r, r->f.own);
-}
-
-/* Pushes the own rows of the sum, which are in their slot, to all. */
-static int gather_sum(struct reduction *r) {
-    int slot = members(r) + me(r);
-    int error = weft_fused_fork(&r->f);
-    for (int distance = 1; distance < members(r) && error == 0; distance++)
-        error = weft_fused_push(&r->f, weft_fused_member(&r->f, distance), (size_t)slot * r->bytes,
-                                own_slot(r, slot), part_bytes(r, me(r)));
-    error = error ? error : weft_fused_meet(&r->f);
-    return weft_fused_join(&r->f, error);
 }
 
 /* --- Small sums ------------------------------------------------------------------------------- */
@@ -197,7 +205,7 @@ int weft_fused_reduce_scatter(const struct weft_on_stream *on,
         return error ? error : multiply_rows(&r, 0, call->c);
     if (small)
         return reduce_small(&r, true);
-    error = collect_parts(&r);
+    error = collect_parts(&r, true);
     return error ? error : fold_to_c(&r);
 }
 
@@ -213,8 +221,7 @@ int weft_fused_all_reduce(const struct weft_on_stream *on,
         return error ? error : multiply_rows(&r, 0, call->c);
     if (small)
         return reduce_small(&r, false);
-    error = collect_parts(&r);
-    error = error ? error : fold_parts(&r, own_slot(&r, n + me(&r)));
-    error = error ? error : gather_sum(&r);
+    error = collect_parts(&r, false);
+    error = error ? error : fold_to_all(&r);
     return error ? error : copy_to_c(&r, own_slot(&r, n));
 }
