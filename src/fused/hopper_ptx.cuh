@@ -22,7 +22,9 @@ struct weft_hopper_f16 {};
 /* Returns the shared memory for which the launch has asked, from the first multiple of 1024 on. */
 WEFT_DEVICE char *weft_shared_dynamic(void) {
     extern __shared__ char dynamic[];
-    return dynamic + (-weft_shared_address(dynamic) & 1023);
+    uint32_t address = (weft_shared_address(dynamic) + 1023) & ~1023u;
+    __asm__ volatile("" : "+r"(address)); /* or each use would calculate it again */
+    return (char *)__cvta_shared_to_generic(address);
 }
 
 /* Returns the block's number in its cluster. */
