@@ -159,7 +159,7 @@ PROGRAM_FLAGS = $(ALL_CFLAGS) -fvisibility=default
 PROGRAM_LIBS  = -L$(BUILD)/lib -lweft -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
-	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS) \
+	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c %.o,$^) -o $@ $(PROGRAM_LIBS) $(GPU_LIBS) \
 	    $(call depends_of_all,$(filter %.c,$^))
 
 # The loops of the encoder need the vectoriser, too.

@@ -18,11 +18,11 @@ demo-program: $(BUILD)/bin/oshrun $(BUILD)/examples/minilm $(if $(GPU_DEVICE),$(
 	@: # without a command, make prints that there is nothing to be done
 deps:
 	@tools/setup.sh $(if $(HOSTS),hosts,demo)
-demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs, HOSTS=2 hosts; installs what it needs
+demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs and GPUs, HOSTS=2 hosts, DEVICE=cpu; installs what it needs
 	@$(MAKE) --no-print-directory demo-program
 	@examples/minilm/fetch.sh $(MODEL)
 	@$(if $(HOSTS),tests/hosts/rig.py -n $(HOSTS) env WEFT_SSH=fakessh) \
-	    $(BUILD)/bin/oshrun $(if $(HOSTS),$(ON_HOSTS)) -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
+	    $(BUILD)/bin/oshrun $(if $(HOSTS),$(ON_HOSTS)) -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(DEVICE:%=--device %) $(ARGS)
 
 # Three runs of everything, in turns with another OpenSHMEM library if one is installed (bench/run.sh), as JSON lines
 # below $(RESULTS); then a table of medians, and plots.

@@ -73,6 +73,16 @@ $(CUDA_EXAMPLES): $(BUILD)/%: %.cu $(LIB) $(HEADERS) $(BUILD)/bin/oshc++
 	$(call quiet,NVCC,$@)$(NVCC) -std=c++17 -Werror all-warnings -Wno-deprecated-gpu-targets -ccbin $(BUILD)/bin/oshc++ \
 	    -gencode arch=compute_$(SM),code=compute_$(SM) -MMD -MP $(DEPENDS) $< -o $@
 
+# The part of a C example that runs on a GPU, with CUDA's runtime.
+ifneq ($(NVCC),)
+$(BUILD)/obj/examples/%/gpu.o: examples/%/gpu.cu
+	@mkdir -p $(@D)
+	$(call quiet,NVCC,$<)$(NVCC) -std=c++17 -O3 -Iinclude -Werror all-warnings -Wno-deprecated-gpu-targets \
+	    -gencode arch=compute_80,code=compute_80 -MMD -MP -c $< -o $@
+$(BUILD)/examples/minilm: $(BUILD)/obj/examples/minilm/gpu.o
+$(BUILD)/examples/minilm: private GPU_LIBS := -L$(dir $(realpath $(NVCC)))../lib64 -lcudart_static -lrt -lstdc++
+endif
+
 # Kernels of tests that run on real GPUs: the image is beside the program. Drivers of GPUs other than Hopper compile
 # the PTX. A machine without a GPU builds them only when they are asked for, as make check-all does.
 TEST_CUDA_FLAGS = $(CUDA_COMMON) -gencode 'arch=compute_90,code=[compute_90,sm_90]' \

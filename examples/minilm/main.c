@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers a question from a text: prints the sentences whose meaning is nearest to the question's,
  * found with all-MiniLM-L6-v2 distributed over the PEs. PE 0 first encodes alone, then all PEs
- * together; the program prints both speeds, and fails if the results differ. */
+ * together, and then their GPUs, where there are any; the program prints all speeds, and fails if
+ * the results differ. */
 #include "error.h"
 #include "report.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { BATCH_TOKENS = 2048 };
 static const double DIFFERENCE_MAX = 1e-4, COSINE_MIN = 0.9999;
 
 struct options {
-    const char *model, *text, *question, *dump;
+    const char *model, *text, *question, *dump, *device;
     size_t top;
 };
 
@@ -22,6 +24,7 @@ static const char usage[] =
     "  --model DIR        model.safetensors, vocab.txt and config.json of a MiniLM\n"
     "  --text FILE        the text to ask (/usr/share/common-licenses/GPL-3)\n"
     "  --question WORDS   what to ask (\"May I charge money for copies?\")\n"
+    "  --device cpu|gpu   where to encode (cpu, and gpu where there is one)\n"
     "  --top N            how many sentences to show (5)\n"
     "  --dump FILE        write a line for each sentence: its words, and its embedding\n"
     "  --help             this\n"
@@ -71,14 +74,16 @@ static void stop(int status, const char *complaint) {
     exit(status);
 }
 
+static bool wants_gpu(const struct options *options) {
+    return options->device && !strcmp(options->device, "gpu");
+}
+
 static struct options parse_options(int argc, char **argv) {
-    static const struct option known[] = {{"model", required_argument, NULL, 'm'},
-                                          {"text", required_argument, NULL, 't'},
-                                          {"question", required_argument, NULL, 'q'},
-                                          {"top", required_argument, NULL, 'n'},
-                                          {"dump", required_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option known[] = {
+        {"model", required_argument, NULL, 'm'},    {"text", required_argument, NULL, 't'},
+        {"question", required_argument, NULL, 'q'}, {"top", required_argument, NULL, 'n'},
+        {"dump", required_argument, NULL, 'd'},     {"device", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},           {0}};
     struct options options = {.text = "/usr/share/common-licenses/GPL-3",
                               .question = "May I charge money for copies?",
                               .top = 5};
@@ -100,29 +105,36 @@ static struct options parse_options(int argc, char **argv) {
         case 'd':
             options.dump = optarg;
             break;
+        case 'p':
+            options.device = optarg;
+            break;
         case 'h':
             stop(0, "");
             break;
         default:
             stop(2, "");
         }
-    if (!options.model || optind < argc || !options.top)
+    bool known_device = !options.device || !strcmp(options.device, "cpu") || wants_gpu(&options);
+    if (!options.model || optind < argc || !options.top || !known_device)
         stop(2, !options.model  ? "minilm: --model is missing\n"
                 : optind < argc ? "minilm: an argument without an option\n"
-                                : "minilm: --top takes a number from 1\n");
+                : !options.top  ? "minilm: --top takes a number from 1\n"
+                                : "minilm: --device takes cpu or gpu\n");
     return options;
 }
 
 /* Encodes the corpus with the team. The first sentence is encoded once before, untimed, because
  * only the first call allocates the workspace and generates the matmul's code. */
 static struct run encode(const struct corpus *corpus, const struct model *model, shmem_team_t team,
-                         void *symmetric, size_t tokens_max) {
+                         const struct place *place, void *symmetric, size_t tokens_max) {
     struct sentences first = {corpus->all.tokens, corpus->all.starts, 1};
-    struct run run = {.embeddings = calloc(corpus->all.count * model->hidden, sizeof(float))};
+    struct run run = {.embeddings = calloc(corpus->all.count * model->hidden, sizeof(float)),
+                      .on_gpus = place->is_gpu,
+                      .pes = shmem_team_n_pes(team)};
     struct encoder encoder;
     if (!run.embeddings)
         die("no memory for the embeddings");
-    check(encoder_open(&encoder, model, team, symmetric, tokens_max));
+    check(encoder_open(&encoder, model, team, place, symmetric, tokens_max));
     check(encoder_encode(&encoder, &first, run.embeddings));
     weft_wait_seconds();
     double start = seconds_now();
@@ -146,7 +158,7 @@ static struct run encode_alone(const struct corpus *corpus, const char *director
     if (shmem_my_pe() == 0) {
         struct model model;
         check(model_open(&model, directory, 0, 1));
-        run = encode(corpus, &model, alone, symmetric, tokens_max);
+        run = encode(corpus, &model, alone, &processor, symmetric, tokens_max);
         model_close(&model);
         shmem_team_destroy(alone);
     }
@@ -154,20 +166,48 @@ static struct run encode_alone(const struct corpus *corpus, const char *director
     return run;
 }
 
+/* Encodes on the PEs' GPUs, unless the options say otherwise, or there is none and they do not
+ * insist. Returns how many runs there are then. */
+static int encode_on_gpus(struct run *run, const struct options *options,
+                          const struct corpus *corpus, const struct model *model, void *symmetric,
+                          size_t tokens_max, int runs) {
+    if (options->device && !wants_gpu(options))
+        return runs;
+    const struct place *gpu = gpu_place();
+    double none = gpu == NULL; /* on some PE */
+    check_operator(
+        weft_all_reduce(SHMEM_TEAM_WORLD, &none, &none, 1, WEFT_F64, WEFT_MAX, WEFT_STREAM_HOST));
+    if (none > 0 && wants_gpu(options))
+        check_together(
+            fail("--device gpu: a PE has no GPU, or nvcc was not there to compile for it"));
+    if (none > 0)
+        return runs;
+    say("encoding  on their GPUs ... ");
+    *run = encode(corpus, model, SHMEM_TEAM_WORLD, gpu, symmetric, tokens_max);
+    return runs + 1;
+}
+
 /* Prints the answers and the comparison; returns the program's status. */
-static int report(const struct options *options, const struct corpus *corpus,
-                  const struct run *alone, const struct run *together, size_t hidden) {
-    struct agreement agreement =
-        agreement_of(alone->embeddings, together->embeddings, corpus->all.count, hidden);
-    check(report_answers(corpus, together->embeddings, hidden, options->top));
-    report_table(corpus, alone, together, &agreement);
+static int report(const struct options *options, const struct corpus *corpus, struct run *runs,
+                  int count, size_t hidden) {
+    const float *last = runs[count - 1].embeddings;
+    int status = 0;
+    for (int i = 0; i < count; i++)
+        runs[i].agreement =
+            agreement_of(runs[0].embeddings, runs[i].embeddings, corpus->all.count, hidden);
+    check(report_answers(corpus, last, hidden, options->top));
+    report_table(corpus, runs, count);
     if (options->dump)
-        check(report_dump(corpus, together->embeddings, hidden, options->dump));
-    if (agreement.difference_max <= DIFFERENCE_MAX && agreement.cosine_min >= COSINE_MIN)
-        return 0;
-    fprintf(stderr, "minilm: %d PEs and 1 PE disagree: by more than %g, or a cosine below %g\n",
-            shmem_n_pes(), DIFFERENCE_MAX, COSINE_MIN);
-    return 1;
+        check(report_dump(corpus, last, hidden, options->dump));
+    for (int i = 1; i < count; i++)
+        if (!(runs[i].agreement.difference_max <= DIFFERENCE_MAX &&
+              runs[i].agreement.cosine_min >= COSINE_MIN)) {
+            fprintf(stderr,
+                    "minilm: %d %s and 1 PE disagree: by more than %g, or a cosine below %g\n",
+                    runs[i].pes, runs[i].on_gpus ? "GPUs" : "PEs", DIFFERENCE_MAX, COSINE_MIN);
+            status = 1;
+        }
+    return status;
 }
 
 int main(int argc, char **argv) {
@@ -189,13 +229,14 @@ int main(int argc, char **argv) {
     if (!symmetric)
         die("no symmetric memory for the activations");
     say("encoding  on PE 0 alone ... ");
-    struct run alone = encode_alone(&corpus, options.model, symmetric, tokens_max);
+    struct run runs[3] = {encode_alone(&corpus, options.model, symmetric, tokens_max)};
     say("encoding  on %zu PE%s ... ", n, n == 1 ? "" : "s together");
-    struct run together = encode(&corpus, &model, SHMEM_TEAM_WORLD, symmetric, tokens_max);
+    runs[1] = encode(&corpus, &model, SHMEM_TEAM_WORLD, &processor, symmetric, tokens_max);
+    int count = encode_on_gpus(&runs[2], &options, &corpus, &model, symmetric, tokens_max, 2);
 
-    int status = me == 0 ? report(&options, &corpus, &alone, &together, model.hidden) : 0;
-    free(alone.embeddings);
-    free(together.embeddings);
+    int status = me == 0 ? report(&options, &corpus, runs, count, model.hidden) : 0;
+    for (int i = 0; i < count; i++)
+        free(runs[i].embeddings);
     corpus_close(&corpus);
     model_close(&model);
     shmem_free(symmetric);

@@ -67,16 +67,28 @@ int report_answers(const struct corpus *corpus, const float *embeddings, size_t 
     return 0;
 }
 
-void report_table(const struct corpus *corpus, const struct run *alone, const struct run *together,
-                  const struct agreement *agreement) {
+void report_table(const struct corpus *corpus, const struct run *runs, int count) {
     double tokens = (double)corpus->tokens;
-    int n = shmem_n_pes();
-    say("\n  %-34s%12s%9d PE%s\n", "", "1 PE", n, n == 1 ? "" : "s");
-    say("  %-34s%12.0f%12.0f\n", "tokens per second", tokens / alone->seconds,
-        tokens / together->seconds);
-    say("  %-34s%12s%11.1f%%\n", "waiting for peers, worst PE", "", 100 * together->wait_share);
-    say("  %-34s%12s%12.1e\n", "largest difference to 1 PE", "", agreement->difference_max);
-    say("  %-34s%12s%12.7f\n", "smallest cosine to 1 PE", "", agreement->cosine_min);
+    say("\n  %-34s", "");
+    for (int i = 0; i < count; i++) {
+        char title[24];
+        snprintf(title, sizeof title, "%d %s%s", runs[i].pes, runs[i].on_gpus ? "GPU" : "PE",
+                 runs[i].pes == 1 ? "" : "s");
+        say("%12s", title);
+    }
+    say("\n  %-34s", "tokens per second");
+    for (int i = 0; i < count; i++)
+        say("%12.0f", tokens / runs[i].seconds);
+    say("\n  %-34s%12s", "waiting for peers, worst PE", "");
+    for (int i = 1; i < count && !runs[i].on_gpus; i++)
+        say("%11.1f%%", 100 * runs[i].wait_share);
+    say("\n  %-34s%12s", "largest difference to 1 PE", "");
+    for (int i = 1; i < count; i++)
+        say("%12.1e", runs[i].agreement.difference_max);
+    say("\n  %-34s%12s", "smallest cosine to 1 PE", "");
+    for (int i = 1; i < count; i++)
+        say("%12.7f", runs[i].agreement.cosine_min);
+    say("\n");
 }
 
 int report_dump(const struct corpus *corpus, const float *embeddings, size_t hidden,

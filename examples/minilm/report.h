@@ -6,17 +6,20 @@
 #include "corpus.h"
 #include <stdbool.h>
 
+/* The difference of two encodings. */
+struct agreement {
+    double difference_max; /* of a component */
+    double cosine_min;     /* of a sentence */
+};
+
 /* One encoding of the corpus. */
 struct run {
     float *embeddings; /* corpus.all.count x hidden */
     double seconds;
     double wait_share; /* of the seconds, on the PE that waited most */
-};
-
-/* The difference of two encodings. */
-struct agreement {
-    double difference_max; /* of a component */
-    double cosine_min;     /* of a sentence */
+    bool on_gpus;
+    int pes;
+    struct agreement agreement; /* with the first encoding */
 };
 
 /* Prints on PE 0, without buffering. */
@@ -25,9 +28,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints the `top` sentences nearest to the question. */
 int report_answers(const struct corpus *corpus, const float *embeddings, size_t hidden, size_t top);
 
-/* Prints the speeds of one PE and of all, and whether the results agree. */
-void report_table(const struct corpus *corpus, const struct run *alone, const struct run *together,
-                  const struct agreement *agreement);
+/* Prints the speeds of all runs, and whether the results agree with those of the first one. */
+void report_table(const struct corpus *corpus, const struct run *runs, int count);
 
 /* Writes a line for each sentence: its words, and after tabs its embedding. */
 int report_dump(const struct corpus *corpus, const float *embeddings, size_t hidden,
