@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of kernels.h on a GPU: a warp for each row, or for each query of a head. */
+/* The kernels of kernels.h on a GPU: a warp for each row, or for each query of a head. All work is
+ * on CUDA's default stream. */
 #include "place.h"
 #include <cuda_runtime.h>
 #include <shmemx.h>
 
-enum { WARP = 32, WARPS = 8, THREADS = WARP * WARPS, TOKENS_MAX = 512 };
+enum { WARP = 32, WARPS = 8, THREADS = WARP * WARPS, TOKENS_MAX = 512, PARTS = 4 };
 
-static cudaStream_t stream;
 static cudaError_t failure = cudaSuccess;
 
 static void keep(cudaError_t result) {
@@ -55,17 +55,17 @@ __global__ void norm_rows(float *x, const float *y, const float *bias, size_t ro
         x[j] = (x[j] - mean) * scale * norm.gain[j] + norm.shift[j];
 }
 
-/* Blocks (sentence, head, part of the queries): a warp for each query. It weighs the keys, a lane
+/* PARTS blocks for each head of each sentence, a warp for each query. It weighs the keys, a lane
  * every 32nd, and adds up the values, a lane every 32nd column. */
 __global__ void attend_heads(struct heads heads) {
-    __shared__ float weights[WARPS][TOKENS_MAX];
-    float *mine = weights[threadIdx.x / WARP];
-    unsigned lane = threadIdx.x % WARP;
-    size_t first = heads.starts[blockIdx.x], tokens = heads.starts[blockIdx.x + 1] - first;
-    size_t at = (first - heads.starts[0]) * heads.ld + blockIdx.y * heads.width;
+    __shared__ float weights[WARPS * TOKENS_MAX];
+    float *mine = weights + threadIdx.x / WARP * TOKENS_MAX;
+    unsigned lane = threadIdx.x % WARP, part = blockIdx.x % PARTS, number = blockIdx.x / PARTS;
+    size_t sentence = number / heads.count, head = number % heads.count;
+    size_t first = heads.starts[sentence], tokens = heads.starts[sentence + 1] - first;
+    size_t at = (first - heads.starts[0]) * heads.ld + head * heads.width;
     float scale = rsqrtf((float)heads.width);
-    for (size_t query = blockIdx.z * WARPS + threadIdx.x / WARP; query < tokens;
-         query += gridDim.z * WARPS) {
+    for (size_t query = part * WARPS + threadIdx.x / WARP; query < tokens; query += PARTS * WARPS) {
         const float *q = heads.q + at + query * heads.ld;
         float top = -INFINITY, sum = 0;
         for (size_t t = lane; t < tokens; t += WARP) {
@@ -101,13 +101,12 @@ static void release(float *data) {
     keep(cudaFree(data));
 }
 
-static void write(float *dest, const float *source, size_t nelems) {
-    keep(cudaMemcpyAsync(dest, source, nelems * sizeof *dest, cudaMemcpyHostToDevice, stream));
+static void write_floats(float *dest, const float *source, size_t nelems) {
+    keep(cudaMemcpy(dest, source, nelems * sizeof *dest, cudaMemcpyHostToDevice));
 }
 
-static void read(float *dest, const float *source, size_t nelems) {
-    keep(cudaMemcpyAsync(dest, source, nelems * sizeof *dest, cudaMemcpyDeviceToHost, stream));
-    keep(cudaStreamSynchronize(stream));
+static void read_floats(float *dest, const float *source, size_t nelems) {
+    keep(cudaMemcpy(dest, source, nelems * sizeof *dest, cudaMemcpyDeviceToHost));
 }
 
 static unsigned blocks_for(size_t nelems, size_t each) {
@@ -117,8 +116,8 @@ static unsigned blocks_for(size_t nelems, size_t each) {
 static void add_and_maybe_gelu(float *x, size_t rows, size_t cols, const float *row, bool gelu) {
     if (rows * cols == 0)
         return;
-    add_rows<<<blocks_for(rows * cols, 4 * THREADS), THREADS, 0, stream>>>(x, rows * cols, cols,
-                                                                           row, gelu);
+    unsigned blocks = blocks_for(rows * cols, 4 * THREADS);
+    add_rows<<<blocks, THREADS>>>(x, rows * cols, cols, row, gelu);
     keep(cudaGetLastError());
 }
 
@@ -134,14 +133,13 @@ static void gpu_add_and_norm(float *x, const float *y, const float *bias, size_t
                              const struct norm *norm) {
     if (rows == 0)
         return;
-    norm_rows<<<blocks_for(rows, WARPS), THREADS, 0, stream>>>(x, y, bias, rows, cols, *norm);
+    norm_rows<<<blocks_for(rows, WARPS), THREADS>>>(x, y, bias, rows, cols, *norm);
     keep(cudaGetLastError());
 }
 
 /* The copy of the starts in GPU memory, with room for all sentences of a batch. */
 static void attend(const struct heads *heads) {
     static size_t *starts, room;
-    enum { PARTS = 4 };
     if (heads->sentences == 0)
         return;
     if (room < heads->sentences + 1) {
@@ -150,11 +148,11 @@ static void attend(const struct heads *heads) {
         keep(cudaMalloc((void **)&starts, room * sizeof *starts));
     }
     keep(cudaMemcpyAsync(starts, heads->starts, (heads->sentences + 1) * sizeof *starts,
-                         cudaMemcpyHostToDevice, stream));
+                         cudaMemcpyHostToDevice, NULL));
     struct heads there = *heads;
     there.starts = starts;
-    attend_heads<<<dim3((unsigned)heads->sentences, (unsigned)heads->count, PARTS), THREADS, 0,
-                   stream>>>(there);
+    unsigned blocks = (unsigned)(heads->sentences * heads->count * PARTS);
+    attend_heads<<<blocks, THREADS>>>(there);
     keep(cudaGetLastError());
 }
 
@@ -163,14 +161,13 @@ static const char *error(void) {
 }
 
 const struct place *gpu_place(void) {
-    static struct place place = {true, NULL,        floats,           release,          write,
-                                 read, gpu_add_row, gpu_add_row_gelu, gpu_add_and_norm, attend,
-                                 error};
+    static const struct place place = {
+        true,        NULL,        floats,           release,          write_floats,
+        read_floats, gpu_add_row, gpu_add_row_gelu, gpu_add_and_norm, attend,
+        error};
     int count = 0, device = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 || shmemx_device(&device) != 0)
         return NULL;
     keep(cudaSetDevice(device));
-    keep(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    place.stream = (weft_stream)stream;
     return &place;
 }

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # numpy may be a package of the system's Python alone
 if not importlib.util.find_spec("numpy") and sys.executable != SYSTEM_PYTHON \
@@ -23,7 +24,9 @@ if not importlib.util.find_spec("numpy"):
 
 ENVIRONMENT = dict(os.environ)
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # several wait for each other over matrices this small
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy  # noqa: E402
+import tap  # noqa: E402
 from minilm_reference import Model  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -61,11 +64,11 @@ def fetch_model():
         sys.exit(0)
 
 
-def ask(pes, text, *options, expected_status=0):
+def ask(pes, text, *options, expected_status=0, program=BUILD / "examples/minilm"):
     """Runs the example; its output, and words -> embedding of the sentences."""
     with tempfile.NamedTemporaryFile() as dump:
-        run = subprocess.run([BUILD / "bin/oshrun", "-n", str(pes), BUILD / "examples/minilm",
-                              "--model", MODEL, "--text", text, "--dump", dump.name, *options],
+        run = subprocess.run([BUILD / "bin/oshrun", "-n", str(pes), program, "--model",
+                              MODEL, "--text", text, "--dump", dump.name, *options],
                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              env=ENVIRONMENT, timeout=300)
         if run.returncode != expected_status:
@@ -117,6 +120,18 @@ class Test:
         """9 tokens: with 6 PEs the last has none."""
         self.compare(pes, self.tiny, 1, "--question", "Is it?")
 
+    def on_gpus(self, pes):
+        """The part for GPUs, on pretended ones. 9 tokens: the last of 4 PEs has no full share."""
+        driver, program = BUILD / "tests/gpu/driver", BUILD / "tests/gpu/minilm"
+        if not program.exists():
+            raise tap.Skip("it is not built for the pretended driver (make tests)")
+        with mock.patch.dict(ENVIRONMENT, LD_LIBRARY_PATH=str(driver)):
+            output, embeddings = ask(pes, self.tiny, "--device", "gpu", "--question", "Is it?",
+                                     program=program)
+        assert f"{pes} GPU" in output, output
+        for words, found in embeddings.items():
+            assert largest_difference({words: found}, {words: self.reference.encode(words)}) <= TOLERANCE
+
     def refusals(self, _):
         """One line that says what is wrong."""
         with tempfile.TemporaryDirectory() as folder:
@@ -131,6 +146,8 @@ class Test:
         assert "5 PEs cannot share 12 heads" in output and "1, 2, 3, 4, 6" in output, output
         output, _ = ask(2, "/nonexistent", expected_status=1)
         assert "/nonexistent: No such file" in output, output
+        output, _ = ask(1, self.tiny, "--device", "tpu", expected_status=2)
+        assert "--device takes cpu or gpu" in output, output
 
 
 fetch_model()
@@ -140,12 +157,15 @@ with tempfile.TemporaryDirectory() as scratch:
               test.licence, n) for n in PE_COUNTS if os.path.exists(GPL)]
     cases += [(f"accents, ideographs and limits on {n} PEs", test.hard_text, n) for n in (1, 3)]
     cases += [(f"few tokens on {n} PEs", test.members_without_rows, n) for n in (4, 6)]
+    cases += [(f"few tokens on {n} pretended GPUs", test.on_gpus, n) for n in (1, 2, 4)]
     cases += [("a damaged model, 5 PEs and a missing text are refused", test.refusals, 0)]
     failed = 0
     for number, (name, case, pes) in enumerate(cases, 1):
         try:
             case(pes)
             print(f"ok {number} - {name}", flush=True)
+        except tap.Skip as reason:
+            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
             failed += 1
             print(f"not ok {number} - {name}\n# " + str(error).replace("\n", "\n# "), flush=True)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's runtime for programs that are compiled for the host: the part that examples/cuda calls,
- * over the pretended driver. The Makefile turns kernel<<<...>>>(...) into runtime_launch(...), and
- * adds a KERNEL(name) for each __global__ function. All work runs on the default stream. */
+/* CUDA's runtime for programs that are compiled for the host: the part that examples/cuda and
+ * examples/minilm call, over the pretended driver. mk/gpu.mk turns kernel<<<...>>>(...) into
+ * runtime_launch(...), and adds a KERNEL(name) for each __global__ function. All work runs on the
+ * default stream. */
 #ifndef TESTS_GPU_RUNTIME_H
 #define TESTS_GPU_RUNTIME_H
 
@@ -12,6 +13,7 @@
 
 #include "base/cuda.h"
 #include <cmath>
+#include <cstring>
 
 extern "C" {
 #define DECLARE(name, exported, arguments) int name arguments __asm__(exported);
@@ -23,6 +25,17 @@ WEFT_CUDA_CALLS(DECLARE)
 struct float2 {
     float x, y;
 };
+
+static inline float rsqrtf(float x) {
+    return 1 / sqrtf(x);
+}
+static inline float __shfl_xor_sync(unsigned, float mine, int mask) {
+    uint32_t bits, lanes;
+    memcpy(&bits, &mine, sizeof bits);
+    bits = (uint32_t)kernel_warp_meet(bits, &lanes)[(kernel_lane() ^ (unsigned)mask) % warpSize];
+    memcpy(&mine, &bits, sizeof mine);
+    return mine;
+}
 
 typedef int cudaError_t;
 enum { cudaSuccess = 0 };
@@ -79,6 +92,17 @@ static inline cudaError_t cudaFree(void *) {
 static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
     int error = cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, NULL);
     return runtime_keep(error ? error : cuStreamSynchronize(NULL));
+}
+
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                                          void *stream) {
+    return runtime_keep(cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes,
+                                      (weft_cu_stream)stream));
+}
+
+static inline cudaError_t cudaGetDeviceCount(int *count) {
+    int error = cuInit(0);
+    return error ? error : cuDeviceGetCount(count);
 }
 
 template <class... P, class... A>
