@@ -96,8 +96,8 @@ static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, c
 
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                                           void *stream) {
-    return runtime_keep(cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes,
-                                      (weft_cu_stream)stream));
+    return runtime_keep(
+        cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, (weft_cu_stream)stream));
 }
 
 static inline cudaError_t cudaGetDeviceCount(int *count) {
