@@ -20,7 +20,8 @@ static struct {
 
 #define CALL(name, arguments) {#name, &weft_cublaslt.name},
 static const struct weft_library_call calls[] = {
-    WEFT_LT_CALLS(CALL){"cublasLtGetStatusString", &weft_cublaslt.cublasLtGetStatusString}};
+    WEFT_LT_CALLS(CALL){"cublasLtGetStatusString", &weft_cublaslt.cublasLtGetStatusString},
+    {"cublasLtGetVersion", &weft_cublaslt.cublasLtGetVersion}};
 #undef CALL
 
 /* The newest first. Version 13 needs a driver for CUDA 13. */

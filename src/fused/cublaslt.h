@@ -49,27 +49,30 @@ struct weft_lt_heuristic {
 };
 
 /* X(name, arguments) */
-#define WEFT_LT_CALLS(X)                                                                  \
-    X(cublasLtCreate, (weft_lt_handle * handle))                                          \
-    X(cublasLtMatmulDescCreate, (weft_lt_desc * desc, int compute_type, int scale_type))  \
-    X(cublasLtMatmulDescDestroy, (weft_lt_desc desc))                                     \
-    X(cublasLtMatmulDescSetAttribute,                                                     \
-      (weft_lt_desc desc, int attribute, const void *value, size_t bytes))                \
-    X(cublasLtMatrixLayoutCreate,                                                         \
-      (weft_lt_layout * layout, int type, uint64_t rows, uint64_t cols, int64_t ld))      \
-    X(cublasLtMatrixLayoutDestroy, (weft_lt_layout layout))                               \
-    X(cublasLtMatmulPreferenceCreate, (weft_lt_preference * preference))                  \
-    X(cublasLtMatmulPreferenceDestroy, (weft_lt_preference preference))                   \
-    X(cublasLtMatmulPreferenceSetAttribute,                                               \
-      (weft_lt_preference preference, int attribute, const void *value, size_t bytes))    \
-    X(cublasLtMatmulAlgoGetHeuristic,                                                     \
-      (weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a, weft_lt_layout b,      \
-       weft_lt_layout c, weft_lt_layout d, weft_lt_preference preference, int wanted,     \
-       struct weft_lt_heuristic *found, int *count))                                      \
-    X(cublasLtMatmul,                                                                     \
-      (weft_lt_handle handle, weft_lt_desc desc, const void *alpha, const void *a,        \
-       weft_lt_layout a_layout, const void *b, weft_lt_layout b_layout, const void *beta, \
-       const void *c, weft_lt_layout c_layout, void *d, weft_lt_layout d_layout,          \
+#define WEFT_LT_CALLS(X)                                                                     \
+    X(cublasLtCreate, (weft_lt_handle * handle))                                             \
+    X(cublasLtMatmulDescCreate, (weft_lt_desc * desc, int compute_type, int scale_type))     \
+    X(cublasLtMatmulDescDestroy, (weft_lt_desc desc))                                        \
+    X(cublasLtMatmulDescSetAttribute,                                                        \
+      (weft_lt_desc desc, int attribute, const void *value, size_t bytes))                   \
+    X(cublasLtMatrixLayoutCreate,                                                            \
+      (weft_lt_layout * layout, int type, uint64_t rows, uint64_t cols, int64_t ld))         \
+    X(cublasLtMatrixLayoutDestroy, (weft_lt_layout layout))                                  \
+    X(cublasLtMatmulPreferenceCreate, (weft_lt_preference * preference))                     \
+    X(cublasLtMatmulPreferenceDestroy, (weft_lt_preference preference))                      \
+    X(cublasLtMatmulPreferenceSetAttribute,                                                  \
+      (weft_lt_preference preference, int attribute, const void *value, size_t bytes))       \
+    X(cublasLtMatmulAlgoGetHeuristic,                                                        \
+      (weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a, weft_lt_layout b,         \
+       weft_lt_layout c, weft_lt_layout d, weft_lt_preference preference, int wanted,        \
+       struct weft_lt_heuristic *found, int *count))                                         \
+    X(cublasLtMatmulAlgoCheck, (weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,  \
+                                weft_lt_layout b, weft_lt_layout c, weft_lt_layout d,        \
+                                const uint64_t *algorithm, struct weft_lt_heuristic *found)) \
+    X(cublasLtMatmul,                                                                        \
+      (weft_lt_handle handle, weft_lt_desc desc, const void *alpha, const void *a,           \
+       weft_lt_layout a_layout, const void *b, weft_lt_layout b_layout, const void *beta,    \
+       const void *c, weft_lt_layout c_layout, void *d, weft_lt_layout d_layout,             \
        const uint64_t *algorithm, void *workspace, size_t workspace_bytes, weft_cu_stream stream))
 
 struct weft_cublaslt {
@@ -77,6 +80,7 @@ struct weft_cublaslt {
     WEFT_LT_CALLS(WEFT_LT_FIELD)
 #undef WEFT_LT_FIELD
     const char *(*cublasLtGetStatusString)(int status);
+    size_t (*cublasLtGetVersion)(void);
 };
 
 /* The library's functions; valid after weft_cublaslt_load has returned 0. */

@@ -3,15 +3,20 @@
  * row-major matrix is the transposed one, column-major, with the same leading dimension.
  *
  * The library needs some 20 us to recommend an algorithm. So each shape's descriptors and algorithm
- * are kept in a hash table; a shape with the same hash replaces the entry. */
+ * are kept in a hash table; a shape with the same hash replaces the entry. With WEFT_PLANS=timed
+ * the fastest of several recommended algorithms is taken (fused/trial.h), and kept for later runs
+ * (fused/memo.h). */
 #include "fused/library.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/env.h"
 #include "base/hash.h"
-#include "base/log.h"
+#include "device/device.h"
 #include "fused/cublaslt.h"
+#include "fused/memo.h"
+#include "fused/trial.h"
 
 /* What the algorithm depends on. The alignments are those of the matrices' rows. Without padding,
  * because it is compared by its bytes. */
@@ -128,50 +133,22 @@ static int fail_refused(const struct shape *s) {
                      (unsigned long long)s->ldb, (unsigned long long)s->ldc);
 }
 
-static int algorithm_choose(struct plan *plan) {
+/* *count <- how many of `wanted` algorithms the library recommends, the best one first. */
+static int algorithms_find(const struct plan *plan, int wanted, struct weft_lt_heuristic *found,
+                           int *count) {
     weft_lt_preference preference = NULL;
-    int count = 0, error = preference_make(&preference, &plan->shape);
+    int error = preference_make(&preference, &plan->shape);
+    *count = 0;
     if (error == 0) {
-        int status = weft_cublaslt.cublasLtMatmulAlgoGetHeuristic(
-            kept.handle, plan->desc, plan->b, plan->a, plan->c, plan->c, preference, 1,
-            &plan->chosen, &count);
-        bool refused = status == WEFT_LT_NOT_SUPPORTED || (status == 0 && count == 0);
+        int status = weft_cublaslt.cublasLtMatmulAlgoGetHeuristic(kept.handle, plan->desc, plan->b,
+                                                                  plan->a, plan->c, plan->c,
+                                                                  preference, wanted, found, count);
+        bool refused = status == WEFT_LT_NOT_SUPPORTED || (status == 0 && *count == 0);
         error = refused ? fail_refused(&plan->shape)
                         : weft_cublaslt_check(status, "cublasLtMatmulAlgoGetHeuristic");
     }
     if (preference)
         weft_cublaslt.cublasLtMatmulPreferenceDestroy(preference);
-    return error;
-}
-
-static void plan_clear(struct plan *plan) {
-    weft_lt_layout layouts[] = {plan->a, plan->b, plan->c};
-    for (int i = 0; i < 3; i++)
-        if (layouts[i])
-            weft_cublaslt.cublasLtMatrixLayoutDestroy(layouts[i]);
-    if (plan->desc)
-        weft_cublaslt.cublasLtMatmulDescDestroy(plan->desc);
-    *plan = (struct plan){.desc = NULL};
-}
-
-static int plan_make(struct plan *plan, const struct shape *shape) {
-    plan_clear(plan);
-    plan->shape = *shape;
-    int error = desc_make(plan);
-    error = error ? error : layouts_make(plan);
-    error = error ? error : algorithm_choose(plan);
-    if (error)
-        plan_clear(plan);
-    return error;
-}
-
-static int plan_find(struct plan **plan, const struct shape *shape) {
-    int error = 0;
-    *plan = &kept.plans[weft_hash(WEFT_HASH_BASIS, shape, sizeof *shape) % PLANS];
-    if (!kept.handle)
-        error = weft_cublaslt_check(weft_cublaslt.cublasLtCreate(&kept.handle), "cublasLtCreate");
-    if (error == 0 && memcmp(&(*plan)->shape, shape, sizeof *shape) != 0)
-        error = plan_make(*plan, shape);
     return error;
 }
 
@@ -190,8 +167,8 @@ static int scales_set(const struct plan *plan, const struct weft_scaling *scalin
     return weft_cublaslt_check(status, "cublasLtMatmulDescSetAttribute");
 }
 
-static int plan_enqueue(const struct plan *plan, const struct weft_product *p, char *room,
-                        weft_cu_stream stream) {
+static int plan_enqueue(const struct plan *plan, const struct weft_lt_heuristic *algorithm,
+                        const struct weft_product *p, char *room, weft_cu_stream stream) {
     static const float one = 1, zero = 0;
     static const double one64 = 1, zero64 = 0;
     bool wide = plan->shape.type_a == WEFT_F64;
@@ -202,9 +179,126 @@ static int plan_enqueue(const struct plan *plan, const struct weft_product *p, c
     int status = weft_cublaslt.cublasLtMatmul(
         kept.handle, plan->desc, wide ? (const void *)&one64 : &one, p->b.data, plan->b, p->a.data,
         plan->a, wide ? (const void *)&zero64 : &zero, p->c.data, plan->c, p->c.data, plan->c,
-        plan->chosen.algorithm, room, WEFT_LIBRARY_ROOM_BYTES, stream);
+        algorithm->algorithm, room, WEFT_LIBRARY_ROOM_BYTES, stream);
     return weft_cublaslt_check(status, "cublasLtMatmul");
 }
+
+/* --- The fastest algorithm -------------------------------------------------------------------- */
+
+enum { ALGORITHMS = 8 };
+
+static bool is_timed(void) {
+    return strcmp(weft_env.plans, "timed") == 0;
+}
+
+/* Returns the key of a shape on this kind of GPU, with this driver and library. */
+static uint64_t key_of(const struct shape *shape) {
+    char name[128] = "";
+    int driver = 0;
+    size_t library = weft_cublaslt.cublasLtGetVersion();
+    weft_cuda.cuDriverGetVersion(&driver);
+    weft_cuda.cuDeviceGetName(name, sizeof name, weft_device.gpu->device);
+    uint64_t key = weft_hash(WEFT_HASH_BASIS, shape, sizeof *shape);
+    key = weft_hash(key, &driver, sizeof driver);
+    key = weft_hash(key, &library, sizeof library);
+    key = weft_hash(key, weft_env.tf32, strlen(weft_env.tf32));
+    return weft_hash(key, name, strlen(name));
+}
+
+static bool is_kept(const struct plan *plan, uint64_t key, struct weft_lt_heuristic *found) {
+    struct weft_lt_heuristic checked;
+    return weft_memo_find(key, found->algorithm) &&
+           weft_cublaslt.cublasLtMatmulAlgoCheck(kept.handle, plan->desc, plan->b, plan->a, plan->c,
+                                                 plan->c, found->algorithm, &checked) == 0 &&
+           checked.workspace_bytes <= WEFT_LIBRARY_ROOM_BYTES;
+}
+
+/* The product of a trial: into memory of its own, because the program may still use c. */
+struct candidates {
+    const struct plan *plan;
+    const struct weft_lt_heuristic *found;
+    struct weft_product product;
+    char *room;
+};
+
+static int candidate_enqueue(const void *context, int way, weft_cu_stream stream) {
+    const struct candidates *all = context;
+    return plan_enqueue(all->plan, &all->found[way], &all->product, all->room, stream);
+}
+
+/* Returns the number of the fastest algorithm; 0, the recommended one, if there is no memory. */
+static int fastest_of(const struct plan *plan, const struct weft_lt_heuristic *found, int count,
+                      const struct weft_product *p) {
+    struct candidates all = {plan, found, *p, NULL};
+    struct weft_gpu_memory memory;
+    size_t bytes = WEFT_LIBRARY_ROOM_BYTES + weft_matrix_span(&p->c);
+    if (count == 1 || weft_gpu_memory_alloc(&memory, weft_device.gpu, bytes) != 0)
+        return 0;
+    all.room = (char *)memory.at;
+    all.product.c.data = all.room + WEFT_LIBRARY_ROOM_BYTES;
+    int fastest = weft_trial_fastest(candidate_enqueue, &all, count);
+    weft_gpu_memory_free(&memory);
+    return fastest;
+}
+
+static void keep(const struct plan *plan, uint64_t key) {
+    const struct shape *s = &plan->shape;
+    char remark[128];
+    snprintf(remark, sizeof remark, "%llu x %llu x %llu %s", (unsigned long long)s->m,
+             (unsigned long long)s->n, (unsigned long long)s->k,
+             weft_element_name((weft_dtype)s->type_a));
+    weft_memo_keep(key, plan->chosen.algorithm, remark);
+}
+
+static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
+    struct weft_lt_heuristic found[ALGORITHMS];
+    uint64_t key = is_timed() ? key_of(&plan->shape) : 0;
+    int count = 0;
+    if (is_timed() && is_kept(plan, key, &plan->chosen))
+        return 0;
+    int error = algorithms_find(plan, is_timed() ? ALGORITHMS : 1, found, &count);
+    if (error)
+        return error;
+    plan->chosen = found[is_timed() ? fastest_of(plan, found, count, p) : 0];
+    if (is_timed())
+        keep(plan, key);
+    return 0;
+}
+
+/* --- Plans, found and made -------------------------------------------------------------------- */
+
+static void plan_clear(struct plan *plan) {
+    weft_lt_layout layouts[] = {plan->a, plan->b, plan->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i])
+            weft_cublaslt.cublasLtMatrixLayoutDestroy(layouts[i]);
+    if (plan->desc)
+        weft_cublaslt.cublasLtMatmulDescDestroy(plan->desc);
+    *plan = (struct plan){.desc = NULL};
+}
+
+static int plan_make(struct plan *plan, const struct shape *shape, const struct weft_product *p) {
+    plan_clear(plan);
+    plan->shape = *shape;
+    int error = desc_make(plan);
+    error = error ? error : layouts_make(plan);
+    error = error ? error : algorithm_choose(plan, p);
+    if (error)
+        plan_clear(plan);
+    return error;
+}
+
+static int plan_find(struct plan **plan, const struct shape *shape, const struct weft_product *p) {
+    int error = 0;
+    *plan = &kept.plans[weft_hash(WEFT_HASH_BASIS, shape, sizeof *shape) % PLANS];
+    if (!kept.handle)
+        error = weft_cublaslt_check(weft_cublaslt.cublasLtCreate(&kept.handle), "cublasLtCreate");
+    if (error == 0 && memcmp(&(*plan)->shape, shape, sizeof *shape) != 0)
+        error = plan_make(*plan, shape, p);
+    return error;
+}
+
+/* --- The call --------------------------------------------------------------------------------- */
 
 static int zeros_enqueue(const weft_matrix *c, weft_cu_stream stream) {
     size_t element = weft_element_bytes(c->dtype);
@@ -219,8 +313,8 @@ int weft_library_multiply(const struct weft_product *p, char *room, weft_cu_stre
         return zeros_enqueue(&p->c, stream);
     struct shape shape = shape_of(p);
     pthread_mutex_lock(&kept.lock);
-    int error = plan_find(&plan, &shape);
-    error = error ? error : plan_enqueue(plan, p, room, stream);
+    int error = plan_find(&plan, &shape, p);
+    error = error ? error : plan_enqueue(plan, &plan->chosen, p, room, stream);
     pthread_mutex_unlock(&kept.lock);
     return error;
 }

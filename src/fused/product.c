@@ -132,11 +132,22 @@ int weft_product_enqueue(const struct weft_product *p, char *room, weft_cu_strea
     return p->scaling ? multiply_scaled(p, room, stream) : multiply_plain(p, room, stream);
 }
 
+static bool is_one_of(const char *value, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(value, words[i]) == 0)
+            return true;
+    return false;
+}
+
 int weft_product_begin(void) {
-    static const char *const ways[] = {"auto", "cublaslt", "own"};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        if (strcmp(weft_env.products, ways[i]) == 0)
-            return weft_cublaslt_load();
-    return weft_fail_bare(-EINVAL, "WEFT_PRODUCTS is '%s': set it to auto, cublaslt or own",
-                          weft_env.products);
+    static const char *const ways[] = {"auto", "cublaslt", "own"}, *const plans[] = {"auto",
+                                                                                     "recommended",
+                                                                                     "timed"};
+    if (!is_one_of(weft_env.products, ways, sizeof ways / sizeof *ways))
+        return weft_fail_bare(-EINVAL, "WEFT_PRODUCTS is '%s': set it to auto, cublaslt or own",
+                              weft_env.products);
+    if (!is_one_of(weft_env.plans, plans, sizeof plans / sizeof *plans))
+        return weft_fail_bare(-EINVAL, "WEFT_PLANS is '%s': set it to auto, recommended or timed",
+                              weft_env.plans);
+    return weft_cublaslt_load();
 }

@@ -154,7 +154,10 @@ static bool shapes_fit(const struct weft_lt_opaque *desc, const struct weft_lt_o
            d->cols > 0 && op_rows(b, tb) > 0;
 }
 
-/* The algorithm is the alignments that it relies on. */
+/* An algorithm is the alignments that it relies on, its number, and how often it multiplies: of
+ * WEFT_FAKE_ALGORITHMS the last one is the fastest. */
+enum { NUMBER = 4, TIMES = 5, ALGORITHMS_MAX = 16 };
+
 int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,
                                    weft_lt_layout b, weft_lt_layout c, weft_lt_layout d,
                                    weft_lt_preference preference, int wanted,
@@ -165,11 +168,32 @@ int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, wef
     if (preference->room_bytes < ROOM_BYTES ||
         (is_narrow(a->type) && !narrow_suits(desc, a, b, d, preference->alignments)))
         return WEFT_LT_NOT_SUPPORTED;
-    *found = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
-    for (int i = 0; i < 4; i++)
-        found->algorithm[i] = preference->alignments[i];
-    *count = 1;
+    const char *algorithms = getenv("WEFT_FAKE_ALGORITHMS");
+    int most = algorithms ? atoi(algorithms) : 1;
+    *count = wanted < most ? wanted : most;
+    for (int a = 0; a < *count; a++) {
+        found[a] = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
+        for (int i = 0; i < 4; i++)
+            found[a].algorithm[i] = preference->alignments[i];
+        found[a].algorithm[NUMBER] = (uint64_t)a;
+        found[a].algorithm[TIMES] = a == *count - 1 ? 1 : 4;
+    }
     return 0;
+}
+
+/* An algorithm of another library, or none at all, is refused. */
+int cublasLtMatmulAlgoCheck(weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,
+                            weft_lt_layout b, weft_lt_layout c, weft_lt_layout d,
+                            const uint64_t *algorithm, struct weft_lt_heuristic *found) {
+    *found = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
+    bool fits = handle == (weft_lt_handle)&once && c == d && shapes_fit(desc, a, b, d) &&
+                algorithm[NUMBER] < ALGORITHMS_MAX && algorithm[TIMES] >= 1 &&
+                algorithm[TIMES] <= 4;
+    return fits ? 0 : WEFT_LT_NOT_SUPPORTED;
+}
+
+size_t cublasLtGetVersion(void) {
+    return 130100;
 }
 
 static bool aligned(const void *p, uint64_t alignment) {
@@ -209,7 +233,8 @@ int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, 
                         .narrow = desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32,
                         .token = __atomic_add_fetch(&token, 1, __ATOMIC_RELAXED)};
     void *arguments[] = {&a, &b, &d, &workspace, &p};
-    return cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL)
-               ? EXECUTION_FAILED
-               : 0;
+    for (uint64_t times = algorithm[TIMES]; times > 0; times--)
+        if (cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL))
+            return EXECUTION_FAILED;
+    return 0;
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products of large matrices are limited by power, so what is fastest in a short burst may not be
+ * fastest in a long run. So a GPU works for some milliseconds before anything is measured, and the
+ * ways take turns. Each is measured for so long that the host's calls take no part of the time. */
+#include "fused/trial.h"
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ROUNDS = 5, TIMES_MAX = 1 << 12 };
+static const double HEAT_S = 0.02, ROUND_S = 0.003, GAIN_MIN = 0.01;
+
+struct contest {
+    weft_trial_work *enqueue;
+    const void *context;
+    weft_cu_stream stream;
+};
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Returns the seconds of `times` times; infinite if the way cannot do the work. */
+static double seconds_of(const struct contest *contest, int way, int times) {
+    double begin = seconds_now();
+    int error = 0;
+    for (int i = 0; i < times && error == 0; i++)
+        error = contest->enqueue(contest->context, way, contest->stream);
+    int failed = weft_cuda.cuStreamSynchronize(contest->stream);
+    return error || failed ? (double)INFINITY : seconds_now() - begin;
+}
+
+/* Returns how often way 0 does the work in a round. */
+static int times_of_round(const struct contest *contest) {
+    int times = 1;
+    while (times < TIMES_MAX && seconds_of(contest, 0, times) < ROUND_S / 2)
+        times *= 2;
+    return times;
+}
+
+static void heat(const struct contest *contest, int times) {
+    double end = seconds_now() + HEAT_S;
+    while (seconds_now() < end && isfinite(seconds_of(contest, 0, times)))
+        ;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int fastest_of(const struct contest *contest, int ways) {
+    double samples[ways][ROUNDS], least = 0;
+    int times = times_of_round(contest), fastest = 0;
+    heat(contest, times);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int way = 0; way < ways; way++)
+            samples[way][round] = seconds_of(contest, way, times);
+    for (int way = 0; way < ways; way++) {
+        qsort(samples[way], ROUNDS, sizeof **samples, compare);
+        double median = samples[way][ROUNDS / 2];
+        if (way > 0 && median >= (fastest == 0 ? (1 - GAIN_MIN) * least : least))
+            continue;
+        least = median;
+        fastest = way;
+    }
+    return fastest;
+}
+
+int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways) {
+    struct contest contest = {enqueue, context, NULL};
+    int fastest = 0;
+    if (weft_cuda.cuStreamCreateWithPriority(&contest.stream, WEFT_CU_STREAM_NON_BLOCKING, 0) != 0)
+        return 0;
+    fastest = fastest_of(&contest, ways);
+    weft_cuda.cuStreamDestroy(contest.stream);
+    return fastest;
+}

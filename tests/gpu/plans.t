@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The choice of cuBLASLt's algorithms, on the pretended driver: the fastest is found, and kept for later runs; what is
+kept may be damaged, of another library, or impossible to store."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("WEFT_BUILD", "build")).resolve()
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+PROGRAM, ALGORITHMS = BUILD / "tests/gpu/plans", 3
+KEY, VALUE, NUMBER, CHECK = 0, slice(1, 9), 4, 9  # of a line; the place of an algorithm's number in its value
+WORD = 1 << 64
+
+
+def run(cache, plans="timed", status=0, pes=1, **settings):
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "tests/gpu/driver"), "GPU_REQUIRED": "1",
+                   "XDG_CACHE_HOME": str(cache), "WEFT_PLANS": plans, "WEFT_FAKE_ALGORITHMS": str(ALGORITHMS), **settings}
+    done = subprocess.run([BUILD / "bin/oshrun", "-n", str(pes), PROGRAM], env=environment, capture_output=True, text=True,
+                          timeout=120)
+    assert (done.returncode == 0) == (status == 0), done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def lines(cache):
+    return (pathlib.Path(cache) / "weft/products").read_text().splitlines()
+
+
+def words(line):
+    numbers, remark = line.split("#")
+    assert " x " in remark, line
+    return [int(word, 16) for word in numbers.split()]
+
+
+def checked(entry):
+    """Returns the line of a key and a value, with its hash (FNV-1a)."""
+    entry, so_far = entry[:CHECK], 0xcbf29ce484222325
+    for byte in b"".join(word.to_bytes(8, "little") for word in entry):
+        so_far = (so_far ^ byte) * 0x100000001b3 % WORD
+    return " ".join(f"{word:x}" for word in (*entry, so_far)) + " # 1 x 1 x 1"
+
+
+def keys(cache):
+    return {words(line)[KEY] for line in lines(cache)}
+
+
+def with_cache(check):
+    def case(problems):
+        with tempfile.TemporaryDirectory(prefix="weft-plans-") as cache:
+            check(cache)
+    return case
+
+
+@with_cache
+def fastest(cache):
+    run(cache, pes=2)
+    assert all(words(line)[VALUE][NUMBER] == ALGORITHMS - 1 for line in lines(cache)), lines(cache)
+    assert all(checked(words(line)).split("#")[0] == line.split("#")[0] for line in lines(cache)), lines(cache)
+    assert len(keys(cache)) == 5 * 2, lines(cache)  # the pretended GPUs of the PEs have different names
+    assert (pathlib.Path(cache) / "weft/products").stat().st_mode & 0o777 == 0o600
+
+
+@with_cache
+def kept(cache):
+    run(cache)
+    before = lines(cache)
+    run(cache)
+    assert lines(cache) == before, "nothing is timed again"
+
+
+@with_cache
+def last(cache):
+    """What was kept last holds, also if it is slower."""
+    run(cache)
+    slower = [words(line) for line in lines(cache)]
+    for entry in slower:
+        entry[1 + NUMBER], entry[1 + NUMBER + 1] = 0, 4
+    file = pathlib.Path(cache) / "weft/products"
+    file.write_text(file.read_text() + "\n".join(map(checked, slower)) + "\n")
+    before = lines(cache)
+    run(cache)
+    assert lines(cache) == before
+
+
+@with_cache
+def damaged(cache):
+    run(cache)
+    all_keys, file = keys(cache), pathlib.Path(cache) / "weft/products"
+    for change in (lambda text: text[:len(text) // 3], lambda text: text.replace(" 3", " 4").replace("a", "b"),
+                   lambda text: "\n\n#\n" + "f" * 5000 + "\n", lambda text: "\0" * 100):
+        file.write_text(change(file.read_text()))
+        run(cache)
+        good = [line for line in lines(cache) if line.count("#") == 1 and len(line.split("#")[0].split()) == 10]
+        assert {words(line)[KEY] for line in good} >= all_keys, lines(cache)
+        file.write_text("\n".join(good) + "\n")
+
+
+@with_cache
+def foreign(cache):
+    """An algorithm that the library does not take."""
+    run(cache)
+    entries = [words(line) for line in lines(cache)]
+    for entry in entries:
+        entry[1 + NUMBER] = 1000
+    (pathlib.Path(cache) / "weft/products").write_text("\n".join(map(checked, entries)) + "\n")
+    run(cache)
+    assert {words(line)[KEY] for line in lines(cache) if words(line)[VALUE][NUMBER] == ALGORITHMS - 1} == keys(cache)
+
+
+@with_cache
+def nowhere(cache):
+    place = pathlib.Path(cache) / "file"
+    place.write_text("")
+    run(place)
+    run("relative", HOME="")
+    assert not pathlib.Path("relative").exists()
+
+
+@with_cache
+def recommended(cache):
+    for plans in ("recommended", "auto"):
+        run(cache, plans)
+        assert not list(pathlib.Path(cache).iterdir())
+    said = run(cache, "fast", status=1)
+    assert "WEFT_PLANS is 'fast': set it to auto, recommended or timed" in said, said
+
+
+tap.run([("the fastest algorithm is found, and kept", fastest), ("a later run takes it without timing", kept),
+         ("of two lines for a shape the last one holds", last), ("damaged lines count as missing", damaged),
+         ("an algorithm that the library refuses is found anew", foreign),
+         ("without a place to keep it, products work", nowhere), ("by default nothing is timed or kept", recommended)])
