@@ -38,10 +38,9 @@ static size_t aligned(size_t bytes) {
     return weft_round_up(bytes, WEFT_PRODUCT_SCALE_ALIGNMENT);
 }
 
-/* A shard that has one scale is a factor by itself, so the product asks for its alignment. Messages
- * of far members leave no gaps. */
+/* A shard that has one scale is a factor by itself, so the product asks for its alignment. */
 static size_t scale_step_of(const struct gather *g) {
-    bool single = g->call->scales && g->call->scales->a->rows == 1 && !g->f.on->team->far;
+    bool single = g->call->scales && g->call->scales->a->rows == 1;
     return single ? aligned(g->scale_bytes) : g->scale_bytes;
 }
 
@@ -52,11 +51,13 @@ static struct weft_fused_rows rows_of(const weft_matrix *m) {
     return (struct weft_fused_rows){m->data, m->ld * weft_element_bytes(m->dtype)};
 }
 
-/* *taken <- the matrix, or a copy at `room` if it has gaps or the GPU does not reach it. */
-static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m, char *room) {
+/* *taken <- the matrix, or a copy at `room` if it has gaps, or the GPU does not reach it, or if
+ * `copies` says so. */
+static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m, char *room,
+                bool copies) {
     size_t nrows = m->transposed ? m->cols : m->rows, width = m->transposed ? m->rows : m->cols;
     *taken = *m;
-    if (nrows * width == 0 || (weft_matrix_is_dense(m) && weft_fused_reaches(m)))
+    if (nrows * width == 0 || (!copies && weft_matrix_is_dense(m) && weft_fused_reaches(m)))
         return 0;
     *taken = weft_matrix_dense(m, room);
     return weft_fused_copy_rows(rows_of(taken), rows_of(m), width * weft_element_bytes(m->dtype),
@@ -65,8 +66,11 @@ static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m
 
 static int take_own(struct gather *g) {
     const struct weft_scales *scales = g->call->scales;
-    int error = take(g, &g->own, g->call->shard, g->f.own);
-    return error || !scales ? error : take(g, &g->scales, scales->a, g->f.own + aligned(g->bytes));
+    /* Far members are sent all bytes to the next scale. */
+    bool padded = g->f.on->team->far && g->scale_step != g->scale_bytes;
+    int error = take(g, &g->own, g->call->shard, g->f.own, false);
+    return error || !scales ? error
+                            : take(g, &g->scales, scales->a, g->f.own + aligned(g->bytes), padded);
 }
 
 /* Returns the place of a member's scales in a half. */
@@ -199,7 +203,7 @@ static int multiply_whole(struct gather *g, bool *done) {
         return 0;
     int error = gather_part(g, &g->own, 0, g->bytes, done);
     if (!error && *done && g->call->scales)
-        error = gather_part(g, &g->scales, scales_at(g, 0), g->scale_bytes, done);
+        error = gather_part(g, &g->scales, scales_at(g, 0), g->scale_step, done);
     return error || !*done ? error : multiply_all(g);
 }
 
@@ -306,7 +310,7 @@ int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fus
     struct weft_fused_sizes sizes = {.half =
                                          exchanges ? aligned(n * g.bytes) + n * g.scale_step : 0,
                                      .room = room_bytes(call, n * shard->rows),
-                                     .own = aligned(g.bytes) + g.scale_bytes};
+                                     .own = aligned(g.bytes) + g.scale_step};
     if (shard->rows == 0)
         return 0;
     int error = weft_fused_open(&g.f, on, &sizes);
