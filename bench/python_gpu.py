@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's symmetric-memory operators on Weft's memory and on PyTorch's own, in one run:
+"""PyTorch's symmetric-memory operators on Weft's memory, where fused products are Weft's, and on PyTorch's own, in one
+run:
 
     torchrun --standalone --nproc-per-node 4 bench/python_gpu.py [--out file.json]
 

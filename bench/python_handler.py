@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "
 import job  # noqa: E402
 from cuda_graphs import graph_of, slowest  # noqa: E402
 from weft.torch import SymmetricMemoryHandler as symm  # noqa: E402
-from weft.torch import _pipeline  # noqa: E402
+from weft.torch import _on_lanes  # noqa: E402
 
 SHAPES = [(128, 4096, 4096), (512, 2048, 4096), (512, 4096, 2048), (1024, 4096, 4096), (2048, 4096, 2048),
           (2048, 8192, 4096), (4096, 8192, 4096)]
@@ -31,11 +31,11 @@ ROUNDS, CALLS, BF16 = 7, 10, torch.bfloat16
 
 def behind(function, *arguments):
     def call():
-        multiplied, _pipeline.MULTIPLIED = _pipeline.MULTIPLIED, ()
+        multiplied, _on_lanes.MULTIPLIED = _on_lanes.MULTIPLIED, ()
         try:
             return function(*arguments)
         finally:
-            _pipeline.MULTIPLIED = multiplied
+            _on_lanes.MULTIPLIED = multiplied
     return call
 
 

@@ -66,8 +66,11 @@ int encoder_open(struct encoder *encoder, const struct model *model, shmem_team_
                                 .n = n,
                                 .tokens_max = tokens_max,
                                 .rows_max = rows_max,
-                                .x = symmetric,
+                                .x = place->is_gpu ? NULL : symmetric,
                                 .host_x = symmetric};
+    if (model->max_tokens > place->tokens_max)
+        return fail("sentences of %zu tokens: the GPU takes %zu at most", model->max_tokens,
+                    place->tokens_max);
     bool moved = !place->is_gpu || weights_move(encoder);
     encoder->y = place->floats(rows_max * model->hidden);
     for (int i = QUERY; i <= VALUE; i++)

@@ -162,9 +162,9 @@ static const char *error(void) {
 
 const struct place *gpu_place(void) {
     static const struct place place = {
-        true,        NULL,        floats,           release,          write_floats,
-        read_floats, gpu_add_row, gpu_add_row_gelu, gpu_add_and_norm, attend,
-        error};
+        true,         TOKENS_MAX,  NULL,        floats,           release,
+        write_floats, read_floats, gpu_add_row, gpu_add_row_gelu, gpu_add_and_norm,
+        attend,       error};
     int count = 0, device = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 || shmemx_device(&device) != 0)
         return NULL;

@@ -167,12 +167,12 @@ static struct run encode_alone(const struct corpus *corpus, const char *director
 }
 
 /* Encodes on the PEs' GPUs, unless the options say otherwise, or there is none and they do not
- * insist. Returns how many runs there are then. */
-static int encode_on_gpus(struct run *run, const struct options *options,
-                          const struct corpus *corpus, const struct model *model, void *symmetric,
-                          size_t tokens_max, int runs) {
+ * insist. Returns whether it has. */
+static bool encode_on_gpus(struct run *run, const struct options *options,
+                           const struct corpus *corpus, const struct model *model, void *symmetric,
+                           size_t tokens_max) {
     if (options->device && !wants_gpu(options))
-        return runs;
+        return false;
     const struct place *gpu = gpu_place();
     double none = gpu == NULL; /* on some PE */
     check_operator(
@@ -181,10 +181,10 @@ static int encode_on_gpus(struct run *run, const struct options *options,
         check_together(
             fail("--device gpu: a PE has no GPU, or nvcc was not there to compile for it"));
     if (none > 0)
-        return runs;
+        return false;
     say("encoding  on their GPUs ... ");
     *run = encode(corpus, model, SHMEM_TEAM_WORLD, gpu, symmetric, tokens_max);
-    return runs + 1;
+    return true;
 }
 
 /* Prints the answers and the comparison; returns the program's status. */
@@ -232,7 +232,8 @@ int main(int argc, char **argv) {
     struct run runs[3] = {encode_alone(&corpus, options.model, symmetric, tokens_max)};
     say("encoding  on %zu PE%s ... ", n, n == 1 ? "" : "s together");
     runs[1] = encode(&corpus, &model, SHMEM_TEAM_WORLD, &processor, symmetric, tokens_max);
-    int count = encode_on_gpus(&runs[2], &options, &corpus, &model, symmetric, tokens_max, 2);
+    bool gpus = encode_on_gpus(&runs[2], &options, &corpus, &model, symmetric, tokens_max);
+    int count = gpus ? 3 : 2;
 
     int status = me == 0 ? report(&options, &corpus, runs, count, model.hidden) : 0;
     for (int i = 0; i < count; i++)

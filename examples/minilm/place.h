@@ -26,6 +26,7 @@ struct heads {
 
 struct place {
     bool is_gpu;
+    size_t tokens_max;               /* of a sentence */
     weft_stream stream;              /* on which weft.h's calls work with these numbers */
     float *(*floats)(size_t nelems); /* NULL: no memory */
     void (*release)(float *data);    /* of floats(), or NULL */
@@ -42,7 +43,7 @@ struct place {
 extern const struct place processor;
 
 /* Returns this PE's GPU as a place; NULL if there is none, or if nvcc was not there to compile for
- * it. Collective at the first call. */
+ * it. */
 const struct place *gpu_place(void);
 
 #ifdef __cplusplus

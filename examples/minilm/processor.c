@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "place.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static const char *error(void) {
     return failure;
 }
 
-const struct place processor = {.stream = WEFT_STREAM_HOST,
+const struct place processor = {.tokens_max = SIZE_MAX,
+                                .stream = WEFT_STREAM_HOST,
                                 .floats = floats,
                                 .release = release,
                                 .write = copy,

@@ -73,9 +73,8 @@
     X(text, tf32, "WEFT_TF32", NULL, "0",                                                          \
       "products of f32 matrices on GPUs: 0, of all their bits; 1, of 19 bits, which is faster")    \
     X(text, plans, "WEFT_PLANS", NULL, "auto",                                                     \
-      "which algorithm of cuBLASLt's multiplies a shape: recommended; timed, the fastest when "    \
-      "the "                                                                                       \
-      "shape is first used, which later runs find in XDG_CACHE_HOME/weft; auto: recommended")      \
+      "how products on GPUs choose among cuBLASLt's algorithms: recommended, its first choice; "   \
+      "timed, the fastest in a trial, kept in $XDG_CACHE_HOME/weft/products; auto: recommended")   \
     X(text, products, "WEFT_PRODUCTS", NULL, "auto",                                               \
       "what multiplies bf16 and f16 matrices on Hopper GPUs: cublaslt; own, Weft's kernels where " \
       "they fit; auto: cublaslt; the same on all PEs")                                             \

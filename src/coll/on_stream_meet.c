@@ -179,9 +179,10 @@ static bool is_large(const struct weft_fold_task *task, size_t most,
  * all multiprocessors and 333 with 16, in place 359 and 325, 256 MiB in place 1299 and 1272. */
 enum { BLOCKS_OF_MANY = 16 };
 
-/* The meetings are in the kernel or, if there are no channels, before and after it. */
-int weft_stream_meet_around(const struct weft_on_stream *on, const struct weft_fold_task *task,
-                            size_t most) {
+/* The meetings are in the kernel; or before and after it, if there are no channels, or if two
+ * members have much to fold. */
+int weft_stream_fold_between(const struct weft_on_stream *on, const struct weft_fold_task *task,
+                             size_t most) {
     struct weft_gpu_channels channels;
     bool alone = on->team->npes == 1;
     int error = alone ? 0 : weft_device_channels(&channels, on->team, WEFT_FORM_LL);
@@ -279,5 +280,5 @@ int weft_stream_meet_fold(const struct weft_on_stream *on,
                          weft_device.gpu->name);
     struct weft_fold_task task = task_of(on, reduced);
     size_t most = take_share(&task, on, reduced);
-    return weft_stream_meet_around(on, &task, most);
+    return weft_stream_fold_between(on, &task, most);
 }

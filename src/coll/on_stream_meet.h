@@ -13,8 +13,8 @@ int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_pla
 
 /* Folds between two meetings of all members; `most` is the number of elements of the largest task
  * of a member. Arrays are those that kernels of this PE reach. */
-int weft_stream_meet_around(const struct weft_on_stream *on, const struct weft_fold_task *task,
-                            size_t most);
+int weft_stream_fold_between(const struct weft_on_stream *on, const struct weft_fold_task *task,
+                             size_t most);
 
 /* Both arrays of a reduction on all members; source has `times` the elements of dest. */
 struct weft_stream_reduced {

@@ -187,10 +187,6 @@ static int plan_enqueue(const struct plan *plan, const struct weft_lt_heuristic 
 
 enum { ALGORITHMS = 8 };
 
-static bool is_timed(void) {
-    return strcmp(weft_env.plans, "timed") == 0;
-}
-
 /* Returns the key of a shape on this kind of GPU, with this driver and library. */
 static uint64_t key_of(const struct shape *shape) {
     char name[128] = "";
@@ -226,14 +222,16 @@ static int candidate_enqueue(const void *context, int way, weft_cu_stream stream
     return plan_enqueue(all->plan, &all->found[way], &all->product, all->room, stream);
 }
 
-/* Returns the number of the fastest algorithm; 0, the recommended one, if there is no memory. */
-static int fastest_of(const struct plan *plan, const struct weft_lt_heuristic *found, int count,
-                      const struct weft_product *p) {
+/* Returns the number of the fastest algorithm; -1 if there is no memory to time them. */
+static int time_algorithms(const struct plan *plan, const struct weft_lt_heuristic *found,
+                           int count, const struct weft_product *p) {
     struct candidates all = {plan, found, *p, NULL};
     struct weft_gpu_memory memory;
     size_t bytes = WEFT_LIBRARY_ROOM_BYTES + weft_matrix_span(&p->c);
-    if (count == 1 || weft_gpu_memory_alloc(&memory, weft_device.gpu, bytes) != 0)
+    if (count == 1)
         return 0;
+    if (weft_gpu_memory_alloc(&memory, weft_device.gpu, bytes) != 0)
+        return -1;
     all.room = (char *)memory.at;
     all.product.c.data = all.room + WEFT_LIBRARY_ROOM_BYTES;
     int fastest = weft_trial_fastest(candidate_enqueue, &all, count);
@@ -250,19 +248,28 @@ static void keep(const struct plan *plan, uint64_t key) {
     weft_memo_keep(key, plan->chosen.algorithm, remark);
 }
 
-static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
+/* Finds the algorithm that an earlier run has kept, or times those that are recommended. What could
+ * not be timed is not kept. */
+static int algorithm_time(struct plan *plan, const struct weft_product *p) {
     struct weft_lt_heuristic found[ALGORITHMS];
-    uint64_t key = is_timed() ? key_of(&plan->shape) : 0;
+    uint64_t key = key_of(&plan->shape);
     int count = 0;
-    if (is_timed() && is_kept(plan, key, &plan->chosen))
+    if (is_kept(plan, key, &plan->chosen))
         return 0;
-    int error = algorithms_find(plan, is_timed() ? ALGORITHMS : 1, found, &count);
+    int error = algorithms_find(plan, ALGORITHMS, found, &count);
     if (error)
         return error;
-    plan->chosen = found[is_timed() ? fastest_of(plan, found, count, p) : 0];
-    if (is_timed())
+    int fastest = time_algorithms(plan, found, count, p);
+    plan->chosen = found[fastest < 0 ? 0 : fastest];
+    if (fastest >= 0)
         keep(plan, key);
     return 0;
+}
+
+static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
+    int count;
+    return strcmp(weft_env.plans, "timed") == 0 ? algorithm_time(plan, p)
+                                                : algorithms_find(plan, 1, &plan->chosen, &count);
 }
 
 /* --- Plans, found and made -------------------------------------------------------------------- */

@@ -21,7 +21,8 @@ struct reduction {
     const struct weft_fused_reduction *call;
     struct weft_fused f;
     size_t rows;  /* of a member's part; the last ones may be shorter */
-    size_t bytes; /* of a part, and from one slot to the next */
+    size_t bytes; /* of a part */
+    size_t step;  /* bytes from one slot to the next: kernels fold 16 bytes at a time */
 };
 
 static int members(const struct reduction *r) {
@@ -45,7 +46,7 @@ static size_t part_bytes(const struct reduction *r, int member) {
 
 /* Returns the address of a slot of this member. */
 static char *own_slot(const struct reduction *r, int slot) {
-    return weft_fused_at(&r->f, me(r), (size_t)slot * r->bytes);
+    return weft_fused_at(&r->f, me(r), (size_t)slot * r->step);
 }
 
 /* --- Products --------------------------------------------------------------------------------- */
@@ -79,7 +80,7 @@ static int multiply_and_push(struct reduction *r, int from, int to) {
         return error;
     error = weft_fused_fork(&r->f);
     for (int member = from; member < to && error == 0; member++)
-        error = weft_fused_push(&r->f, member, (size_t)me(r) * r->bytes,
+        error = weft_fused_push(&r->f, member, (size_t)me(r) * r->step,
                                 r->f.own + (size_t)member * r->bytes, part_bytes(r, member));
     return error;
 }
@@ -102,7 +103,7 @@ static struct weft_fold_task fold_of(const struct reduction *r, struct weft_arra
                                      int ndests) {
     struct weft_reduction reduction = weft_element_reduction(r->call->c->dtype, r->call->op);
     int n = members(r);
-    return (struct weft_fold_task){.sources = {own_slot(r, 0), (ptrdiff_t)r->bytes, NULL},
+    return (struct weft_fold_task){.sources = {own_slot(r, 0), (ptrdiff_t)r->step, NULL},
                                    .dests = dests,
                                    .nelems =
                                        part_bytes(r, me(r)) / weft_element_bytes(r->call->c->dtype),
@@ -122,19 +123,32 @@ static int fold_parts(const struct reduction *r, char *dest) {
 static int fold_to_all(const struct reduction *r) {
     int n = members(r);
     struct weft_array slots = r->f.half.all;
-    slots.first += (size_t)(n + me(r)) * r->bytes;
+    slots.first += (size_t)(n + me(r)) * r->step;
     struct weft_fold_task task = fold_of(r, slots, n);
-    return weft_stream_meet_around(r->f.on, &task,
-                                   r->bytes / weft_element_bytes(r->call->c->dtype));
+    return weft_stream_fold_between(r->f.on, &task,
+                                    r->bytes / weft_element_bytes(r->call->c->dtype));
 }
 
-/* Copies rows without gaps to c. */
-static int copy_to_c(const struct reduction *r, char *rows) {
+/* Copies rows without gaps to c, from its row `first` on. */
+static int copy_to_c(const struct reduction *r, char *rows, size_t first, size_t nrows) {
     const weft_matrix *c = r->call->c;
     size_t element = weft_element_bytes(c->dtype), bytes = c->cols * element;
-    return weft_fused_copy_rows((struct weft_fused_rows){c->data, c->ld * element},
-                                (struct weft_fused_rows){rows, bytes}, bytes, c->rows,
+    weft_matrix to = weft_matrix_rows(c, first, nrows);
+    return weft_fused_copy_rows((struct weft_fused_rows){to.data, c->ld * element},
+                                (struct weft_fused_rows){rows, bytes}, bytes, nrows,
                                 r->f.on->stream);
+}
+
+/* Copies the sum from the slots n and more to c. */
+static int copy_slots_to_c(const struct reduction *r) {
+    int n = members(r), error = 0;
+    if (r->step == r->bytes)
+        return copy_to_c(r, own_slot(r, n), 0, r->call->c->rows);
+    for (int member = 0; member < n && error == 0; member++) {
+        size_t first = first_row(r, member), nrows = first_row(r, member + 1) - first;
+        error = copy_to_c(r, own_slot(r, n + member), first, nrows);
+    }
+    return error;
 }
 
 static int fold_to_c(const struct reduction *r) {
@@ -142,7 +156,7 @@ static int fold_to_c(const struct reduction *r) {
     if (weft_matrix_is_dense(c))
         return fold_parts(r, c->data);
     int error = fold_parts(r, r->f.own);
-    return error ? error : copy_to_c(r, r->f.own);
+    return error ? error : copy_to_c(r, r->f.own, 0, c->rows);
 }
 
 /* --- Small sums ------------------------------------------------------------------------------- */
@@ -168,7 +182,7 @@ static int reduce_small(const struct reduction *r, bool scatter) {
     char *sum = direct ? c->data : r->f.own + (size_t)members(r) * r->bytes;
     int error = multiply(r, 0, members(r), r->f.own);
     error = error ? error : weft_on_stream_fold(r->f.on, sum, r->f.own, &folding);
-    return error || direct ? error : copy_to_c(r, sum);
+    return error || direct ? error : copy_to_c(r, sum, 0, c->rows);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
@@ -181,6 +195,7 @@ static int reduction_open(struct reduction *r, size_t sets, bool small) {
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
     r->rows = weft_steps_up(rows, n);
     r->bytes = r->rows * cols * weft_element_bytes(call->c->dtype);
+    r->step = weft_round_up(r->bytes, 16);
     struct weft_scaling scaling;
     weft_matrix c = {NULL, rows, cols, cols, call->c->dtype, false};
     struct weft_product whole = {*call->a, *call->b, n > 1 ? c : *call->c, NULL};
@@ -188,7 +203,7 @@ static int reduction_open(struct reduction *r, size_t sets, bool small) {
         scaling = weft_scaling_of(call->scales, 0, &(struct weft_piece){0, rows, 0, cols});
         whole.scaling = &scaling;
     }
-    struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->bytes : 0,
+    struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->step : 0,
                                      .room = weft_product_room(&whole),
                                      .own = n > 1 ? (small ? 2 : 1) * n * r->bytes : 0};
     return weft_fused_open(&r->f, r->f.on, &sizes);
@@ -223,5 +238,5 @@ int weft_fused_all_reduce(const struct weft_on_stream *on,
         return reduce_small(&r, false);
     error = collect_parts(&r, false);
     error = error ? error : fold_to_all(&r);
-    return error ? error : copy_to_c(&r, own_slot(&r, n));
+    return error ? error : copy_slots_to_c(&r);
 }

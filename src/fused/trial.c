@@ -4,6 +4,7 @@
  * ways take turns. Each is measured for so long that the host's calls take no part of the time. */
 #include "fused/trial.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -30,6 +31,15 @@ static double seconds_of(const struct contest *contest, int way, int times) {
         error = contest->enqueue(contest->context, way, contest->stream);
     int failed = weft_cuda.cuStreamSynchronize(contest->stream);
     return error || failed ? (double)INFINITY : seconds_now() - begin;
+}
+
+/* Lets the driver load each way's code, which it does at the first use; returns whether way 0 can
+ * do the work. */
+static bool all_begin(const struct contest *contest, int ways) {
+    bool works = isfinite(seconds_of(contest, 0, 1));
+    for (int way = 1; way < ways; way++)
+        seconds_of(contest, way, 1);
+    return works;
 }
 
 /* Returns how often way 0 does the work in a round. */
@@ -71,10 +81,11 @@ static int fastest_of(const struct contest *contest, int ways) {
 
 int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways) {
     struct contest contest = {enqueue, context, NULL};
-    int fastest = 0;
+    int fastest = -1;
     if (weft_cuda.cuStreamCreateWithPriority(&contest.stream, WEFT_CU_STREAM_NON_BLOCKING, 0) != 0)
-        return 0;
-    fastest = fastest_of(&contest, ways);
+        return -1;
+    if (all_begin(&contest, ways))
+        fastest = fastest_of(&contest, ways);
     weft_cuda.cuStreamDestroy(contest.stream);
     return fastest;
 }

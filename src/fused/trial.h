@@ -8,10 +8,10 @@
 /* Enqueues the work in one way; returns 0, or an error if that way cannot do it. */
 typedef int weft_trial_work(const void *context, int way, weft_cu_stream stream);
 
-/* Returns the fastest of the ways [0, ways): way 0 unless another one takes at least 1 % less. The
- * work is done some thousand times, on a stream of its own, until the GPU is as hot as in long
- * runs; that takes about 20 ms, and 15 ms for each way. Returns 0 also if the GPU cannot do it.
- * Must be called in the GPU's context. */
+/* Returns the fastest of the ways [0, ways): way 0 unless another one takes at least 1 % less; -1
+ * if the GPU cannot do the work in way 0. It is done on a stream of its own, and until the GPU is
+ * as hot as in long runs: for 20 ms, then for each way five times 3 ms, or five times if once takes
+ * longer. Must be called in the GPU's context. */
 int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways);
 
 #endif

@@ -210,6 +210,12 @@ def scaled_products():
         partial = (x.double() * scale.double()) @ (b.double() * b_scale.double())
         check("fused_scaled_matmul_reduce_scatter", got, of_all(partial).sum(0).chunk(N)[ME],
               torch.bfloat16, 64 * N)
+    narrowed = torch.full((), .25, device=DEVICE)
+    _, [got] = symm_mem.fused_all_gather_scaled_matmul(x, [b], one, [one], 0, WORLD, [None], [narrowed], [x.dtype], [False])
+    wanted = torch._scaled_mm(joined(x.view(torch.uint8), 0).view(x.dtype), b, one, one, scale_result=narrowed,
+                              out_dtype=x.dtype)
+    off = (got.float() - wanted.float()).abs().max()
+    assert got.dtype == x.dtype and off <= wanted.float().abs().max() / 8, f"result_scale: off by {off}"
     raises(ValueError, lambda: symm_mem.fused_all_gather_scaled_matmul(
         x, [b], one, [one], 0, WORLD, [], [None], [None], [False]))
     say("fused products of 8-bit floats")

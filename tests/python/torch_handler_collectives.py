@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 from torch_handler import ALL_TYPES, SEED, Guarded, bits, data, dawdle, same, symm
-from weft.torch import _pipeline
+from weft.torch import _on_lanes
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
@@ -189,7 +189,7 @@ def close(found, exact, k):
 def multiplied_by(request, monkeypatch):
     """Floats by Weft's operators, and as all other types are."""
     if request.param != "weft":
-        monkeypatch.setattr(_pipeline, "MULTIPLIED", ())
+        monkeypatch.setattr(_on_lanes, "MULTIPLIED", ())
     return request.param
 
 
@@ -212,7 +212,7 @@ def test_all_gather_matmul(m, k, cols, dtype, multiplied_by, me, n):
 
 @pytest.mark.parametrize("block_size", [1, 2, 3, 7, 100, None])
 def test_blocks(block_size, me, n):
-    """m of 7 rows makes blocks of all sizes, which do not divide it."""
+    """Results do not depend on them; there must be signals for all."""
     m = 7
     blocks = 1 if block_size is None else -(-m // min(block_size, m))
     product = Gathered(m, 9, 4, torch.int64, n, signals=n * blocks + 1)
@@ -331,8 +331,8 @@ def test_matmul_reduce_scatter(rows, k, cols, reduce_op, dtype, multiplied_by, m
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sums_are_in_order_of_ranks_and_in_32_bits(dtype, me, n, monkeypatch):
-    """By the pipeline, bit by bit: products are rounded to the type, once, and the sum is."""
-    monkeypatch.setattr(_pipeline, "MULTIPLIED", ())
+    """Where the product and the exchange follow each other, bit by bit: products are rounded to the type, once, and the sum is."""
+    monkeypatch.setattr(_on_lanes, "MULTIPLIED", ())
     product = Scattered(8, 32, 8, dtype, n)
     for turn in range(3):
         x1, x2 = product.inputs(turn, me)

@@ -41,7 +41,7 @@
 /* Returns the 32-bit address in the shared state space, in a way that lets the compiler calculate
  * with such addresses: in 64 bits a loop of products took 60 cycles more for each step (H200). */
 WEFT_DEVICE uint32_t weft_shared_address(const void *shared) {
-#ifdef __clang__
+#if defined(__clang__) && !defined(__NVCC__)
     return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) void *)shared;
 #else
     return (uint32_t)__cvta_generic_to_shared(shared);

@@ -169,7 +169,7 @@ class Collective:
                     f"{signal.device}, expected {count} at least of torch.int32 on "
                     f"{self.target.device}")
 
-    def blocks(self, rows, signal, block_rows):
+    def signals_of_blocks(self, signal, rows, block_rows):
         """Checks that there is a signal for each rank and block of that many rows; by default there is one block."""
         block_rows = rows if block_rows is None else whole_number(self.name, "block_size", block_rows)
         self.expect(block_rows > 0 or rows == 0, f"got block_size {block_rows}, expected at least 1")

@@ -35,7 +35,7 @@ class Group:
         self.pes = tuple(_global_ranks(process_group))
         self.tag = zlib.crc32(name.encode())
         self.kernels = None      # the size limits of _kernels.py, by operation, once they are known
-        self.multiplies = False  # whether the group's GPUs multiply matrices, known at the same time
+        self.multiplies = None   # whether the group's GPUs multiply matrices, once that is known
         self._team = None
 
     @property

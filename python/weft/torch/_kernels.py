@@ -69,10 +69,12 @@ def reduce_scatter(parts, reduce_op, group, dest=None):
 
 
 def multiplies(group, device):
-    """Returns whether the group's GPUs multiply matrices by Weft's operators; the same on all members."""
-    if group.kernels is None:
-        _ask(group, device)
-    return group.multiplies
+    """Returns whether the group's GPUs multiply matrices by Weft's operators; the same on all members. The first
+    answer takes a call of all members, outside of a graph."""
+    if group.multiplies is None and _may_ask(group):
+        _connect(device)
+        group.multiplies = _has_products(group)
+    return bool(group.multiplies)
 
 
 def _reduces(source, reduce_op):
@@ -88,19 +90,31 @@ def _takes(operation, source, block_numel, group):
     return group.kernels is not None and nbytes <= group.kernels[operation]
 
 
+def _may_ask(group):
+    """Returns whether the group's members may find something out together: not while a graph is captured, and not by a
+    part of the ranks before all have met."""
+    return not torch.cuda.is_current_stream_capturing() and (_up or group.size == weft.n_pes())
+
+
+def _connect(device):
+    """The first symmetric tensor decides which GPU is this PE's."""
+    _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
+
+
+def _met(group, found):
+    """Notes that the GPUs of all ranks are connected, if all of them have found something to work."""
+    global _up
+    _up = _up or (group.size == weft.n_pes() and found)
+
+
 def _ask(group, device):
     """Finds, by trying, up to which block size the group's GPUs have kernels for each operation, 0 for none: the same
-    answer on all members. Collective over the group, once; not while a graph is captured, and not by a part of the
-    ranks before all have met."""
-    global _up
-    everybody = group.size == weft.n_pes()
-    if torch.cuda.is_current_stream_capturing() or not (_up or everybody):
+    answer on all members. Collective over the group, once."""
+    if not _may_ask(group):
         return
-    # The first symmetric tensor decides which GPU is this PE's.
-    _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
+    _connect(device)
     group.kernels = {operation: _most(operation, group) for operation in _SHAPES}
-    group.multiplies = _has_products(group)
-    _up = _up or (everybody and any(group.kernels.values()))
+    _met(group, any(group.kernels.values()))
 
 
 # Whether dest and source have a block for each member.
@@ -114,26 +128,27 @@ def _most(operation, group):
     return next((most >> less for less in range(4) if _works(operation, group, most >> less)), 0)
 
 
-def _is_done(call, *arguments, **options):
+def _works(operation, group, nbytes):
+    numel = nbytes // 2
+    dest, source = (torch.zeros(numel * (group.size if whole else 1), dtype=torch.bfloat16, device=own_gpu())
+                    for whole in _SHAPES[operation])
     try:
-        call(*arguments, **options)
+        _enqueue(operation, dest, source, group)
     except (NotImplementedError, RuntimeError, ValueError, MemoryError, OSError):
         return False
     return True
 
 
-def _works(operation, group, nbytes):
-    numel = nbytes // 2
-    dest, source = (torch.zeros(numel * (group.size if whole else 1), dtype=torch.bfloat16, device=own_gpu())
-                    for whole in _SHAPES[operation])
-    return _is_done(_enqueue, operation, dest, source, group)
-
-
 def _has_products(group):
+    """Returns False if cuBLASLt is missing, or the GPUs do not reach each other."""
     shard = torch.zeros((8, 8), dtype=torch.bfloat16, device=own_gpu())
     c = shard.new_empty((8 * group.size, 8))
-    return _is_done(weft.all_gather_matmul, c, shard, shard, team=group.team,
-                    stream=torch.cuda.current_stream(shard.device))
+    try:
+        weft.all_gather_matmul(c, shard, shard, team=group.team, stream=torch.cuda.current_stream(shard.device))
+    except NotImplementedError:
+        return False
+    _met(group, True)
+    return True
 
 
 # --- The call -----------------------------------------------------------------------------------------

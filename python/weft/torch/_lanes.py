@@ -21,12 +21,6 @@ class Thread:
     def __call__(self, work, *args, **kwargs):
         return work(*args, **kwargs)
 
-    def mark(self):
-        return None
-
-    def after(self, mark):
-        pass
-
     def follows(self, other):
         pass
 

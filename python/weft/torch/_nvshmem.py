@@ -209,7 +209,7 @@ def _before(operator, kernel):
     return dispatch
 
 
-def _on_its_gpu(name, kernel):
+def _on_its_gpu(kernel):
     """Returns the function to register before a kernel written in Python. If the caller's device is another one, the
     backend's side stream is joined immediately, because the caller waits on its own device."""
     def dispatch(keys, first, *args, **kwargs):
@@ -225,7 +225,7 @@ def _on_its_gpu(name, kernel):
 def _multiplied(name, kernel):
     """Returns the function to register for a fused product: Weft's, where the group's GPUs have it."""
     arguments = [argument.name for argument in getattr(torch.ops.symm_mem, name).default._schema.arguments]
-    at, otherwise = arguments.index("group_name"), _on_its_gpu(name, kernel)
+    at, otherwise = arguments.index("group_name"), _on_its_gpu(kernel)
 
     def dispatch(keys, *args, **kwargs):
         first = args[0]
@@ -252,4 +252,4 @@ def install():
                 _put_before(operator.__name__, _before(operator, _kernel_of(operator.__name__)))
         for name in _IN_PYTHON:
             if (kernel := _kernel_of(name)) is not None:
-                _put_before(name, (_multiplied if name in _products.operators else _on_its_gpu)(name, kernel))
+                _put_before(name, _multiplied(name, kernel) if name in _products.operators else _on_its_gpu(kernel))

@@ -25,7 +25,8 @@ def direct(name, group, a, bs):
         return None
     recorded = torch.is_grad_enabled()
     for tensor in (a, *bs):
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or (recorded and tensor.requires_grad):
+        if (type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_neg()
+                or (recorded and tensor.requires_grad)):
             return None
     if a.is_cuda and not (_memory.registered(a.device) and takes(a, group_of(group))
                           and torch.cuda.current_device() == a.device.index):

@@ -4,7 +4,8 @@ and the result has a dtype of its own.
 
 A_scale of a gather is one number, or has the leading sizes of A's shard and 1 ("row-wise sharded", gathered with A), or
 those of the whole A ("row-wise replicated"). bias, result_scale and out_dtype have the meaning that torch._scaled_mm
-gives them on the CPU; sums are computed in 32 bits and rounded once.
+gives them: a result of 8 bits is divided by result_scale on the CPU, and multiplied by it on a GPU. Sums are computed
+in 32 bits and rounded once.
 """
 import torch
 
@@ -121,4 +122,6 @@ def _wide(dtype):
 def _finished(product, result_scale, dtype):
     if product.dtype == dtype:
         return product
-    return (product if result_scale is None else product / result_scale).to(dtype)
+    if result_scale is not None:
+        product = product * result_scale if product.is_cuda else product / result_scale
+    return product.to(dtype)

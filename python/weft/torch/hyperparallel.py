@@ -19,7 +19,7 @@ calling thread does the work.
 import torch
 
 import weft
-from weft.torch import _pipeline
+from weft.torch import _on_lanes
 from weft.torch._call import (Collective, check_rank, lane_for, meaning, overlap, plain, sequence,
                               speaks_of, whole)
 from weft.torch._owner import Owner
@@ -169,7 +169,7 @@ class SymmetricMemoryHandler:
                     f"output_tensor, expected {size} times as many there")
         call.own_part_or_apart(input_tensor=given)
         call.begin(given.numel())
-        _pipeline.all_gather(call.world, call.lane, output, given.contiguous())
+        _on_lanes.all_gather(call.world, call.lane, output, given.contiguous())
 
     @staticmethod
     @speaks_of(dest="receive_tensor", source="send_tensor_list")
@@ -197,7 +197,7 @@ class SymmetricMemoryHandler:
         call.apart(**named)
         begins = call.exchange(sends, counts)
         call.begin(meet=True)
-        _pipeline.all_to_all(call.world, call.lane, whole(output),
+        _on_lanes.all_to_all(call.world, call.lane, whole(output),
                              [tensor.contiguous().view(-1) for tensor in sends], begins)
 
     # --- Products -------------------------------------------------------------------------------
@@ -225,13 +225,13 @@ class SymmetricMemoryHandler:
         call.contiguous(gather_out=gathered)
         call.own_part_or_apart(a=a)
         call.apart(b=b, c=c)
-        call.blocks(m, signal, block_size)
+        call.signals_of_blocks(signal, m, block_size)
         call.begin([m, k], places=[signal])
         apart = a
         if overlap(a, gathered):
             apart = torch.empty_like(a)
             call.lane(apart.copy_, a)
-        _pipeline.all_gather_matmul(call.world, call.lane, apart, b, c, gathered)
+        _on_lanes.all_gather_matmul(call.world, call.lane, apart, b, c, gathered)
         return gather_out, c
 
     @staticmethod
@@ -259,7 +259,7 @@ class SymmetricMemoryHandler:
         call.apart(x1=x1, x2=x2)
         call.signals(signal, size)
         call.begin(list(parts.shape), reduce_op, places=[signal])
-        return _pipeline.matmul_reduce_scatter(call.world, call.lane, x1, x2, parts, reduce_op == "avg")
+        return _on_lanes.matmul_reduce_scatter(call.world, call.lane, x1, x2, parts, reduce_op == "avg")
 
 
 TorchSymmetricMemoryHandler = SymmetricMemoryHandler

@@ -15,12 +15,15 @@ def raw(tensor):
 
 
 def _by_weft(world, lane, product, *arguments):
-    """Calls one of Weft's products. Returns False, on all ranks, if Weft has no library for products."""
+    """Calls one of Weft's products. Returns False, on all ranks, for other types, and on the CPU if there is no library
+    for products, which the call finds out before it communicates."""
     if arguments[0].dtype not in MULTIPLIED:
         return False
     try:
         lane(product, *arguments, team=world.team, stream=lane.stream)
     except NotImplementedError:
+        if not lane.at_once:
+            raise
         return False
     return True
 
