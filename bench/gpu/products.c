@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products of matrices in bf16 (B stored by columns) and their communication: Weft's fused calls,
- * beside the product alone by the fastest of cuBLASLt's algorithms, that product and a collective
- * of Weft one after the other, and the same with NCCL where its header is found.
+/* Products of matrices in bf16 or fp8 and their communication: Weft's fused calls, captured and
+ * called one by one ("eager"), beside the product alone by the fastest of cuBLASLt's algorithms,
+ * that product and a collective of Weft one after the other, and the same with NCCL where its
+ * header is found.
  *
  *   oshrun -n 2 products FILE [SKIP]     rows as in products.txt; SKIP=3 takes every third
  *
@@ -20,16 +21,20 @@
 #include "gpu.h"
 
 enum { CALLS = 6, ROUNDS = 11, ALGORITHMS = 16, WORKSPACE = 32 << 20, HEAT_US = 20000 };
-enum way { ALONE, FUSED, APART, NCCL_APART, WAYS };
-static const char *const names[WAYS] = {"alone", "weft", "weft, apart", "nccl, apart"};
+enum way { ALONE, FUSED, EAGER, APART, NCCL_APART, WAYS };
+static const char *const names[WAYS] = {"alone", "weft", "weft, eager", "weft, apart",
+                                        "nccl, apart"};
 
 static struct row {
     char operation[16];
     size_t m, n, k; /* of what this PE multiplies */
     bool gathers, reduces;
+    bool narrow;    /* factors of fp8, with one scale each */
+    bool row_major; /* B; otherwise its columns are contiguous */
 } row;
 
 static void *a, *b, *c, *whole, *out, *workspace; /* `whole` and `out` are symmetric */
+static float *scale;                              /* 1, on the GPU */
 static cublasLtHandle_t lt;
 static cublasLtMatmulDesc_t desc;
 static cublasLtMatrixLayout_t layouts[3];
@@ -50,17 +55,22 @@ static void require(int result, const char *what) {
 
 /* --- The product alone ------------------------------------------------------------------------ */
 
-/* c (M x N) = x (M x K) times b, of which the columns are contiguous; in cuBLASLt's order of
- * columns, c' = b' x'. */
+static size_t factor_bytes(size_t nelems) {
+    return row.narrow ? nelems : 2 * nelems;
+}
+
+/* c (M x N) = x (M x K) times b; in cuBLASLt's order of columns, c' = b' x'. */
 static void describe(void) {
-    cublasOperation_t transposed = CUBLAS_OP_T;
+    cublasOperation_t transposed = row.row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
+    cudaDataType factor = row.narrow ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
+    size_t b_rows = row.row_major ? row.n : row.k, b_cols = row.row_major ? row.k : row.n;
     cublasLtMatmulPreference_t preference;
     size_t room = WORKSPACE;
     LT(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     LT(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
                                       sizeof transposed));
-    LT(cublasLtMatrixLayoutCreate(&layouts[0], CUDA_R_16BF, row.k, row.n, (int64_t)row.k));
-    LT(cublasLtMatrixLayoutCreate(&layouts[1], CUDA_R_16BF, row.k, row.m, (int64_t)row.k));
+    LT(cublasLtMatrixLayoutCreate(&layouts[0], factor, b_rows, b_cols, (int64_t)b_rows));
+    LT(cublasLtMatrixLayoutCreate(&layouts[1], factor, row.k, row.m, (int64_t)row.k));
     LT(cublasLtMatrixLayoutCreate(&layouts[2], CUDA_R_16BF, row.n, row.m, (int64_t)row.n));
     LT(cublasLtMatmulPreferenceCreate(&preference));
     LT(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -80,12 +90,25 @@ static void multiply(const void *x, void *to) {
 
 /* --- The ways --------------------------------------------------------------------------------- */
 
+static weft_dtype factor_type(void) {
+    return row.narrow ? WEFT_F8E4M3 : WEFT_BF16;
+}
+
 static weft_matrix matrix(void *data, size_t rows, size_t cols) {
     return (weft_matrix){data, rows, cols, cols, WEFT_BF16, false};
 }
 
+static weft_matrix factor_a(size_t rows) {
+    return (weft_matrix){a, rows, row.k, row.k, factor_type(), false};
+}
+
 static weft_matrix factor_b(void) {
-    return (weft_matrix){b, row.k, row.n, row.k, WEFT_BF16, true};
+    return (weft_matrix){
+        b, row.k, row.n, row.row_major ? row.n : row.k, factor_type(), !row.row_major};
+}
+
+static weft_matrix one(void) {
+    return (weft_matrix){scale, 1, 1, 1, WEFT_F32, false};
 }
 
 static void alone(int i) {
@@ -93,24 +116,39 @@ static void alone(int i) {
     multiply(row.gathers ? whole : a, out);
 }
 
-static void fused(int i) {
-    weft_stream on = (weft_stream)stream;
-    weft_matrix right = factor_b(), rows = matrix(a, row.m, row.k);
-    size_t part = row.m / (size_t)npes;
-    (void)i;
-    if (row.gathers) {
-        weft_matrix shard = matrix(a, part, row.k), result = matrix(c, row.m, row.n);
+static void fused_gather(weft_stream on) {
+    weft_matrix shard = factor_a(row.m / (size_t)npes), right = factor_b(), scales = one();
+    weft_matrix result = matrix(c, row.m, row.n);
+    if (row.narrow)
+        require(weft_all_gather_scaled_matmul(SHMEM_TEAM_WORLD, &shard, &scales, &right, &scales, 1,
+                                              NULL, &result, NULL, on),
+                "weft_all_gather_scaled_matmul");
+    else
         require(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &shard, &right, 1, &result, NULL, on),
                 "weft_all_gather_matmul");
-    } else if (row.reduces) {
-        weft_matrix result = matrix(c, row.m, row.n);
-        require(weft_matmul_all_reduce(SHMEM_TEAM_WORLD, &rows, &right, WEFT_SUM, &result, on),
-                "weft_matmul_all_reduce");
-    } else {
-        weft_matrix result = matrix(c, part, row.n);
+}
+
+static void fused_scatter(weft_stream on) {
+    weft_matrix rows = factor_a(row.m), right = factor_b(), scales = one();
+    weft_matrix result = matrix(c, row.m / (size_t)npes, row.n);
+    if (row.narrow)
+        require(weft_scaled_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &rows, &scales, &right, &scales,
+                                                  NULL, WEFT_SUM, &result, on),
+                "weft_scaled_matmul_reduce_scatter");
+    else
         require(weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &rows, &right, WEFT_SUM, &result, on),
                 "weft_matmul_reduce_scatter");
-    }
+}
+
+static void fused_reduce(weft_stream on) {
+    weft_matrix rows = factor_a(row.m), right = factor_b(), result = matrix(c, row.m, row.n);
+    require(weft_matmul_all_reduce(SHMEM_TEAM_WORLD, &rows, &right, WEFT_SUM, &result, on),
+            "weft_matmul_all_reduce");
+}
+
+static void fused(int i) {
+    (void)i;
+    (row.gathers ? fused_gather : row.reduces ? fused_reduce : fused_scatter)((weft_stream)stream);
 }
 
 static void apart(int i) {
@@ -118,7 +156,7 @@ static void apart(int i) {
     size_t part = row.m / (size_t)npes;
     (void)i;
     if (row.gathers) {
-        require(weft_all_gather(SHMEM_TEAM_WORLD, whole, a, part * row.k, WEFT_BF16, on),
+        require(weft_all_gather(SHMEM_TEAM_WORLD, whole, a, part * row.k, factor_type(), on),
                 "weft_all_gather");
         multiply(whole, c);
         return;
@@ -150,7 +188,7 @@ static void nccl_apart(int i) {
     ncclResult_t result;
     (void)i;
     if (row.gathers) {
-        result = ncclAllGather(a, whole, part * row.k, ncclBfloat16, comm, stream);
+        result = ncclAllGather(a, whole, factor_bytes(part * row.k), ncclUint8, comm, stream);
         multiply(whole, c);
     } else {
         multiply(a, out);
@@ -187,7 +225,8 @@ static cudaGraphExec_t capture(enqueue *body) {
 
 static int heats = 1; /* graphs of the product alone before a timed graph */
 
-/* Returns the microseconds of a call in the graph, after graphs of `before` and a meeting. */
+/* Returns the microseconds of a call in the graph, after graphs of `before` and a meeting; of an
+ * eager call of `fused` if there is no graph. */
 static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
     static cudaEvent_t first, last;
     if (!first) {
@@ -199,7 +238,10 @@ static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
         CUDA(cudaGraphLaunch(before, stream));
     require(shmemx_barrier_all_on_stream((shmemx_stream_t)stream), "shmemx_barrier_all_on_stream");
     CUDA(cudaEventRecord(first, stream));
-    CUDA(cudaGraphLaunch(timed, stream));
+    if (timed)
+        CUDA(cudaGraphLaunch(timed, stream));
+    for (int i = 0; i < CALLS && !timed; i++)
+        fused(i);
     CUDA(cudaEventRecord(last, stream));
     return elapsed_us(first, last) / CALLS;
 }
@@ -266,8 +308,8 @@ static bool agrees(void) {
 }
 
 static void measure(const char *text) {
-    enqueue *bodies[WAYS] = {alone, fused, apart};
-    cudaGraphExec_t graphs[WAYS];
+    enqueue *bodies[WAYS] = {alone, fused, NULL, apart};
+    cudaGraphExec_t graphs[WAYS] = {NULL};
     double samples[WAYS][ROUNDS], us[WAYS];
     char line[256];
     int ways = NCCL_APART;
@@ -277,7 +319,8 @@ static void measure(const char *text) {
     choose_algorithm();
     bool right = agrees();
     for (int way = 0; way < ways; way++)
-        graphs[way] = capture(bodies[way]);
+        if (bodies[way])
+            graphs[way] = capture(bodies[way]);
     for (int i = -1; i < ROUNDS; i++)
         for (int j = 0; j < ways; j++) {
             int way = (i + 1 + j) % ways;
@@ -286,9 +329,11 @@ static void measure(const char *text) {
                 samples[way][i] = sample;
         }
     for (int way = 0; way < ways; way++) {
-        us[way] = way == FUSED && !right ? NAN : median(samples[way], ROUNDS);
+        bool wrong = (way == FUSED || way == EAGER) && !right;
+        us[way] = wrong ? NAN : median(samples[way], ROUNDS);
         report(text, us[way], "us", names[way]);
-        CUDA(cudaGraphExecDestroy(graphs[way]));
+        if (graphs[way])
+            CUDA(cudaGraphExecDestroy(graphs[way]));
     }
     snprintf(line, sizeof line, "%s, to the product alone", text);
     for (int way = FUSED; way < ways; way++)
@@ -297,12 +342,18 @@ static void measure(const char *text) {
 
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-/* Random numbers in bf16 with exponents that keep sums small. */
-static void fill_bf16(void *device, size_t nelems, uint64_t seed) {
-    uint16_t *image = (uint16_t *)malloc(nelems * 2);
-    for (size_t i = 0; i < nelems; i++)
-        image[i] = (uint16_t)((word_at(seed, i) & 0x80ff) | 0x3d00);
-    CUDA(cudaMemcpy(device, image, nelems * 2, cudaMemcpyHostToDevice));
+/* Random factors with exponents that keep sums small. */
+static void fill_factor(void *device, size_t nelems, uint64_t seed) {
+    uint8_t *image = (uint8_t *)malloc(factor_bytes(nelems));
+    for (size_t i = 0; i < nelems; i++) {
+        uint64_t drawn = word_at(seed, i);
+        uint16_t bf16 = (uint16_t)((drawn & 0x80ff) | 0x3d00);
+        if (row.narrow)
+            image[i] = (uint8_t)((drawn & 0x8f) | 0x20);
+        else
+            memcpy(image + 2 * i, &bf16, sizeof bf16);
+    }
+    CUDA(cudaMemcpy(device, image, factor_bytes(nelems), cudaMemcpyHostToDevice));
     free(image);
 }
 
@@ -315,14 +366,14 @@ static void *symmetric(size_t bytes) {
 
 static void row_run(const char *text) {
     describe();
-    CUDA(cudaMalloc(&a, row.m * row.k * 2));
-    CUDA(cudaMalloc(&b, row.k * row.n * 2));
+    CUDA(cudaMalloc(&a, factor_bytes(row.m * row.k)));
+    CUDA(cudaMalloc(&b, factor_bytes(row.k * row.n)));
     CUDA(cudaMalloc(&c, row.m * row.n * 2));
-    whole = symmetric(row.m * row.k * 2);
+    whole = symmetric(factor_bytes(row.m * row.k));
     out = symmetric(row.m * row.n * 2);
-    fill_bf16(a, row.m * row.k, 1 + (uint64_t)me);
-    fill_bf16(whole, row.m * row.k, 3);
-    fill_bf16(b, row.k * row.n, 5 + (uint64_t)me);
+    fill_factor(a, row.m * row.k, 1 + (uint64_t)me);
+    fill_factor(whole, row.m * row.k, 3);
+    fill_factor(b, row.k * row.n, 5 + (uint64_t)me);
     measure(text);
     shmem_free(whole);
     shmem_free(out);
@@ -345,8 +396,10 @@ static bool row_read(const char *line, char *text, size_t bytes) {
     size_t parts = each ? 1 : (size_t)npes;
     if (each)
         *each = '\0';
-    row.gathers = strcmp(row.operation, "gather") == 0;
-    row.reduces = strcmp(row.operation, "reduce") == 0;
+    row.gathers = strncmp(row.operation, "gather", 6) == 0;
+    row.reduces = strncmp(row.operation, "reduce", 6) == 0;
+    row.narrow = strstr(row.operation, "8") != NULL;
+    row.row_major = strstr(row.operation, "'") != NULL;
     row.m = m;
     row.n = row.gathers ? n / parts : n;
     row.k = row.gathers ? k : k / parts;
@@ -365,6 +418,9 @@ int main(int argc, char **argv) {
     shmem_init();
     LT(cublasLtCreate(&lt));
     CUDA(cudaMalloc(&workspace, WORKSPACE));
+    static const float one_scale = 1;
+    CUDA(cudaMalloc((void **)&scale, 256));
+    CUDA(cudaMemcpy(scale, &one_scale, sizeof one_scale, cudaMemcpyHostToDevice));
 #ifdef HAVE_NCCL
     nccl_open();
 #endif

@@ -37,7 +37,7 @@ def read(path, skip):
                 continue
             parts = 1 if words[0].endswith("=") else NPES
             operation, (m, n, k) = words[0].rstrip("="), map(int, words[1:4])
-            n, k = (n // parts, k) if operation == "gather" else (n, k // parts)
+            n, k = (n // parts, k) if operation.startswith("gather") else (n, k // parts)
             name = f"{operation} {m} x {n} x {k} ({words[4]} {words[5]})"
             if os.environ.get("BENCH_ROWS", "") in name:
                 if number % skip == 0:
@@ -51,8 +51,12 @@ def random(rows, cols, seed):
 
 
 def ways_of(operation, m, n, k, group):
-    """Returns {way's name: its call}; B has contiguous columns. The first is the product alone."""
-    a, b = random(m, k, 1 + ME), random(n, k, 101 + ME).t()
+    """Returns {way's name: its call}. The first is the product alone. B has contiguous columns, or rows where the
+    operation has a '."""
+    if "8" in operation:
+        return narrow_ways_of(operation, m, n, k, group)
+    a, b = random(m, k, 1 + ME), random(k, n, 101 + ME) if "'" in operation else random(n, k, 101 + ME).t()
+    operation = operation.rstrip("'")
     shard, whole = a[:m // NPES].contiguous(), torch.empty_like(a)
     c, part = a.new_empty((m, n)), a.new_empty((m // NPES, n))
     if operation == "gather":
@@ -79,6 +83,26 @@ def ways_of(operation, m, n, k, group):
             ", one shot": summed(lambda: torch.ops.symm_mem.one_shot_all_reduce(symmetric, "sum", group)),
             ", two shots": summed(lambda: torch.ops.symm_mem.two_shot_all_reduce_(symmetric, "sum", group)),
             ", apart": summed(lambda: dist.all_reduce(symmetric))}
+
+
+def narrow_ways_of(operation, m, n, k, group):
+    """As ways_of, of fp8 with one scale for each factor."""
+    a, b = (random(rows, k, seed + ME).to(torch.float8_e4m3fn) for rows, seed in ((m, 1), (n, 101)))
+    b, one, shard, bf16 = b.t(), torch.ones((), device=DEVICE), a[:m // NPES].contiguous(), torch.bfloat16
+    whole, part = torch.empty_like(a), a.new_empty((m // NPES, n), dtype=bf16)
+
+    def alone(factor):
+        return torch._scaled_mm(factor, b, one, one, out_dtype=bf16)
+    if operation == "gather8":
+        def apart():
+            dist.all_gather_into_tensor(whole.view(torch.uint8), shard.view(torch.uint8))
+            alone(whole)
+        return {"alone": lambda: alone(a), ", apart": apart,
+                ", fused": lambda: torch.ops.symm_mem.fused_all_gather_scaled_matmul(
+                    shard, [b], one, [one], 0, group, [None], [None], [bf16], [False])}
+    return {"alone": lambda: alone(a), ", apart": lambda: dist.reduce_scatter_tensor(part, alone(a)),
+            ", fused": lambda: torch.ops.symm_mem.fused_scaled_matmul_reduce_scatter(
+                a, b, one, one, "sum", 0, 0, group, [m, n], None, None, bf16)}
 
 
 def capture(body):
