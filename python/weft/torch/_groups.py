@@ -92,7 +92,7 @@ def _refuse_dtensors(call, given):
     for each in given:
         if isinstance(each, (list, tuple)):
             _refuse_dtensors(call, each)
-        elif hasattr(each, "redistribute"):
+        elif isinstance(each, torch.Tensor) and hasattr(each, "redistribute"):
             raise TypeError(f"{call}: got a DTensor, expected this rank's own tensor: pass x.to_local(); or call "
                             "x.redistribute(), which communicates by itself")
 
