@@ -7,6 +7,7 @@
 bfloat16; M x N x K of one rank's product. Microseconds per call, the median, of the slowest rank: "graph" in a CUDA
 graph of ten calls, "plain" called one by one, with the host's work. "behind" is the collective and then the product, as
 for types that Weft does not multiply, "hidden" Weft's product. Rows are measured in turns."""
+import functools
 import os
 import pathlib
 import sys
@@ -37,10 +38,6 @@ def behind(function, *arguments):
         finally:
             _on_lanes.MULTIPLIED = multiplied
     return call
-
-
-def hidden(function, *arguments):
-    return lambda: function(*arguments)
 
 
 def microseconds(work, calls):
@@ -79,7 +76,7 @@ def gather(m, n, k, group):
     c = torch.empty(m * ranks, n, device="cuda", dtype=BF16)
     arguments = symm.fused_all_gather_matmul, a, b, c, whole, signal
     times = measure({"alone": lambda: torch.mm(whole, b, out=c),
-                     "behind": behind(*arguments), "hidden": hidden(*arguments),
+                     "behind": behind(*arguments), "hidden": functools.partial(*arguments),
                      "torch": lambda: torch_symm_mem._fused_all_gather_matmul(a, [b], 0, group)})
     report(f"all-gather, matmul {m * ranks} x {n} x {k}, {a.nbytes >> 20} MiB", times)
 
@@ -91,7 +88,7 @@ def scatter(m, n, k, group):
     full = torch.empty(m * ranks, n, device="cuda", dtype=BF16)
     arguments = symm.fused_matmul_reduce_scatter, x1, x2, room, signal
     times = measure({"alone": lambda: torch.mm(x1, x2, out=full),
-                     "behind": behind(*arguments), "hidden": hidden(*arguments),
+                     "behind": behind(*arguments), "hidden": functools.partial(*arguments),
                      "torch": lambda: torch_symm_mem._fused_matmul_reduce_scatter(x1, x2, "sum", 0, group)})
     report(f"matmul, reduce-scatter {m * ranks} x {n} x {k}, {room.nbytes // ranks >> 20} MiB", times)
 

@@ -137,20 +137,18 @@ define for_the_host =
 	@(sed -e 's/\(\w*\)<<<\(.*\)>>>(/runtime_launch("\1", \1, \2, /' \
 	    -e 's/__shared__ \(\w*\) \(\w*\)\[\(.*\)\];/WEFT_SHARED(\1, \2, \3);/' $<; sed -n 's/^__global__ void \(\w*\).*/KERNEL(\1)/p' $<) > $@
 endef
+HOST_CXX = $(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -ffp-contract=off -Itests/gpu/runtime $(DRIVER_INCLUDES)
 $(BUILD)/tests/gpu/examples/%: $(BUILD)/obj/tests/gpu/examples/%.cc $(LIB) $(DRIVER)
 	@mkdir -p $(@D)
-	$(call quiet,CXX,$@)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -ffp-contract=off -Itests/gpu/runtime \
-	    $(DRIVER_INCLUDES) -Iexamples/cuda $(DEPENDS) $< -o $@ -L$(DRIVER_DIR) -l:libcuda.so.1 $(PROGRAM_LIBS)
+	$(call quiet,CXX,$@)$(HOST_CXX) -Iexamples/cuda $(DEPENDS) $< -o $@ -L$(DRIVER_DIR) -l:libcuda.so.1 $(PROGRAM_LIBS)
 
 # The sentence encoder with its part for a GPU, in the same way.
 HOST_ENCODER := $(BUILD)/tests/gpu/minilm
 tests: $(if $(NO_GPU),,$(HOST_ENCODER))
 $(BUILD)/obj/tests/gpu/examples/minilm.o: $(BUILD)/obj/tests/gpu/examples/minilm.cc
-	$(call quiet,CXX,$<)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -ffp-contract=off -Itests/gpu/runtime \
-	    $(DRIVER_INCLUDES) -Iexamples/minilm -c $< -o $@
+	$(call quiet,CXX,$<)$(HOST_CXX) -Iexamples/minilm -c $< -o $@
 $(HOST_ENCODER): private CFLAGS := $(CFLAGS) -O3
 $(HOST_ENCODER): $(BUILD)/obj/tests/gpu/examples/minilm.o $(wildcard examples/minilm/*.[ch]) $(LIB) $(DRIVER)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c %/minilm.o,$^) -o $@ -L$(DRIVER_DIR) -l:libcuda.so.1 \
 	    $(PROGRAM_LIBS) -lstdc++
-

@@ -78,8 +78,8 @@ static void describe(void) {
     LT(cublasLtMatmulAlgoGetHeuristic(lt, desc, layouts[0], layouts[1], layouts[2], layouts[2],
                                       preference, ALGORITHMS, algorithms, &nalgorithms));
     cublasLtMatmulPreferenceDestroy(preference);
-    shmem_int_min_reduce(SHMEM_TEAM_WORLD, &nalgorithms, &nalgorithms,
-                         1); /* all PEs time the same number */
+    /* All PEs time the same number. */
+    shmem_int_min_reduce(SHMEM_TEAM_WORLD, &nalgorithms, &nalgorithms, 1);
 }
 
 static void multiply(const void *x, void *to) {
@@ -223,7 +223,7 @@ static cudaGraphExec_t capture(enqueue *body) {
     return exec;
 }
 
-static int heats = 1; /* graphs of the product alone before a timed graph */
+static int heats; /* graphs of the product alone before a timed graph */
 
 /* Returns the microseconds of a call in the graph, after graphs of `before` and a meeting; of an
  * eager call of `fused` if there is no graph. */
@@ -246,13 +246,11 @@ static double hot_us(cudaGraphExec_t before, cudaGraphExec_t timed) {
     return elapsed_us(first, last) / CALLS;
 }
 
-/* The same number on all PEs. */
-static int heats_of(cudaGraphExec_t before) {
-    static int count; /* symmetric */
+/* Sets `heats`, the same on all PEs, so that they take HEAT_US. */
+static void set_heats(cudaGraphExec_t before) {
     heats = 1;
-    count = 1 + (int)(HEAT_US / (hot_us(before, before) * CALLS));
-    shmem_int_max_reduce(SHMEM_TEAM_WORLD, &count, &count, 1);
-    return count;
+    heats = 1 + (int)(HEAT_US / (hot_us(before, before) * CALLS));
+    shmem_int_max_reduce(SHMEM_TEAM_WORLD, &heats, &heats, 1);
 }
 
 /* Chooses the algorithm that is fastest on all GPUs at once, each for itself. */
@@ -261,7 +259,7 @@ static void choose_algorithm(void) {
     int fastest = 0;
     chosen = 0;
     cudaGraphExec_t before = capture(alone);
-    heats = heats_of(before);
+    set_heats(before);
     for (chosen = 0; chosen < nalgorithms; chosen++) {
         double samples[3];
         cudaGraphExec_t graph = capture(alone);

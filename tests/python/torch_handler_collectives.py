@@ -331,7 +331,7 @@ def test_matmul_reduce_scatter(rows, k, cols, reduce_op, dtype, multiplied_by, m
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sums_are_in_order_of_ranks_and_in_32_bits(dtype, me, n, monkeypatch):
-    """Where the product and the exchange follow each other, bit by bit: products are rounded to the type, once, and the sum is."""
+    """Where the exchange follows the product, bit by bit: products are rounded to the type once, and so is the sum."""
     monkeypatch.setattr(_on_lanes, "MULTIPLIED", ())
     product = Scattered(8, 32, 8, dtype, n)
     for turn in range(3):

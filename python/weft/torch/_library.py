@@ -93,10 +93,9 @@ _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_split
         _exchange.all_to_all, _collectives_cuda.all_to_all, _shapes.all_to_all,
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
 
-_products.operators["fused_matmul_all_reduce"] = _counted(_fused.fused_matmul_all_reduce)
+_matmul_all_reduce = _products.operators["fused_matmul_all_reduce"] = _counted(_fused.fused_matmul_all_reduce)
 _define("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
-        _products.operators["fused_matmul_all_reduce"],
-        _collectives_cuda.with_memory(_products.operators["fused_matmul_all_reduce"]),
+        _matmul_all_reduce, _collectives_cuda.with_memory(_matmul_all_reduce),
         _shapes.fused_matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
 
 _fused_kernels = {
