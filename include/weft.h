@@ -82,8 +82,8 @@ typedef enum weft_op {
 
 /* Row-major: element (i, j) is at data + (i * ld + j) elements, ld >= cols. Transposed: it is at
  * data + (j * ld + i) elements, ld >= rows. ld counts elements. The factors of products (a_shard, a
- * and b) may be transposed, each on each member as it likes; all other matrices are row-major. A
- * matrix of zero rows or columns may have NULL data. */
+ * and b) may be transposed, each on each member as it likes unless a call restricts it; all other
+ * matrices are row-major. A matrix of zero rows or columns may have NULL data. */
 typedef struct weft_matrix {
     void *data;
     size_t rows, cols, ld;
@@ -164,7 +164,8 @@ int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
                                   weft_matrix *c, weft_matrix *a_full, weft_stream stream);
 
 /* c_shard = this member's rows of (op over members of a x b); op is WEFT_SUM or WEFT_AVG.
- *   a:       M x K_me, b: K_me x N; M and N are the same on all members, K_me may differ.
+ *   a:       M x K_me, b: K_me x N; M and N are the same on all members, K_me may differ; on a
+ *            stream b is transposed on all members or on none.
  *   c_shard: rows_me x N; the members' rows add up to M in team order (on a stream all have the
  *            same number).
  * The peers' chunks are computed first, rank+1, rank+2, ..., and this member's own chunk last, in
@@ -184,7 +185,8 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
                                       weft_op op, weft_matrix *c_shard, weft_stream stream);
 
 /* c = op over members of a x b, on every member; op is WEFT_SUM or WEFT_AVG.
- *   a: M x K_me, b: K_me x N, c: M x N; M and N are the same on all members. */
+ *   a: M x K_me, b: K_me x N, c: M x N; M and N are the same on all members; on a stream b is
+ *   transposed on all members or on none. */
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream);
 

@@ -18,7 +18,7 @@ struct weft_device_half {
     int capability;          /* the least compute capability of the members' GPUs */
     bool meets;
 };
-enum { WEFT_HALF_WORDS = 4096 };
+enum { WEFT_HALF_WORDS = 16384 };
 
 /* Returns a half of at least `bytes`, the same number on all members, for a call in which all
  * members meet at least once. Calls that need more than those before allocate memory, collectively

@@ -233,14 +233,15 @@ static size_t multiplied_by_kernel(const struct gather *g) {
 
 static int gather_by_kernel(struct gather *g) {
     const struct weft_fused_gather *call = g->call;
-    struct weft_hopper_shards shards = {g->own, me(g), members(g), &g->f.half};
+    struct weft_hopper_team team = {me(g), members(g), &g->f.half};
     size_t j = g->multiplied;
     const weft_matrix *b = j < call->nb ? &call->b[j] : NULL, *c = b ? &call->c[j] : NULL;
     unsigned width = weft_plan_width(b ? c->rows : 1, b ? c->cols : 1, weft_device.gpu->sms);
     int error = 0;
     if (g->f.half.meets)
         error = weft_stream_sync(g->f.on->team, g->f.on->stream);
-    return error ? error : weft_hopper_enqueue_gathered(&shards, b, c, width, g->f.on->stream);
+    return error ? error
+                 : weft_hopper_enqueue_gathered(&team, &g->own, b, c, width, g->f.on->stream);
 }
 
 /* What is left when the kernel has gathered the others' shards: other b, and A itself. */

@@ -38,41 +38,51 @@ static int a_map_make(struct weft_cu_tensor_map *map, const weft_matrix *a) {
     return map_make(map, (struct boxes){a, WEFT_HOPPER_ROWS, WEFT_HOPPER_DEPTH, true});
 }
 
-/* Fills in what a product needs that does not depend on A's place; `rows` of C are of one member.
- */
-static int task_begin(struct weft_hopper_task *task, const weft_matrix *b, const weft_matrix *c,
-                      size_t rows, unsigned width) {
-    uint32_t panel = weft_hopper_panel(width);
+static void tiles_count(struct weft_hopper_task *task, size_t rows, size_t cols, unsigned width) {
     task->tiles.rows = (uint32_t)weft_steps_up(rows, WEFT_HOPPER_TILE_ROWS);
-    task->tiles.cols = (uint32_t)weft_steps_up(c->cols, width);
-    task->steps = (uint32_t)weft_steps_up(b->rows, WEFT_HOPPER_DEPTH);
+    task->tiles.cols = (uint32_t)weft_steps_up(cols, width);
     task->rows = (uint32_t)rows;
-    task->cols = (uint32_t)c->cols;
+    task->cols = (uint32_t)cols;
+}
+
+static bool suits_boxes(const weft_matrix *c) {
+    return weft_matrix_alignment(c) >= WEFT_HOPPER_UNIT &&
+           c->cols * 2 % WEFT_HOPPER_UNIT == 0; /* bulk stores write whole units */
+}
+
+/* Describes a matrix for the stores of panels. */
+static int panels_map_make(struct weft_cu_tensor_map *map, const weft_matrix *c, unsigned width) {
+    uint32_t panel = weft_hopper_panel(width);
+    return map_make(map, (struct boxes){c, WEFT_HOPPER_STORE_ROWS, panel, panel != width});
+}
+
+static int c_take(struct weft_hopper_task *task, const weft_matrix *c, unsigned width) {
     task->result = c->data;
     task->ldc = c->ld;
-    task->boxes = weft_matrix_alignment(c) >= WEFT_HOPPER_UNIT &&
-                  c->cols * 2 % WEFT_HOPPER_UNIT == 0; /* bulk stores write whole units */
-    int error = b_maps_make(task, b, width);
-    if (error || !task->boxes)
-        return error;
-    return map_make(&task->c, (struct boxes){c, WEFT_HOPPER_STORE_ROWS, panel, panel != width});
+    task->boxes = suits_boxes(c);
+    return task->boxes ? panels_map_make(&task->c, c, width) : 0;
+}
+
+static int b_take(struct weft_hopper_task *task, const weft_matrix *b, unsigned width) {
+    task->steps = (uint32_t)weft_steps_up(b->rows, WEFT_HOPPER_DEPTH);
+    return b_maps_make(task, b, width);
 }
 
 /* --- Launches --------------------------------------------------------------------------------- */
 
-static enum weft_gpu_kernel kernel_of(weft_dtype dtype, unsigned width, bool gathers) {
-    static const enum weft_gpu_kernel products[2][3] = {
-        {WEFT_KERNEL_weftk_product_bf16_256, WEFT_KERNEL_weftk_product_bf16_208,
-         WEFT_KERNEL_weftk_product_bf16_168},
-        {WEFT_KERNEL_weftk_product_f16_256, WEFT_KERNEL_weftk_product_f16_208,
-         WEFT_KERNEL_weftk_product_f16_168}};
-    static const enum weft_gpu_kernel gather[2][3] = {
-        {WEFT_KERNEL_weftk_gather_bf16_256, WEFT_KERNEL_weftk_gather_bf16_208,
-         WEFT_KERNEL_weftk_gather_bf16_168},
-        {WEFT_KERNEL_weftk_gather_f16_256, WEFT_KERNEL_weftk_gather_f16_208,
-         WEFT_KERNEL_weftk_gather_f16_168}};
-    int at = width == 256 ? 0 : width == 208 ? 1 : 2;
-    return (gathers ? gather : products)[dtype == WEFT_F16][at];
+enum call { PRODUCT, GATHER, REDUCE, CALLS };
+
+#define KERNELS_OF(call, type)                                                            \
+    {                                                                                     \
+        WEFT_KERNEL_weftk_##call##_##type##_256, WEFT_KERNEL_weftk_##call##_##type##_208, \
+            WEFT_KERNEL_weftk_##call##_##type##_168                                       \
+    }
+static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, unsigned width) {
+    static const enum weft_gpu_kernel kernels[CALLS][2][3] = {
+        {KERNELS_OF(product, bf16), KERNELS_OF(product, f16)},
+        {KERNELS_OF(gather, bf16), KERNELS_OF(gather, f16)},
+        {KERNELS_OF(reduce, bf16), KERNELS_OF(reduce, f16)}};
+    return kernels[call][dtype == WEFT_F16][width == 256 ? 0 : width == 208 ? 1 : 2];
 }
 
 /* A block takes nearly all shared memory of its multiprocessor, so as many blocks run at once as
@@ -89,45 +99,78 @@ static int launch(enum weft_gpu_kernel kernel, struct weft_hopper_task *task, ui
 int weft_hopper_enqueue(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c,
                         unsigned width, weft_cu_stream stream) {
     struct weft_hopper_task task = {.tiles = {.members = 1}};
-    int error = task_begin(&task, b, c, c->rows, width);
-    error = error ? error : a_map_make(&task.a, a);
+    tiles_count(&task, c->rows, c->cols, width);
+    int error = a_map_make(&task.a, a);
+    error = error ? error : b_take(&task, b, width);
+    error = error ? error : c_take(&task, c, width);
     return error ? error
-                 : launch(kernel_of(c->dtype, width, false), &task,
+                 : launch(kernel_of(PRODUCT, c->dtype, width), &task,
                           weft_hopper_tile_count(&task.tiles), width, stream);
 }
 
-/* --- Gathering -------------------------------------------------------------------------------- */
+/* --- Exchange --------------------------------------------------------------------------------- */
 
-static int shards_take(struct weft_hopper_task *task, const struct weft_hopper_shards *shards) {
-    const weft_matrix *own = &shards->own;
+_Static_assert(sizeof(struct weft_hopper_words) <= WEFT_HALF_WORDS, "the words fit");
+
+/* Returns the task of a member, whose tiles begin with those of member `first`. */
+static struct weft_hopper_task task_of(const struct weft_hopper_team *team, int first) {
+    assert(team->n >= 2 && team->n <= WEFT_HOPPER_MEMBERS);
+    return (struct weft_hopper_task){
+        .tiles = {.members = (uint32_t)team->n, .first = (uint32_t)first},
+        .exchange = {(uint32_t)team->me, team->half->all, team->half->words}};
+}
+
+static int shard_take(struct weft_hopper_task *task, const struct weft_hopper_team *team,
+                      const weft_matrix *own) {
     weft_matrix all = *own;
-    all.data = weft_array_at(&shards->half->all, shards->me);
-    all.rows *= (size_t)shards->n;
+    all.data = weft_array_at(&team->half->all, team->me);
+    all.rows *= (size_t)team->n;
     task->gather = (struct weft_hopper_gather){
         .shard = own->data,
         .units = own->rows * own->cols * 2 / WEFT_HOPPER_UNIT,
         .row_units = own->cols * 2 / WEFT_HOPPER_UNIT,
-        .slots = shards->half->all,
-        .words = shards->half->words,
     };
     int error = a_map_make(&task->a, own);
-    return error ? error : a_map_make(&task->slots, &all);
+    return error ? error : a_map_make(&task->exchanged, &all);
 }
 
-/* A warp of each block pushes, 64 units at a time. */
-int weft_hopper_enqueue_gathered(const struct weft_hopper_shards *shards, const weft_matrix *b,
-                                 const weft_matrix *c, unsigned width, weft_cu_stream stream) {
+/* A warp pushes 64 units at a time. */
+int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft_matrix *own,
+                                 const weft_matrix *b, const weft_matrix *c, unsigned width,
+                                 weft_cu_stream stream) {
     enum { PUSHED_UNITS = 64 * WEFT_HOPPER_CLUSTER };
-    struct weft_hopper_task task = {
-        .tiles = {.members = (uint32_t)shards->n, .me = (uint32_t)shards->me}};
-    _Static_assert(sizeof(struct weft_hopper_words) <= WEFT_HALF_WORDS, "the words fit");
-    assert(shards->n >= 2 && shards->n <= WEFT_HOPPER_MEMBERS);
-    int error = shards_take(&task, shards);
+    struct weft_hopper_task task = task_of(team, team->me);
+    int error = shard_take(&task, team, own);
+    if (b)
+        tiles_count(&task, own->rows, c->cols, width);
     if (!error && b)
-        error = task_begin(&task, b, c, shards->own.rows, width);
+        error = b_take(&task, b, width);
+    if (!error && b)
+        error = c_take(&task, c, width);
     uint64_t tiles = weft_hopper_tile_count(&task.tiles);
     uint64_t pushed = task.gather.units / PUSHED_UNITS + 1;
     return error ? error
-                 : launch(kernel_of(shards->own.dtype, width, true), &task,
+                 : launch(kernel_of(GATHER, own->dtype, width), &task,
                           tiles > pushed ? tiles : pushed, width, stream);
+}
+
+/* The own product begins with the rows of the member after this one. */
+int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_matrix *a,
+                                const weft_matrix *b, const weft_matrix *c,
+                                const weft_matrix *product, bool for_all, unsigned width,
+                                weft_cu_stream stream) {
+    struct weft_hopper_task task = task_of(team, (team->me + 1) % team->n);
+    int error = 0;
+    assert(suits_boxes(c) && product->rows % ((size_t)team->n * WEFT_HOPPER_STORE_ROWS) == 0);
+    tiles_count(&task, product->rows / (size_t)team->n, c->cols, width);
+    task.reduce = (struct weft_hopper_reduce){product->data, a == NULL, for_all};
+    if (a) {
+        error = a_map_make(&task.a, a);
+        error = error ? error : b_take(&task, b, width);
+    }
+    error = error ? error : c_take(&task, c, width);
+    error = error ? error : panels_map_make(&task.exchanged, product, width);
+    return error ? error
+                 : launch(kernel_of(REDUCE, c->dtype, width), &task,
+                          weft_hopper_tile_count(&task.tiles), width, stream);
 }

@@ -1,74 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* C = A x B on Hopper's tensor cores, for a row-major A and a transposed B: kernels whose clusters
  * compute tiles in turn (hopper_task.h has the tiles and their order). Those named weftk_gather
- * also gather A from the members of a team.
+ * also gather A from the members of a team, and those named weftk_reduce add the members' products.
  *
- * The first warpgroup of a block loads, the others multiply 64 rows each (hopper_tile.cuh). The
- * blocks of a cluster end together, because each writes to the other's shared memory. */
+ * The first warpgroup of a block loads and exchanges data, the others multiply 64 rows each
+ * (hopper_tile.cuh). The blocks of a cluster end together, because each writes to the other's
+ * shared memory. */
 #define WEFT_KERNEL_THREADS
 #include "fused/hopper_gather.cuh"
+#include "fused/hopper_reduce.cuh"
 
 enum { LOADER_REGISTERS = 56, MULTIPLIER_REGISTERS = 224 };
 
-/* The threads of the first warpgroup: its first one loads, its second warp pushes. */
-template <int WIDTH>
-WEFT_DEVICE void gather(const struct gathering &call, const struct hopper_block &block) {
-    uint32_t warp = weft_block_thread() / WEFT_WARP_LANES;
-    if (weft_block_thread() == 0)
+enum mode { PRODUCT, GATHER, REDUCE };
+
+/* The threads of the first warpgroup, of which the first one loads. */
+template <int WIDTH, class ELEMENT, enum mode MODE>
+WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block &block) {
+    uint32_t thread = weft_block_thread(), warp = thread / WEFT_WARP_LANES;
+    if (MODE == PRODUCT && thread == 0)
+        load<WIDTH>(call.task, block);
+    if (MODE == GATHER && thread == 0)
         load_gathered<WIDTH>(call, block);
-    if (warp == 1)
+    if (MODE == GATHER && warp >= 1 && warp <= PUSHERS)
         push_shard(call);
-    if (warp == 1 && weft_block_index() == 0 && weft_lane() == 0)
+    if (MODE == GATHER && warp == 1 && weft_block_index() == 0 && weft_lane() == 0)
         await_all(call);
+    if (MODE == REDUCE && thread == 0 && !call.task->reduce.multiplied)
+        load<WIDTH>(call.task, block);
+    if (MODE == REDUCE && warp >= CARRIER && warp < CARRIER + GROUPS)
+        carry<WIDTH, ELEMENT>(call, block, warp - CARRIER);
+    if (MODE == REDUCE && warp == CARRIER + GROUPS && weft_block_index() == 0)
+        count_empty(call);
 }
 
-template <int WIDTH, class ELEMENT, bool GATHERS>
-WEFT_DEVICE void product(struct weft_gpu_abort abort, const struct weft_hopper_task *task) {
+template <int WIDTH, class ELEMENT, enum mode MODE>
+WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task *task) {
     struct hopper_block block = block_of<WIDTH>();
     /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
     uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
-    struct gathering call = {};
-    if (GATHERS)
-        call = gathering_begin(task, abort);
+    struct hopper_call call = {task, abort, {}};
+    if (MODE != PRODUCT)
+        call = exchange_begin(task, abort);
     block_begin(block);
     if (group == 0) {
         weft_registers_release<LOADER_REGISTERS>();
-        if (GATHERS)
-            gather<WIDTH>(call, block);
-        else if (weft_block_thread() == 0)
-            load<WIDTH>(task, block);
+        serve<WIDTH, ELEMENT, MODE>(call, block);
     } else {
         weft_registers_take<MULTIPLIER_REGISTERS>();
-        multiply<WIDTH, ELEMENT>(task, block, group - 1);
+        if (MODE == REDUCE)
+            multiply_for_carrier<WIDTH, ELEMENT>(call, block, group - 1);
+        else
+            multiply<WIDTH, ELEMENT>(task, block, group - 1);
     }
     weft_warp_sync();
     weft_cluster_sync();
-    if (GATHERS && weft_block_thread() == 0)
-        gathering_end(call);
+    if (MODE == GATHER && weft_block_thread() == 0)
+        exchange_end(call, WEFT_HOPPER_SHARDS, WEFT_HOPPER_SHARDS);
+    if (MODE == REDUCE && weft_block_thread() == 0)
+        exchange_end(call, WEFT_HOPPER_PARTS,
+                     task->reduce.for_all ? WEFT_HOPPER_SUMS : WEFT_HOPPER_PARTS);
 }
 
 /* Images for other GPUs have the kernels' names, so that all images have the same ones. Nothing
  * launches these kernels. */
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define WEFT_PRODUCT(width, element, gathers) __trap()
+#define WEFT_RUN(width, element, mode) __trap()
 #else
-#define WEFT_PRODUCT(width, element, gathers) \
-    product<width, struct weft_hopper_##element, gathers>(abort, &task)
+#define WEFT_RUN(width, element, mode) run<width, struct weft_##element, mode>(abort, &task)
 #endif
 
-#define WEFT_KERNEL(call, width, element, gathers)                                                 \
+#define WEFT_KERNEL(name, width, element, mode)                                                    \
     extern "C" __global__ void __launch_bounds__(WEFT_HOPPER_THREADS, 1)                           \
-        weftk_##call##_##element##_##width(struct weft_gpu_abort abort,                            \
+        weftk_##name##_##element##_##width(struct weft_gpu_abort abort,                            \
                                            const __grid_constant__ struct weft_hopper_task task) { \
         (void)abort, (void)task;                                                                   \
-        WEFT_PRODUCT(width, element, gathers);                                                     \
+        WEFT_RUN(width, element, mode);                                                            \
     }
-#define WEFT_KERNELS(call, gathers)       \
-    WEFT_KERNEL(call, 256, bf16, gathers) \
-    WEFT_KERNEL(call, 208, bf16, gathers) \
-    WEFT_KERNEL(call, 168, bf16, gathers) \
-    WEFT_KERNEL(call, 256, f16, gathers)  \
-    WEFT_KERNEL(call, 208, f16, gathers)  \
-    WEFT_KERNEL(call, 168, f16, gathers)
-WEFT_KERNELS(product, false)
-WEFT_KERNELS(gather, true)
+#define WEFT_KERNELS(name, mode)       \
+    WEFT_KERNEL(name, 256, bf16, mode) \
+    WEFT_KERNEL(name, 208, bf16, mode) \
+    WEFT_KERNEL(name, 168, bf16, mode) \
+    WEFT_KERNEL(name, 256, f16, mode)  \
+    WEFT_KERNEL(name, 208, f16, mode)  \
+    WEFT_KERNEL(name, 168, f16, mode)
+WEFT_KERNELS(product, PRODUCT)
+WEFT_KERNELS(gather, GATHER)
+WEFT_KERNELS(reduce, REDUCE)

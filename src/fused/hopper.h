@@ -12,18 +12,29 @@
 int weft_hopper_enqueue(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c,
                         unsigned width, weft_cu_stream stream);
 
-/* The product of gathered shards: that of member m is received in slot m of the half, without gaps
- * between its rows. The own slot is left as it is. */
-struct weft_hopper_shards {
-    weft_matrix own; /* dense, and row-major, with rows that begin at multiples of 16 bytes */
-    int me, n;       /* members, 2 to WEFT_HOPPER_MEMBERS */
+/* The members of a kernel that exchanges data, and the half through which they do. All members call
+ * it in the same calls of the half; each is a meeting of the members. */
+struct weft_hopper_team {
+    int me, n; /* 2 to WEFT_HOPPER_MEMBERS */
     const struct weft_device_half *half;
 };
 
-/* Enqueues c = A x b, where A is the shards, of which the own one fits with b and c; b and c may be
- * NULL: then the shards are gathered only. All members call it in the same calls of the half; it is
- * a meeting of the members. */
-int weft_hopper_enqueue_gathered(const struct weft_hopper_shards *shards, const weft_matrix *b,
-                                 const weft_matrix *c, unsigned width, weft_cu_stream stream);
+/* Enqueues c = A x b, where A is the members' shards, stacked by rows. The shard of member m is
+ * received in slot m of the half, without gaps between its rows; the own slot is left as it is. The
+ * own shard is dense and row-major, with rows that begin at multiples of 16 bytes, and fits with b
+ * and c; b and c may be NULL: then the shards are gathered only. */
+int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft_matrix *own,
+                                 const weft_matrix *b, const weft_matrix *c, unsigned width,
+                                 weft_cu_stream stream);
+
+/* Enqueues c = the sum of the members' products: for_all says all of its rows, otherwise those of
+ * this member. weft_plan_reduces all members' products. `product` is dense memory for the own one,
+ * a x b, which fits; a is NULL if it is there already. c begins at a multiple of 16 bytes, and so
+ * do its rows; it lies in memory of the GPU. The half has a slot of a member's rows for each
+ * member, twice if for_all. */
+int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_matrix *a,
+                                const weft_matrix *b, const weft_matrix *c,
+                                const weft_matrix *product, bool for_all, unsigned width,
+                                weft_cu_stream stream);
 
 #endif

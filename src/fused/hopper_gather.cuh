@@ -1,47 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All-gather in the kernel of a product: one warp of each block, which would have nothing to do,
- * pushes the member's shard to the others, and the thread that loads waits for theirs. The own rows
- * are multiplied first. Nobody waits before it pushes, because two halves take turns
- * (device/half.h). If the job is over, waits end, and the results are arbitrary. */
+/* All-gather in the kernel of a product: some warps of each block, which would have nothing to do,
+ * push the member's shard to the others, and the thread that loads waits for theirs. The own rows
+ * are multiplied first. */
 #ifndef WEFT_FUSED_HOPPER_GATHER_CUH
 #define WEFT_FUSED_HOPPER_GATHER_CUH
 
+#include "fused/hopper_exchange.cuh"
 #include "fused/hopper_tile.cuh"
 
-/* A call, as the threads that exchange data see it. */
-struct gathering {
-    const struct weft_hopper_task *task;
-    struct weft_gpu_abort abort;
-    uint64_t epoch;
-};
-
-WEFT_DEVICE struct weft_hopper_words *words_of(const struct weft_hopper_task *task,
-                                               uint32_t member) {
-    return (struct weft_hopper_words *)weft_array_at(&task->gather.words, (int)member);
-}
-
-WEFT_DEVICE struct gathering gathering_begin(const struct weft_hopper_task *task,
-                                             struct weft_gpu_abort abort) {
-    uint64_t *epoch = &words_of(task, task->tiles.me)->epoch;
-    return {task, abort, weft_ld_relaxed_sys(epoch) + 1};
-}
-
-/* Called once by each block, after all of its threads. The last block counts the call. */
-WEFT_DEVICE void gathering_end(const struct gathering &call) {
-    struct weft_hopper_words *words = words_of(call.task, call.task->tiles.me);
-    if (weft_atom_add_gpu_u64(&words->ended, 1) + 1 < weft_block_count())
-        return;
-    weft_st_relaxed_sys(&words->ended, (uint64_t)0);
-    weft_st_relaxed_sys(&words->epoch, call.epoch);
-}
-
 /* --- Pushing: called by all lanes of a warp --------------------------------------------------- */
+
+enum { PUSHERS = 1 }; /* warps of a block, from warp 1 on */
+
+/* Returns this warp's number among those that push. */
+WEFT_DEVICE uint32_t pusher(void) {
+    return weft_block_index() * PUSHERS + weft_block_thread() / WEFT_WARP_LANES - 1;
+}
 
 /* Copies this warp's units of [0, count): two loads of each lane are under way. */
 WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count) {
     const uint32_t both = 2 * WEFT_WARP_LANES;
-    for (uint64_t i = weft_block_index() * both + weft_lane(); i < count;
-         i += weft_block_count() * both) {
+    for (uint64_t i = pusher() * both + weft_lane(); i < count;
+         i += weft_block_count() * PUSHERS * both) {
         uint64_t first = i * WEFT_HOPPER_UNIT, second = first + WEFT_WARP_LANES * WEFT_HOPPER_UNIT;
         bool has_second = i + WEFT_WARP_LANES < count;
         weft_bytes16 a = weft_ld_weak((const weft_bytes16 *)(from + first)), b = a;
@@ -54,46 +34,36 @@ WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count) {
 }
 
 /* Pushes this warp's part of a chunk, and adds its share to the chunk's count. */
-WEFT_DEVICE void push_chunk(const struct gathering &call, uint32_t member, uint32_t chunk) {
+WEFT_DEVICE void push_chunk(const struct hopper_call &call, uint32_t member, uint32_t chunk) {
     const struct weft_hopper_gather *gather = &call.task->gather;
-    uint32_t me = call.task->tiles.me;
+    uint32_t me = call.task->exchange.me;
     uint64_t chunk_units = weft_hopper_chunk_units(gather), first = chunk * chunk_units;
     uint64_t left = first < gather->units ? gather->units - first : 0;
     uint64_t count = left < chunk_units ? left : chunk_units;
-    char *slot = weft_array_at(&gather->slots, (int)member) + me * gather->units * WEFT_HOPPER_UNIT;
+    char *slot = weft_array_at(&call.task->exchange.slots, (int)member) +
+                 me * gather->units * WEFT_HOPPER_UNIT;
     push_units(slot + first * WEFT_HOPPER_UNIT, gather->shard + first * WEFT_HOPPER_UNIT, count);
-    weft_warp_sync();
-    if (weft_lane() == 0)
-        weft_red_add_sys(&words_of(call.task, member)->arrived[me][chunk],
-                         weft_hopper_share(weft_block_index(), weft_block_count()));
+    count_chunk(call, WEFT_HOPPER_SHARDS, member, chunk,
+                weft_hopper_share(pusher(), weft_block_count() * PUSHERS));
 }
 
 /* The member before this one needs the shard first. */
-WEFT_DEVICE void push_shard(const struct gathering &call) {
-    uint32_t n = call.task->tiles.members, me = call.task->tiles.me;
+WEFT_DEVICE void push_shard(const struct hopper_call &call) {
+    uint32_t n = call.task->tiles.members, me = call.task->exchange.me;
     for (uint32_t distance = n - 1; distance > 0; distance--)
-        for (uint32_t chunk = 0; chunk < WEFT_HOPPER_CHUNKS; chunk++)
+        for (uint32_t chunk = 0; chunk < WEFT_HOPPER_SHARD_CHUNKS; chunk++)
             push_chunk(call, (me + distance) % n, chunk);
 }
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-/* Waits for a chunk of a member's shard. */
-WEFT_DEVICE void await_chunk(const struct gathering &call, uint32_t member, uint32_t chunk) {
-    const uint64_t *arrived = &words_of(call.task, call.task->tiles.me)->arrived[member][chunk];
-    struct weft_spin spin = {};
-    while (weft_ld_acquire_sys(arrived) < call.epoch * WEFT_HOPPER_SHARES)
-        if (!weft_spin(&spin, call.abort))
-            return;
-}
-
 /* Waits for the shards of all members. No member leaves the call before that: a member that has all
  * shards knows that the others have finished the call before. */
-WEFT_DEVICE void await_all(const struct gathering &call) {
+WEFT_DEVICE void await_all(const struct hopper_call &call) {
     for (uint32_t member = 0; member < call.task->tiles.members; member++)
-        for (uint32_t chunk = 0; chunk < WEFT_HOPPER_CHUNKS && member != call.task->tiles.me;
-             chunk++)
-            await_chunk(call, member, chunk);
+        for (uint32_t chunk = 0;
+             chunk < WEFT_HOPPER_SHARD_CHUNKS && member != call.task->exchange.me; chunk++)
+            await_chunk(call, WEFT_HOPPER_SHARDS, member, chunk);
 }
 
 /* The chunks of a member for which the loading thread has waited. */
@@ -102,7 +72,7 @@ struct chunks {
 };
 
 /* Waits for the rows up to `end` of a member. Bulk loads then see them. */
-WEFT_DEVICE void await_rows(const struct gathering &call, uint32_t member, uint32_t end,
+WEFT_DEVICE void await_rows(const struct hopper_call &call, uint32_t member, uint32_t end,
                             struct chunks *have) {
     const struct weft_hopper_gather *gather = &call.task->gather;
     if (end > call.task->rows)
@@ -112,24 +82,24 @@ WEFT_DEVICE void await_rows(const struct gathering &call, uint32_t member, uint3
         have->count = 0;
     have->member = member;
     for (; have->count <= last; have->count++)
-        await_chunk(call, member, have->count);
+        await_chunk(call, WEFT_HOPPER_SHARDS, member, have->count);
     weft_fence_async();
 }
 
 /* As load, of the own rows from the shard, and of the others from the slots. */
 template <int WIDTH>
-WEFT_DEVICE void load_gathered(const struct gathering &call, const struct hopper_block &block) {
+WEFT_DEVICE void load_gathered(const struct hopper_call &call, const struct hopper_block &block) {
     const struct weft_hopper_task *task = call.task;
     struct place place = {0, 1};
-    struct chunks have = {task->tiles.me, 0};
+    struct chunks have = {task->exchange.me, 0};
     uint32_t count = weft_hopper_tile_count(&task->tiles);
     for (uint32_t t = block.cluster; t < count; t += block.clusters) {
         struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
         const struct weft_cu_tensor_map *map = &task->a;
         uint32_t y = tile_row(block, tile);
-        if (tile.member != task->tiles.me) {
+        if (tile.member != task->exchange.me) {
             await_rows(call, tile.member, y + WEFT_HOPPER_ROWS, &have);
-            map = &task->slots;
+            map = &task->exchanged;
             y += tile.member * task->rows;
         }
         load_tile<WIDTH>(task, block, tile, map, y, &place);

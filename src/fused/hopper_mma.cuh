@@ -42,15 +42,15 @@
         WEFT_FOUR_SUMS(12), WEFT_SUM(124), WEFT_SUM(125), WEFT_SUM(126), WEFT_SUM(127)
 
 /* a and b: from weft_wgmma_matrix. keep: 0 for sums that begin. */
-#define WEFT_WGMMA(width, count, element, a_name, b_name, keep_name)                               \
-    WEFT_DEVICE void weft_wgmma_add(struct weft_hopper_##element, float(&sums)[count], uint64_t a, \
-                                    uint64_t b, int keep) {                                        \
-        __asm__ volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " keep_name ", 0;\n"                    \
-                         "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." #element            \
-                         "." #element " {" WEFT_NAMES_##count "}, " a_name ", " b_name             \
-                                                              ", p, 1, 1, 0, 0;\n}\n"              \
-                         : WEFT_SUMS_##count                                                       \
-                         : "l"(a), "l"(b), "r"(keep));                                             \
+#define WEFT_WGMMA(width, count, element, a_name, b_name, keep_name)                        \
+    WEFT_DEVICE void weft_wgmma_add(struct weft_##element, float(&sums)[count], uint64_t a, \
+                                    uint64_t b, int keep) {                                 \
+        __asm__ volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " keep_name ", 0;\n"             \
+                         "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." #element     \
+                         "." #element " {" WEFT_NAMES_##count "}, " a_name ", " b_name      \
+                                                              ", p, 1, 1, 0, 0;\n}\n"       \
+                         : WEFT_SUMS_##count                                                \
+                         : "l"(a), "l"(b), "r"(keep));                                      \
     }
 #define WEFT_WGMMA_WIDTHS(element)                        \
     WEFT_WGMMA(256, 128, element, "%128", "%129", "%130") \

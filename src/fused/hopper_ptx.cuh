@@ -9,11 +9,7 @@
 #define WEFT_FUSED_HOPPER_PTX_CUH
 
 #include "base/cuda.h"
-#include "base/gpu.cuh"
-
-/* The types of elements. */
-struct weft_hopper_bf16 {};
-struct weft_hopper_f16 {};
+#include "coll/fold.cuh"
 
 #ifdef __CUDACC__
 
@@ -44,6 +40,11 @@ WEFT_DEVICE void weft_cluster_sync(void) {
 /* Waits for `threads` threads of the block: barrier `id` of 16, of which weft_block_sync has 0. */
 WEFT_DEVICE void weft_named_sync(uint32_t id, uint32_t threads) {
     __asm__ volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/* As weft_named_sync for the threads that wait there, without waiting. */
+WEFT_DEVICE void weft_named_arrive(uint32_t id, uint32_t threads) {
+    __asm__ volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 /* Set the registers of each thread of the warpgroup. */
@@ -102,6 +103,15 @@ WEFT_DEVICE void weft_box_store(const struct weft_cu_tensor_map *map, const void
         : "memory");
 }
 
+/* As weft_box_store, but adds to the elements of the matrix. */
+WEFT_DEVICE void weft_box_add(const struct weft_cu_tensor_map *map, const void *shared, uint32_t x,
+                              uint32_t y) {
+    __asm__ volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
+                     " [%0, {%1, %2}], [%3];" ::"l"(map),
+                     "r"(x), "r"(y), "r"(weft_shared_address(shared))
+                     : "memory");
+}
+
 /* --- Products: called by all threads of a warpgroup ------------------------------------------- */
 
 /* Describes a matrix in shared memory with rows of 128 bytes, swizzled, in groups of 8 rows; the
@@ -136,12 +146,12 @@ template <int COUNT> WEFT_DEVICE void weft_wgmma_take(float (&sums)[COUNT]) {
 /* --- Sums to memory --------------------------------------------------------------------------- */
 
 /* Return two rounded numbers, the first one in the low half. */
-WEFT_DEVICE uint32_t weft_pack(struct weft_hopper_bf16, float first, float second) {
+WEFT_DEVICE uint32_t weft_pack(struct weft_bf16, float first, float second) {
     uint32_t both;
     __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
     return both;
 }
-WEFT_DEVICE uint32_t weft_pack(struct weft_hopper_f16, float first, float second) {
+WEFT_DEVICE uint32_t weft_pack(struct weft_f16, float first, float second) {
     uint32_t both;
     __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
     return both;

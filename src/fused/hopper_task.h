@@ -67,11 +67,11 @@ WEFT_ADDR uint32_t weft_hopper_shared_bytes(uint32_t width) {
 
 /* --- The order of tiles ----------------------------------------------------------------------- */
 
-/* The tiles of C: those of the rows of each member's shard, `rows` x `cols` of them. A product that
- * gathers nothing has one member. */
+/* The tiles of C: `rows` x `cols` of them for each member's rows, those of member `first` before
+ * the others. A product that exchanges nothing has one member. */
 struct weft_hopper_tiles {
     uint32_t rows, cols;
-    uint32_t members, me;
+    uint32_t members, first;
 };
 struct weft_hopper_tile {
     uint32_t member, row, col;
@@ -81,8 +81,13 @@ WEFT_ADDR uint32_t weft_hopper_tile_count(const struct weft_hopper_tiles *all) {
     return all->rows * all->cols * all->members;
 }
 
-/* Returns the tile that is number t: the own rows first, then those of the members after this one;
- * column by column within a group of rows. Cluster i of n computes the tiles i, i + n, ... */
+/* Returns the number of tiles of one member's rows. */
+WEFT_ADDR uint32_t weft_hopper_tiles_of_member(const struct weft_hopper_tiles *all) {
+    return all->rows * all->cols;
+}
+
+/* Returns the tile that is number t: member after member, and column by column within a group of
+ * rows. Cluster i of n computes the tiles i, i + n, ... */
 WEFT_ADDR struct weft_hopper_tile weft_hopper_tile_at(const struct weft_hopper_tiles *all,
                                                       uint32_t t) {
     uint32_t of_member = all->rows * all->cols, distance = t / of_member;
@@ -92,59 +97,99 @@ WEFT_ADDR struct weft_hopper_tile weft_hopper_tile_at(const struct weft_hopper_t
     uint32_t height = WEFT_HOPPER_GROUP;
     if (height > left)
         height = left;
-    struct weft_hopper_tile tile = {(all->me + distance) % all->members, first + in_group % height,
-                                    in_group / height};
+    struct weft_hopper_tile tile = {(all->first + distance) % all->members,
+                                    first + in_group % height, in_group / height};
     return tile;
 }
 
-/* --- Gathering -------------------------------------------------------------------------------- */
+/* --- Exchange --------------------------------------------------------------------------------- */
 
 enum {
-    WEFT_HOPPER_MEMBERS = 8, /* at most, of a kernel that gathers */
-    WEFT_HOPPER_CHUNKS = 4,  /* of a shard */
+    WEFT_HOPPER_MEMBERS = 8, /* at most, of a kernel that exchanges data */
+    WEFT_HOPPER_CHUNKS = 64, /* that are counted for each member */
     WEFT_HOPPER_SHARES = 1 << 16,
     WEFT_HOPPER_UNIT = 16, /* bytes */
 };
 
-/* Words in each member's GPU memory, zero at the start. All warps that push a chunk add their
- * shares to its count, which grows by WEFT_HOPPER_SHARES in each call, whatever their number. */
-struct weft_hopper_words {
+/* What members send each other. */
+enum weft_hopper_kind {
+    WEFT_HOPPER_SHARDS, /* of A */
+    WEFT_HOPPER_PARTS,  /* of a sum: one member's product */
+    WEFT_HOPPER_SUMS,
+    WEFT_HOPPER_KINDS,
+};
+
+/* Data of one kind, in chunks. All warps that send a part of a chunk add their shares to its count,
+ * which grows by WEFT_HOPPER_SHARES in each call, whatever their number. */
+struct weft_hopper_counts {
     uint64_t epoch; /* calls that have ended */
-    uint64_t ended; /* blocks of the call under way */
-    uint64_t pad[14];
+    uint64_t pad[7];
     uint64_t arrived[WEFT_HOPPER_MEMBERS][WEFT_HOPPER_CHUNKS];
 };
 
-/* Where the members' shards, dense matrices of `units`, are gathered. A member's slot m receives
- * the shard of member m. */
-struct weft_hopper_gather {
-    const char *shard;
-    uint64_t units, row_units;
+/* Words in each member's GPU memory, zero at the start. */
+struct weft_hopper_words {
+    uint64_t ended; /* blocks of the call under way */
+    uint64_t pad[7];
+    struct weft_hopper_counts of[WEFT_HOPPER_KINDS];
+};
+
+/* The memory through which the members exchange data. */
+struct weft_hopper_exchange {
+    uint32_t me;
     struct weft_array slots, words;
 };
 
-WEFT_ADDR uint64_t weft_hopper_chunk_units(const struct weft_hopper_gather *gather) {
-    return (gather->units + WEFT_HOPPER_CHUNKS - 1) / WEFT_HOPPER_CHUNKS;
-}
-
-/* Returns the share of warp i of n. */
+/* Returns share i of n. */
 WEFT_ADDR uint64_t weft_hopper_share(uint64_t i, uint64_t n) {
     return WEFT_HOPPER_SHARES * (i + 1) / n - WEFT_HOPPER_SHARES * i / n;
 }
 
+/* --- Gathering -------------------------------------------------------------------------------- */
+
+enum { WEFT_HOPPER_SHARD_CHUNKS = 4 };
+
+/* The own shard, a dense matrix of `units`. A member's slot m receives the shard of member m. */
+struct weft_hopper_gather {
+    const char *shard;
+    uint64_t units, row_units;
+};
+
+WEFT_ADDR uint64_t weft_hopper_chunk_units(const struct weft_hopper_gather *gather) {
+    return (gather->units + WEFT_HOPPER_SHARD_CHUNKS - 1) / WEFT_HOPPER_SHARD_CHUNKS;
+}
+
+/* --- Reducing --------------------------------------------------------------------------------- */
+
+/* Each member adds the parts of its rows. Its slot m receives the part of member m, a dense matrix;
+ * if all members need the sum, slot n + m receives the sum of the rows of member m of n. */
+struct weft_hopper_reduce {
+    char *product;   /* this member's product, a dense matrix of the rows of all members */
+    bool multiplied; /* it is there already */
+    bool for_all;    /* all members need the sum; C has all rows, otherwise the own ones */
+};
+
+/* Returns the number of tiles in a chunk. */
+WEFT_ADDR uint32_t weft_hopper_chunk_tiles(const struct weft_hopper_tiles *all) {
+    return (weft_hopper_tiles_of_member(all) + WEFT_HOPPER_CHUNKS - 1) / WEFT_HOPPER_CHUNKS;
+}
+
 /* --- The argument of the kernels -------------------------------------------------------------- */
 
-/* Maps of matrices whose rows are contiguous: the own rows of A, the slots, transposed B, and C.
- * The boxes of b are those of block 0, the boxes of b_rest those of block 1. */
+/* Maps of matrices whose rows are contiguous: A, or the own rows of it; what is exchanged, which is
+ * the slots of a gather or the own product of a reduction; transposed B; and C. The boxes of b are
+ * those of block 0, the boxes of b_rest those of block 1. */
 struct weft_hopper_task {
-    struct weft_cu_tensor_map a, slots, b, b_rest, c;
+    struct weft_cu_tensor_map a, exchanged, b, b_rest, c;
     struct weft_hopper_tiles tiles;
     uint32_t steps;      /* of K */
     uint32_t rows, cols; /* of C; the rows of one member */
     uint16_t *result;    /* C, with ldc elements in a row */
     uint64_t ldc;
     bool boxes; /* the map describes C */
+    struct weft_hopper_exchange exchange;
     struct weft_hopper_gather gather;
+    struct weft_hopper_reduce reduce;
 };
 
 #endif

@@ -102,7 +102,8 @@ WEFT_DEVICE void load(const struct weft_hopper_task *task, const struct hopper_b
     uint32_t count = weft_hopper_tile_count(&task->tiles);
     for (uint32_t t = block.cluster; t < count; t += block.clusters) {
         struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
-        load_tile<WIDTH>(task, block, tile, &task->a, tile_row(block, tile), &place);
+        load_tile<WIDTH>(task, block, tile, &task->a,
+                         tile.member * task->rows + tile_row(block, tile), &place);
     }
 }
 
@@ -190,6 +191,27 @@ WEFT_DEVICE void panel_copy(const struct weft_hopper_task *task, char *panel, ui
     }
 }
 
+/* Returns the place of a panel of a warpgroup in shared memory. */
+template <int WIDTH>
+WEFT_DEVICE char *panel_at(const struct hopper_block &block, uint32_t group, uint32_t number) {
+    const uint32_t buffers = weft_hopper_buffers(WIDTH);
+    return block.panels + (group * buffers + number % buffers) * weft_hopper_panel_bytes(WIDTH);
+}
+
+/* Called by the thread that stores panels: waits until the next panel's memory has been read. */
+template <int WIDTH> WEFT_DEVICE void panel_await(void) {
+    if (weft_hopper_buffers(WIDTH) == 1)
+        weft_bulk_wait_read();
+    else
+        weft_bulk_wait_read_but_one();
+}
+
+/* Returns the first row of a warpgroup's part of a tile, among those of its member. */
+WEFT_DEVICE uint32_t group_row(const struct hopper_block &block, struct weft_hopper_tile tile,
+                               uint32_t group) {
+    return tile_row(block, tile) + group * WEFT_HOPPER_STORE_ROWS;
+}
+
 /* Stores the sums of a warpgroup, panel by panel: by boxes where C has a map, and where the rows of
  * a box are of one member. A panel's memory is written again when the store from it has read it, of
  * which the warpgroup's first thread knows. */
@@ -197,20 +219,17 @@ template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
                             const struct hopper_block &block, struct weft_hopper_tile tile,
                             uint32_t group) {
-    const uint32_t cols = weft_hopper_panel(WIDTH), buffers = weft_hopper_buffers(WIDTH);
-    const uint32_t bytes = weft_hopper_panel_bytes(WIDTH), barrier = 1 + group;
+    const uint32_t cols = weft_hopper_panel(WIDTH), barrier = 1 + group;
     bool first = weft_block_thread() % GROUP_THREADS == 0;
-    uint32_t y = tile_row(block, tile) + group * WEFT_HOPPER_STORE_ROWS;
+    uint32_t y = group_row(block, tile, group);
     bool boxes =
         task->boxes && (task->tiles.members == 1 || y + WEFT_HOPPER_STORE_ROWS <= task->rows);
     WEFT_UNROLL
     for (int number = 0; number < (int)(WIDTH / cols); number++) {
-        char *panel = block.panels + (group * buffers + (uint32_t)number % buffers) * bytes;
+        char *panel = panel_at<WIDTH>(block, group, (uint32_t)number);
         uint32_t x = tile.col * WIDTH + (uint32_t)number * cols;
-        if (first && buffers == 1)
-            weft_bulk_wait_read();
-        else if (first)
-            weft_bulk_wait_read_but_one();
+        if (first)
+            panel_await<WIDTH>();
         weft_named_sync(barrier, GROUP_THREADS);
         panel_write<WIDTH, ELEMENT>(sums, number, panel);
         weft_fence_async_shared();

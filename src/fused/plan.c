@@ -30,6 +30,13 @@ bool weft_plan_gathers(int capability, const weft_matrix *shard, int n) {
            shard->cols <= (size_t)1 << 30;
 }
 
+bool weft_plan_reduces(int capability, size_t rows, size_t cols, weft_dtype dtype, int n) {
+    const size_t most = (size_t)1 << 30;
+    return capability == 90 && (dtype == WEFT_BF16 || dtype == WEFT_F16) && n >= 2 &&
+           n <= WEFT_HOPPER_MEMBERS && rows <= most && cols <= most && rows > 0 && cols > 0 &&
+           rows % ((size_t)n * WEFT_HOPPER_STORE_ROWS) == 0 && cols % 8 == 0;
+}
+
 unsigned weft_plan_width(size_t rows, size_t cols, int sms) {
     static const unsigned widths[] = {256, 208, 168};
     size_t clusters = (size_t)sms / WEFT_HOPPER_CLUSTER, least = SIZE_MAX;

@@ -16,6 +16,10 @@ bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
  * capability of their GPUs. */
 bool weft_plan_gathers(int capability, const weft_matrix *shard, int n);
 
+/* Returns whether a kernel adds the rows x cols products of n members. The same on all members, for
+ * the least compute capability of their GPUs. */
+bool weft_plan_reduces(int capability, size_t rows, size_t cols, weft_dtype dtype, int n);
+
 /* Returns the width of the tiles for a product of rows x cols elements on a GPU with this number of
  * multiprocessors: the one of the kernels' widths with the shortest estimated time. */
 unsigned weft_plan_width(size_t rows, size_t cols, int sms);

@@ -15,6 +15,8 @@
 #include "coll/on_stream_meet.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
+#include "fused/hopper.h"
+#include "fused/plan.h"
 #include "fused/product.h"
 
 struct reduction {
@@ -185,11 +187,51 @@ static int reduce_small(const struct reduction *r, bool scatter) {
     return error || direct ? error : copy_to_c(r, sum, 0, c->rows);
 }
 
+/* --- In one kernel ---------------------------------------------------------------------------- */
+
+/* Returns whether a kernel multiplies and adds: the same on all members. */
+static bool is_for_kernel(const struct reduction *r) {
+    const struct weft_fused_reduction *call = r->call;
+    return weft_product_is_own() && !r->f.on->team->far && !call->scales && call->op == WEFT_SUM &&
+           call->b->transposed &&
+           weft_plan_reduces(r->f.half.capability, call->a->rows, call->b->cols, call->c->dtype,
+                             members(r));
+}
+
+/* Returns c, or memory for its elements if the kernel cannot store to c. */
+static weft_matrix sum_of(const struct reduction *r) {
+    const weft_matrix *c = r->call->c;
+    bool direct =
+        weft_matrix_alignment(c) >= 16 && weft_gpu_memory_kind(c->data) == WEFT_MEMORY_DEVICE;
+    return direct ? *c : weft_matrix_dense(c, r->f.own + (size_t)members(r) * r->bytes);
+}
+
+static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum, bool for_all) {
+    const struct weft_fused_reduction *call = r->call;
+    weft_cu_stream stream = r->f.on->stream;
+    struct weft_hopper_team team = {me(r), members(r), &r->f.half};
+    size_t rows = call->a->rows, cols = call->b->cols;
+    weft_matrix product = {r->f.own, rows, cols, cols, call->c->dtype, false};
+    bool fits = weft_plan_fits(weft_device.gpu->capability, call->a, call->b, &product);
+    unsigned width = weft_plan_width(rows, cols, weft_device.gpu->sms);
+    int error = fits ? 0 : multiply(r, 0, members(r), r->f.own);
+    return error ? error
+                 : weft_hopper_enqueue_reduced(&team, fits ? call->a : NULL, call->b, sum, &product,
+                                               for_all, width, stream);
+}
+
+static int reduce_by_kernel(struct reduction *r, bool for_all) {
+    weft_matrix sum = sum_of(r);
+    int error = r->f.half.meets ? weft_stream_sync(r->f.on->team, r->f.on->stream) : 0;
+    error = error ? error : enqueue_kernel(r, &sum, for_all);
+    return error || sum.data == r->call->c->data ? error : copy_to_c(r, sum.data, 0, sum.rows);
+}
+
 /* --- Calls ------------------------------------------------------------------------------------ */
 
 /* A half has `sets` of slots, one slot of each for each member; a small sum needs none. This
- * member's own memory takes all parts, and a small sum. A member alone multiplies straight into c.
- */
+ * member's own memory takes all parts, and a sum that cannot be made in c. A member alone
+ * multiplies straight into c. */
 static int reduction_open(struct reduction *r, size_t sets, bool small) {
     const struct weft_fused_reduction *call = r->call;
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
@@ -205,7 +247,7 @@ static int reduction_open(struct reduction *r, size_t sets, bool small) {
     }
     struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->step : 0,
                                      .room = weft_product_room(&whole),
-                                     .own = n > 1 ? (small ? 2 : 1) * n * r->bytes : 0};
+                                     .own = n > 1 ? 2 * n * r->bytes : 0};
     return weft_fused_open(&r->f, r->f.on, &sizes);
 }
 
@@ -220,6 +262,8 @@ int weft_fused_reduce_scatter(const struct weft_on_stream *on,
         return error ? error : multiply_rows(&r, 0, call->c);
     if (small)
         return reduce_small(&r, true);
+    if (is_for_kernel(&r))
+        return reduce_by_kernel(&r, false);
     error = collect_parts(&r, true);
     return error ? error : fold_to_c(&r);
 }
@@ -236,6 +280,8 @@ int weft_fused_all_reduce(const struct weft_on_stream *on,
         return error ? error : multiply_rows(&r, 0, call->c);
     if (small)
         return reduce_small(&r, false);
+    if (is_for_kernel(&r))
+        return reduce_by_kernel(&r, true);
     error = collect_parts(&r, false);
     error = error ? error : fold_to_all(&r);
     return error ? error : copy_slots_to_c(&r);

@@ -24,8 +24,8 @@
     WEFT_GPU_MARKED_SHAPES(X, name##_f16)
 /* clang-format on */
 
-/* fused/hopper.cu: products of matrices, and those that gather A; the suffix is the width of a
- * tile. */
+/* fused/hopper.cu: products of matrices, those that gather A, and those that add the products of
+ * several GPUs; the suffix is the width of a tile. */
 /* clang-format off */
 #define WEFT_GPU_PRODUCTS(X, name)                                 \
     X(name##_bf16_256) X(name##_bf16_208) X(name##_bf16_168)       \
@@ -67,6 +67,7 @@
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_PRODUCTS(X, weftk_product)                                              \
     WEFT_GPU_PRODUCTS(X, weftk_gather)                                               \
+    WEFT_GPU_PRODUCTS(X, weftk_reduce)                                               \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include "gpu/gather.h"
 #include "gpu/graph.h"
+#include "gpu/reduction.h"
 
 /* --- All-gather + product --------------------------------------------------------------------- */
 
@@ -40,20 +41,6 @@ static void gather_draw(uint64_t key, enum kind least) {
 
 /* --- Product + reduction ---------------------------------------------------------------------- */
 
-static struct reduction {
-    weft_dtype dtype;
-    weft_op op;
-    bool scatters;
-    size_t m, n;
-    uint64_t key; /* from which the members' K are drawn */
-    struct placed a, b, c;
-} r;
-
-/* K differs between members. */
-static size_t depth_of(int member) {
-    return mix(r.key * 77 + (uint64_t)member) % 24;
-}
-
 /* `used`: bytes of the pools that hold other matrices, or NULL. */
 static void reduce_draw(uint64_t key, bool scatters, const size_t *used) {
     draw_alike(key);
@@ -65,64 +52,13 @@ static void reduce_draw(uint64_t key, bool scatters, const size_t *used) {
     r.scatters = scatters;
     r.m = scatters ? rows * (size_t)group.n : rows;
     r.n = draw_size(20);
-    r.key = key;
+    for (int member = 0; member < group.n; member++)
+        r.depths[member] = mix(key * 77 + (uint64_t)member) % 24; /* K differs between members */
     draw_alone(key);
     enum kind of_a = random_below(2) ? OWN : SYMMETRIC, of_b = random_below(2) ? OWN : SYMMETRIC;
-    r.a = factor(of_a, r.m, depth_of(group.me), r.dtype, seed_of(key, group.me, 0));
-    r.b = factor(of_b, depth_of(group.me), r.n, r.dtype, seed_of(key, group.me, 1));
+    r.a = factor(of_a, r.m, r.depths[group.me], r.dtype, seed_of(key, group.me, 0));
+    r.b = factor(of_b, r.depths[group.me], r.n, r.dtype, seed_of(key, group.me, 1));
     r.c = result(rows, r.n, r.dtype);
-}
-
-static void reduce_enqueue(void) {
-    done((r.scatters ? weft_matmul_reduce_scatter
-                     : weft_matmul_all_reduce)(group.team, &r.a.m, &r.b.m, r.op, &r.c.m, stream()),
-         r.scatters ? "matmul_reduce_scatter" : "matmul_all_reduce");
-}
-
-static struct sum reduced(uint64_t key, size_t i, size_t j, double *error) {
-    struct sum all = {0, 0};
-    *error = 0;
-    for (int member = 0; member < group.n; member++) {
-        size_t k = depth_of(member);
-        struct sum part = dot(r.dtype, k, seed_of(key, member, 0), i, seed_of(key, member, 1), j);
-        *error += bound(r.dtype, part, k, 2);
-        all.value += part.value;
-        all.size += part.size;
-    }
-    *error += bound(r.dtype, all, (size_t)group.n, 1);
-    if (r.op == WEFT_AVG)
-        all.value /= group.n;
-    return all;
-}
-
-static void reduce_check(uint64_t key) {
-    const char *what = r.scatters ? "matmul_reduce_scatter" : "matmul_all_reduce";
-    gpu_drain(gpu_stream);
-    take_back(&r.c);
-    check_around(&r.c, what);
-    size_t first = r.scatters ? r.c.m.rows * (size_t)group.me : 0;
-    for (size_t i = 0; i < r.c.m.rows; i++)
-        for (size_t j = 0; j < r.n; j++) {
-            double error;
-            struct sum sum = reduced(key, first + i, j, &error);
-            check(&r.c, i, j, sum, error, what);
-        }
-}
-
-static void same_bits(void) {
-    static uint64_t hash;
-    static uint64_t all[64];
-    hash = tensor_hash(&r.c.image);
-    if (shmem_team_sync(group.team) || shmem_uint64_fcollect(group.team, all, &hash, 1))
-        exit(1);
-    for (int i = 0; i < group.n; i++)
-        EXPECT(all[i] == hash, "matmul_all_reduce has other bits on member %d", i);
-}
-
-static void reduce_free(void) {
-    tensor_free(&r.a.image);
-    tensor_free(&r.b.image);
-    tensor_free(&r.c.image);
 }
 
 /* --- Cases ------------------------------------------------------------------------------------ */

@@ -99,18 +99,39 @@ HOPPER = [
      r"weft_cluster_sync\(\);", ""),
     ("a block ends before the other one is done with it", "src/fused/hopper.cu", r"weft_cluster_sync\(\);", ""),
 ]
-EXCHANGE = "src/fused/hopper_gather.cuh"
-GATHER = [
-    ("rows are loaded before they have arrived", EXCHANGE, r"await_chunk\(call, member, have->count\);", ";"),
+EXCHANGE = "src/fused/hopper_exchange.cuh"
+COUNTS = [
     ("the count of a chunk is no release", EXCHANGE, r"weft_red_add_sys\(", "weft_red_add_relaxed_sys_u64("),
-    ("a chunk is counted before all lanes have pushed", EXCHANGE, r"weft_warp_sync\(\);", ""),
+    ("a chunk is counted before all lanes have stored", EXCHANGE, r"weft_warp_sync\(\);", ""),
+    ("calls are not counted", EXCHANGE, r"weft_st_relaxed_sys\(&words->of\[kind\]\.epoch[^;]*;", ";"),
+]
+GATHERER = "src/fused/hopper_gather.cuh"
+GATHER = [
+    *COUNTS,
+    ("rows are loaded before they have arrived", GATHERER, r"await_chunk\([^;]*have->count\);", ";"),
     ("a member leaves before it has all shards", "src/fused/hopper.cu", r"await_all\(call\);", ";"),
-    ("gathers are not counted", EXCHANGE, r"weft_st_relaxed_sys\(&words->epoch[^;]*;", ";"),
-    ("the own shard is in the slot of another member", EXCHANGE, r"me \* gather->units", "member * gather->units"),
+    ("the own shard is in the slot of another member", GATHERER, r"me \* gather->units", "member * gather->units"),
+]
+REDUCER = "src/fused/hopper_reduce.cuh"
+REDUCE = [
+    *COUNTS,
+    ("parts are added before they have arrived", REDUCER, r"await_chunk\([^;]*PARTS[^;]*;", ";"),
+    ("sums are copied before they have arrived", REDUCER, r"await_chunk\([^;]*SUMS[^;]*;", ";"),
+    ("lanes load parts for which lane 0 still waits", REDUCER, r"weft_warp_sync\(\);(\s+if \(n == 2)", r"\1"),
+    ("a part is pushed before it is in memory", REDUCER, r"weft_bulk_wait\(\);", ";"),
+    ("the own part is added before the others' parts are there", REDUCER,
+     r"weft_fence_async\(\);\s+weft_warp_sync\(\);(\s+panels_carry)", r"\1"),
+    ("a panel is written before its store has read it", REDUCER, r"panel_await<WIDTH>\(\);", ";"),
+    ("a warpgroup writes a panel that is not free", REDUCER,
+     r"weft_named_sync\(PANEL_FREE", "weft_named_arrive(PANEL_FREE"),
+    ("bulk stores do not see the sums", REDUCER, r"weft_fence_async_shared\(\);", ""),
+    ("chunks without tiles are not counted", "src/fused/hopper.cu", r"count_empty\(call\);", ";"),
+    ("the own part is stored, not added", REDUCER, r"if \(add\)", "if (false)"),
 ]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED),
            ("src/fused/hopper.cu", "gpu/hopper", HOPPER), ("src/fused/hopper.cu", "gpu/hopper_gather", GATHER),
+           ("src/fused/hopper.cu", "gpu/hopper_reduce", REDUCE),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}

@@ -213,6 +213,27 @@ static void gather_rows(void) {
     synchronize();
 }
 
+/* Sums in such a shape. */
+static void enqueue_rows(bool scatters) {
+    enum { ROWS = 64, SIDE = 8 };
+    size_t all = ROWS * (size_t)npes;
+    weft_matrix a = {source, all, SIDE, SIDE, WEFT_BF16, false};
+    weft_matrix b = {numbers, SIDE, SIDE, SIDE, WEFT_BF16, true};
+    weft_matrix c = {dest, scatters ? ROWS : all, SIDE, SIDE, WEFT_BF16, false};
+    must((scatters ? weft_matmul_reduce_scatter : weft_matmul_all_reduce)(
+        SHMEM_TEAM_WORLD, &a, &b, WEFT_SUM, &c, (weft_stream)stream));
+}
+
+static void rows_scatter(void) {
+    enqueue_rows(true);
+    synchronize();
+}
+
+static void rows_reduce(void) {
+    enqueue_rows(false);
+    synchronize();
+}
+
 static void gather_matmul(void) {
     enqueue_gather_matmul();
     synchronize();
@@ -436,6 +457,8 @@ static const struct scene {
     {"gather_rows", gather_rows, false},
     {"matmul_scatter", matmul_scatter, false},
     {"matmul_reduce", matmul_reduce, false},
+    {"rows_scatter", rows_scatter, false},
+    {"rows_reduce", rows_reduce, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
@@ -473,6 +496,8 @@ static void use_once(void) {
     enqueue_broadcasts();
     enqueue_gather_matmul();
     enqueue_gather_rows();
+    enqueue_rows(true);
+    enqueue_rows(false);
     enqueue_matmul_scatter();
     enqueue_matmul_reduce();
     gpu_drain(stream);

@@ -216,15 +216,21 @@ static void write_chunk(struct block *block, const struct async_copy *copy, unsi
     }
 }
 
+static void add_chunk(struct block *block, const struct async_copy *copy, unsigned number) {
+    struct tensor_chunk chunk = chunk_of(copy, number);
+    for (unsigned i = 0; i < BULK_BYTES && chunk.inside > 0; i += 8)
+        forget(block, chunk.global + i);
+    if (chunk.inside > 0)
+        bulk_add((enum kernel_bulk)copy->kind, chunk.global, copy->data + chunk.shared, BULK_BYTES);
+}
+
 /* Writes directly, or as a store of the thread, which waits for it. */
 static void write_now(struct block *block, struct async_copy *copy, bool waits) {
-    if (copy->kind != KERNEL_BULK_PUT) {
-        for (unsigned i = 0; i < copy->bytes; i += 8)
-            forget(block, copy->to + i);
-        bulk_add((enum kernel_bulk)copy->kind, copy->to, copy->data, copy->bytes);
-    }
-    for (unsigned i = 0; i < copy->bytes / BULK_BYTES && copy->kind == KERNEL_BULK_PUT; i++)
-        write_chunk(block, copy, i, waits);
+    for (unsigned i = 0; i < copy->bytes / BULK_BYTES; i++)
+        if (copy->kind == KERNEL_BULK_PUT)
+            write_chunk(block, copy, i, waits);
+        else
+            add_chunk(block, copy, i);
 }
 
 static void drop_copy(struct async *async, unsigned i) {
@@ -357,8 +363,11 @@ static void load_strong(struct async_copy *copy) {
 static void store_strong(const struct async_copy *copy) {
     for (unsigned i = 0; i < copy->bytes / BULK_BYTES; i++) {
         struct tensor_chunk chunk = chunk_of(copy, i);
-        if (chunk.inside > 0)
+        if (chunk.inside > 0 && copy->kind == KERNEL_BULK_PUT)
             memcpy(chunk.global, copy->from + chunk.shared, BULK_BYTES);
+        else if (chunk.inside > 0)
+            bulk_add((enum kernel_bulk)copy->kind, chunk.global, copy->from + chunk.shared,
+                     BULK_BYTES);
     }
 }
 
@@ -383,10 +392,12 @@ void kernel_box_load(void *shared, const struct weft_cu_tensor_map *map, unsigne
 }
 
 void kernel_box_store(const struct weft_cu_tensor_map *map, const void *shared, unsigned x,
-                      unsigned y) {
+                      unsigned y, bool add) {
     struct thread *thread = thread_self();
     struct async_copy copy = box_of(map, shared, (int)x, (int)y);
-    copy.kind = KERNEL_BULK_PUT;
+    copy.kind = copy.tensor.f16 ? KERNEL_BULK_ADD_F16 : KERNEL_BULK_ADD_BF16;
+    if (!add)
+        copy.kind = KERNEL_BULK_PUT;
     copy.from = shared;
     if (kernel_is_weak) {
         thread_before_access(thread);

@@ -139,8 +139,7 @@ static void open_cluster(struct block *block) {
     }
 }
 
-/* Opens a named barrier if `count` threads are there. */
-static void open_named(struct block *block, unsigned id, unsigned count) {
+void grid_open_named(struct block *block, unsigned id, unsigned count) {
     if (block->named[id] < count)
         return;
     block->named[id] = 0;
@@ -221,7 +220,7 @@ static void step(struct grid *grid) {
     else if (thread->state == AT_CLUSTER)
         open_cluster(thread->block);
     else if (thread->state >= AT_NAMED)
-        open_named(thread->block, (unsigned)(thread->state - AT_NAMED), thread->named_threads);
+        grid_open_named(thread->block, (unsigned)(thread->state - AT_NAMED), thread->named_threads);
     else
         open_barrier(thread->block);
 }

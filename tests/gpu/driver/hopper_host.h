@@ -21,6 +21,9 @@ static inline void weft_cluster_sync(void) {
 static inline void weft_named_sync(uint32_t id, uint32_t threads) {
     kernel_named_sync(id, threads);
 }
+static inline void weft_named_arrive(uint32_t id, uint32_t threads) {
+    kernel_named_arrive(id, threads);
+}
 template <int COUNT> static inline void weft_registers_release(void) {}
 template <int COUNT> static inline void weft_registers_take(void) {}
 
@@ -40,7 +43,12 @@ static inline void weft_box_load_both(void *shared, const struct weft_cu_tensor_
 }
 static inline void weft_box_store(const struct weft_cu_tensor_map *map, const void *shared,
                                   uint32_t x, uint32_t y) {
-    kernel_box_store(map, shared, x, y);
+    kernel_box_store(map, shared, x, y, false);
+}
+
+static inline void weft_box_add(const struct weft_cu_tensor_map *map, const void *shared,
+                                uint32_t x, uint32_t y) {
+    kernel_box_store(map, shared, x, y, true);
 }
 
 /* --- Products and their sums ------------------------------------------------------------------ */
@@ -60,11 +68,10 @@ template <int NEWEST> static inline void weft_wgmma_wait(void) {
 template <int COUNT> static inline void weft_wgmma_take(float (&)[COUNT]) {}
 template <class ELEMENT, int COUNT>
 static inline void weft_wgmma_add(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b, int keep) {
-    kernel_product(sums, COUNT, a, b, keep != 0,
-                   std::is_same<ELEMENT, struct weft_hopper_f16>::value);
+    kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value);
 }
 template <class ELEMENT> static inline uint32_t weft_pack(ELEMENT, float first, float second) {
-    return kernel_pack(first, second, std::is_same<ELEMENT, struct weft_hopper_f16>::value);
+    return kernel_pack(first, second, std::is_same<ELEMENT, struct weft_f16>::value);
 }
 static inline void weft_stmatrix_2(void *row, uint32_t a, uint32_t b) {
     const uint32_t elements[] = {a, b};

@@ -83,7 +83,7 @@ struct weft_cu_tensor_map;
 void kernel_box_load(void *shared, const struct weft_cu_tensor_map *map, unsigned x, unsigned y,
                      uint64_t *mbarrier, bool both);
 void kernel_box_store(const struct weft_cu_tensor_map *map, const void *shared, unsigned x,
-                      unsigned y);
+                      unsigned y, bool add);
 
 /* fence.proxy.async: between the threads' and the bulk copies' view of memory, for shared memory
  * only or global memory only. */
@@ -108,6 +108,7 @@ void kernel_cluster_sync(void);
 
 /* Waits until this number of threads of the block are at the barrier. */
 void kernel_named_sync(unsigned id, unsigned threads);
+void kernel_named_arrive(unsigned id, unsigned threads); /* does not wait */
 
 /* Waits for the four warps of a warpgroup, which begin products together. It orders no memory. */
 void kernel_warpgroup_meet(void);

@@ -38,7 +38,7 @@ int cuTensorMapEncodeTiled(struct weft_cu_tensor_map *map, int type, unsigned ra
                 steps[0] < (uint64_t)1 << 40 && sizes[0] >= 1 && sizes[0] <= (uint64_t)1 << 32 &&
                 sizes[1] >= 1 && sizes[1] <= (uint64_t)1 << 32 &&
                 sides_fit(box, strides, swizzled) && interleave == 0 && fill == 0;
-    struct tensor tensor = {TENSOR_MARK, at, 0, 0, 0, 0, 0, swizzled};
+    struct tensor tensor = {TENSOR_MARK, at, 0, 0, 0, 0, 0, swizzled, type == WEFT_CU_TENSOR_F16};
     if (fits) {
         tensor.cols = sizes[0];
         tensor.rows = sizes[1];

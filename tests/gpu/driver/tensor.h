@@ -14,7 +14,7 @@ struct tensor {
     char *at;
     uint64_t cols, rows, step; /* elements, and bytes between rows */
     unsigned box_cols, box_rows;
-    bool swizzled;
+    bool swizzled, f16; /* f16: otherwise bf16 */
 };
 
 struct weft_cu_tensor_map;

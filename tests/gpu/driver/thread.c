@@ -155,13 +155,24 @@ static void await_group(struct thread *thread, unsigned id, unsigned threads) {
     fibre_leave(&thread->fibre, false);
 }
 
-void kernel_named_sync(unsigned id, unsigned threads) {
-    struct thread *thread = thread_self();
+static void before_named(struct thread *thread, unsigned id, unsigned threads) {
     struct block *block = thread->block;
     if (id >= NAMED_BARRIERS || threads % LANES != 0)
         thread_fault("named barrier %u for %u threads", id, threads);
     buffer_publish(&block->buffer, thread_number(thread), block_owns, block->grid->gpu);
+}
+
+void kernel_named_sync(unsigned id, unsigned threads) {
+    struct thread *thread = thread_self();
+    before_named(thread, id, threads);
     await_group(thread, id, threads);
+}
+
+void kernel_named_arrive(unsigned id, unsigned threads) {
+    struct thread *thread = thread_self();
+    before_named(thread, id, threads);
+    thread->block->named[id]++;
+    grid_open_named(thread->block, id, threads);
 }
 
 void kernel_warpgroup_meet(void) {

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How kernels of products exchange data between members: they store to the others' slots, add to
+ * the counts there, and wait for their own counts. Nobody waits before it stores, because two
+ * halves take turns (device/half.h). If the job is over, waits end, and the results are arbitrary.
+ */
+#ifndef WEFT_FUSED_HOPPER_EXCHANGE_CUH
+#define WEFT_FUSED_HOPPER_EXCHANGE_CUH
+
+#include "base/gpu.cuh"
+#include "fused/hopper_task.h"
+
+/* A call, as the threads that exchange data see it. */
+struct hopper_call {
+    const struct weft_hopper_task *task;
+    struct weft_gpu_abort abort;
+    uint64_t epochs[WEFT_HOPPER_KINDS];
+};
+
+WEFT_DEVICE struct weft_hopper_words *words_of(const struct weft_hopper_task *task,
+                                               uint32_t member) {
+    return (struct weft_hopper_words *)weft_array_at(&task->exchange.words, (int)member);
+}
+
+WEFT_DEVICE struct hopper_call exchange_begin(const struct weft_hopper_task *task,
+                                              struct weft_gpu_abort abort) {
+    struct weft_hopper_words *words = words_of(task, task->exchange.me);
+    struct hopper_call call = {task, abort, {}};
+    for (int kind = 0; kind < WEFT_HOPPER_KINDS; kind++)
+        call.epochs[kind] = weft_ld_relaxed_sys(&words->of[kind].epoch) + 1;
+    return call;
+}
+
+/* Called once by each block, after all of its threads. The last block counts the call, in which the
+ * kinds from `first` to `last` were exchanged. */
+WEFT_DEVICE void exchange_end(const struct hopper_call &call, enum weft_hopper_kind first,
+                              enum weft_hopper_kind last) {
+    struct weft_hopper_words *words = words_of(call.task, call.task->exchange.me);
+    if (weft_atom_add_gpu_u64(&words->ended, 1) + 1 < weft_block_count())
+        return;
+    weft_st_relaxed_sys(&words->ended, (uint64_t)0);
+    for (int kind = first; kind <= last; kind++)
+        weft_st_relaxed_sys(&words->of[kind].epoch, call.epochs[kind]);
+}
+
+/* Waits for a chunk of a member. */
+WEFT_DEVICE void await_chunk(const struct hopper_call &call, enum weft_hopper_kind kind,
+                             uint32_t member, uint32_t chunk) {
+    const struct weft_hopper_words *words = words_of(call.task, call.task->exchange.me);
+    const uint64_t *arrived = &words->of[kind].arrived[member][chunk];
+    struct weft_spin spin = {};
+    while (weft_ld_acquire_sys(arrived) < call.epochs[kind] * WEFT_HOPPER_SHARES)
+        if (!weft_spin(&spin, call.abort))
+            return;
+}
+
+/* Adds to the count of a chunk at a member. Called by all lanes of the warp that has stored it. */
+WEFT_DEVICE void count_chunk(const struct hopper_call &call, enum weft_hopper_kind kind,
+                             uint32_t member, uint32_t chunk, uint64_t share) {
+    struct weft_hopper_words *words = words_of(call.task, member);
+    weft_warp_sync();
+    if (weft_lane() == 0)
+        weft_red_add_sys(&words->of[kind].arrived[call.task->exchange.me][chunk], share);
+}
+
+#endif
