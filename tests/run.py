@@ -228,6 +228,7 @@ def main():
     runs = leave_out(runs, skips)
     check_built(plan, runs)
     os.environ["WEFT_BUILD"] = plan.build  # for scripts
+    os.environ.setdefault("WEFT_DETERMINISTIC", "1")  # no trials of products, and nothing in the user's cache
     jobs = 1 if one or asked.goal == "check-gpu" else int(os.environ.get("WEFT_TEST_JOBS", 0))
     begin = time.monotonic()
     done = run_all(runs if one else costs.dearest_first(runs, plan.long), jobs, one)

@@ -308,14 +308,17 @@ static bool agrees(void) {
 static void measure(const char *text) {
     enqueue *bodies[WAYS] = {alone, fused, NULL, apart};
     cudaGraphExec_t graphs[WAYS] = {NULL};
-    double samples[WAYS][ROUNDS], us[WAYS];
+    static double us[WAYS]; /* of the slowest GPU, which the others wait for */
+    static int right;
+    double samples[WAYS][ROUNDS];
     char line[256];
     int ways = NCCL_APART;
 #ifdef HAVE_NCCL
     bodies[ways++] = nccl_apart;
 #endif
     choose_algorithm();
-    bool right = agrees();
+    right = agrees();
+    shmem_int_min_reduce(SHMEM_TEAM_WORLD, &right, &right, 1);
     for (int way = 0; way < ways; way++)
         if (bodies[way])
             graphs[way] = capture(bodies[way]);
@@ -326,9 +329,12 @@ static void measure(const char *text) {
             if (i >= 0)
                 samples[way][i] = sample;
         }
+    for (int way = 0; way < ways; way++)
+        us[way] = median(samples[way], ROUNDS);
+    shmem_double_max_reduce(SHMEM_TEAM_WORLD, us, us, (size_t)ways);
     for (int way = 0; way < ways; way++) {
         bool wrong = (way == FUSED || way == EAGER) && !right;
-        us[way] = wrong ? NAN : median(samples[way], ROUNDS);
+        us[way] = wrong ? NAN : us[way];
         report(text, us[way], "us", names[way]);
         if (graphs[way])
             CUDA(cudaGraphExecDestroy(graphs[way]));

@@ -72,9 +72,10 @@
       "same on all PEs")                                                                           \
     X(text, tf32, "WEFT_TF32", NULL, "0",                                                          \
       "products of f32 matrices on GPUs: 0, of all their bits; 1, of 19 bits, which is faster")    \
-    X(text, plans, "WEFT_PLANS", NULL, "auto",                                                     \
-      "how products on GPUs choose among cuBLASLt's algorithms: recommended, its first choice; "   \
-      "timed, the fastest in a trial, kept in $XDG_CACHE_HOME/weft/products; auto: recommended")   \
+    X(text, deterministic, "WEFT_DETERMINISTIC", NULL, "0",                                        \
+      "1: products on GPUs have the same bits on every machine of a kind, by the algorithm that "  \
+      "cuBLASLt recommends; 0: by the fastest one in a trial, kept in "                            \
+      "$XDG_CACHE_HOME/weft/products")                                                             \
     X(text, products, "WEFT_PRODUCTS", NULL, "auto",                                               \
       "what multiplies bf16 and f16 matrices on Hopper GPUs: cublaslt; own, Weft's kernels where " \
       "they fit; auto: cublaslt; the same on all PEs")                                             \

@@ -3,9 +3,9 @@
  * row-major matrix is the transposed one, column-major, with the same leading dimension.
  *
  * The library needs some 20 us to recommend an algorithm. So each shape's descriptors and algorithm
- * are kept in a hash table; a shape with the same hash replaces the entry. With WEFT_PLANS=timed
- * the fastest of several recommended algorithms is taken (fused/trial.h), and kept for later runs
- * (fused/memo.h). */
+ * are kept in a hash table; a shape with the same hash replaces the entry. The algorithm is the
+ * fastest of several recommended ones (fused/trial.h), kept for later runs (fused/memo.h). A
+ * program whose shapes never end would spend its time in trials, so a process has TRIALS_MAX. */
 #include "fused/library.h"
 #include <errno.h>
 #include <pthread.h>
@@ -34,10 +34,11 @@ struct plan {
     struct weft_lt_heuristic chosen;
 };
 
-enum { PLANS = 1024 };
+enum { PLANS = 1024, TRIALS_MAX = 64 };
 static struct {
     pthread_mutex_t lock;
     weft_lt_handle handle;
+    int trials;
     struct plan plans[PLANS];
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -248,15 +249,10 @@ static void keep(const struct plan *plan, uint64_t key) {
     weft_memo_keep(key, plan->chosen.algorithm, remark);
 }
 
-/* Finds the algorithm that an earlier run has kept, or times those that are recommended. What could
- * not be timed is not kept. */
-static int algorithm_time(struct plan *plan, const struct weft_product *p) {
+/* Times the algorithms that are recommended. A choice without a trial is not kept. */
+static int algorithm_time(struct plan *plan, uint64_t key, const struct weft_product *p) {
     struct weft_lt_heuristic found[ALGORITHMS];
-    uint64_t key = key_of(&plan->shape);
-    int count = 0;
-    if (is_kept(plan, key, &plan->chosen))
-        return 0;
-    int error = algorithms_find(plan, ALGORITHMS, found, &count);
+    int count = 0, error = algorithms_find(plan, ALGORITHMS, found, &count);
     if (error)
         return error;
     int fastest = time_algorithms(plan, found, count, p);
@@ -268,8 +264,13 @@ static int algorithm_time(struct plan *plan, const struct weft_product *p) {
 
 static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
     int count;
-    return strcmp(weft_env.plans, "timed") == 0 ? algorithm_time(plan, p)
-                                                : algorithms_find(plan, 1, &plan->chosen, &count);
+    bool fixed = weft_env.deterministic[0] == '1';
+    uint64_t key = key_of(&plan->shape);
+    if (!fixed && is_kept(plan, key, &plan->chosen))
+        return 0;
+    if (!fixed && kept.trials++ < TRIALS_MAX)
+        return algorithm_time(plan, key, p);
+    return algorithms_find(plan, 1, &plan->chosen, &count);
 }
 
 /* --- Plans, found and made -------------------------------------------------------------------- */

@@ -141,12 +141,8 @@ static bool is_one_of(const char *value, const char *const *words, size_t count)
 
 int weft_product_begin(void) {
     static const char *const ways[] = {"auto", "cublaslt", "own"};
-    static const char *const plans[] = {"auto", "recommended", "timed"};
     if (!is_one_of(weft_env.products, ways, sizeof ways / sizeof *ways))
         return weft_fail_bare(-EINVAL, "WEFT_PRODUCTS is '%s': set it to auto, cublaslt or own",
                               weft_env.products);
-    if (!is_one_of(weft_env.plans, plans, sizeof plans / sizeof *plans))
-        return weft_fail_bare(-EINVAL, "WEFT_PLANS is '%s': set it to auto, recommended or timed",
-                              weft_env.plans);
     return weft_cublaslt_load();
 }
