@@ -135,7 +135,7 @@ $(BUILD)/obj/tests/gpu/examples/minilm.cc: examples/minilm/gpu.cu mk/gpu.mk
 define for_the_host =
 	@mkdir -p $(@D)
 	@(sed -e 's/\(\w*\)<<<\(.*\)>>>(/runtime_launch("\1", \1, \2, /' \
-	    -e 's/__shared__ \(\w*\) \(\w*\)\[\(.*\)\];/WEFT_SHARED(\1, \2, \3);/' $<; sed -n 's/^__global__ void \(\w*\).*/KERNEL(\1)/p' $<) > $@
+	    -e 's/__shared__ \(\w*\) \(\w*\)\[\(.*\)\];/WEFT_SHARED(\1, \2, \3);/' $<; sed -n 's/^__global__ void \(\w*\).*/KERNEL(\1)/p' $< $(wildcard $(<:.cu=_kernels.cuh))) > $@
 endef
 HOST_CXX = $(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -ffp-contract=off -Itests/gpu/runtime $(DRIVER_INCLUDES)
 $(BUILD)/tests/gpu/examples/%: $(BUILD)/obj/tests/gpu/examples/%.cc $(LIB) $(DRIVER)

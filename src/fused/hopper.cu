@@ -28,9 +28,9 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
         await_all(call);
     if (MODE == REDUCE && thread == 0 && !call.task->reduce.multiplied)
         load<WIDTH>(call.task, block);
-    if (MODE == REDUCE && warp >= CARRIER && warp < CARRIER + GROUPS)
-        carry<WIDTH, ELEMENT>(call, block, warp - CARRIER);
-    if (MODE == REDUCE && warp == CARRIER + GROUPS && weft_block_index() == 0)
+    if (MODE == REDUCE && warp >= MOVER && warp < MOVER + GROUPS)
+        move<WIDTH, ELEMENT>(call, block, warp - MOVER);
+    if (MODE == REDUCE && warp == MOVER + GROUPS && weft_block_index() == 0)
         count_empty(call);
 }
 
@@ -49,7 +49,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     } else {
         weft_registers_take<MULTIPLIER_REGISTERS>();
         if (MODE == REDUCE)
-            multiply_for_carrier<WIDTH, ELEMENT>(call, block, group - 1);
+            multiply_for_mover<WIDTH, ELEMENT>(call, block, group - 1);
         else
             multiply<WIDTH, ELEMENT>(task, block, group - 1);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduction in the kernel of a product. The rows of the other members are multiplied first. Two
- * warps of each block, the carriers, store what one multiplying warpgroup each leaves in panels:
+ * warps of each block, the movers, store what one multiplying warpgroup each leaves in panels:
  *
  *   others' rows   panel -> own product -> the owner's slot
  *   own rows       all members' parts in the slots -> C, while the product runs; then C += panel
  *                  for all members: C -> the others' slots
  *
  * A store into another GPU straight from a panel would make the warpgroup wait for the link: all
- * blocks end their tiles at about the same time. So carriers push from memory while the next tile
+ * blocks end their tiles at about the same time. So movers push from memory while the next tile
  * is multiplied. (2 H200s, 4096 x 4096 x 4096: 1.21 of the product's time, 1.07 from memory.)
  *
  * The rows of a member are a multiple of those of a box, and rows of C a multiple of a unit. */
@@ -18,8 +18,8 @@
 #include "fused/hopper_tile.cuh"
 
 enum {
-    CARRIER = 1,    /* the first of two warps, one for each warpgroup that multiplies */
-    PANEL_FREE = 3, /* named barriers of warpgroup 0 and its carrier; + 1: of warpgroup 1 */
+    MOVER = 1,      /* the first of two warps, one for each warpgroup that multiplies */
+    PANEL_FREE = 3, /* named barriers of warpgroup 0 and its mover; + 1: of warpgroup 1 */
     PANEL_FULL = 5,
     PANEL_THREADS = GROUP_THREADS + WEFT_WARP_LANES,
     UNIT_ELEMENTS = WEFT_HOPPER_UNIT / 2,
@@ -163,7 +163,7 @@ WEFT_DEVICE bool has_panels(const struct weft_hopper_task *task, const struct ti
     return part.units > 0 && !task->reduce.multiplied;
 }
 
-/* Leaves the sums of a warpgroup to its carrier, panel by panel. */
+/* Leaves the sums of a warpgroup to its mover, panel by panel. */
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void hand_tile(const float (&sums)[WIDTH / 2], const struct hopper_block &block,
                            uint32_t group) {
@@ -197,8 +197,8 @@ WEFT_DEVICE void collect_sums(const struct hopper_call &call, const struct hoppe
 }
 
 template <int WIDTH, class ELEMENT>
-WEFT_DEVICE void multiply_for_carrier(const struct hopper_call &call,
-                                      const struct hopper_block &block, uint32_t group) {
+WEFT_DEVICE void multiply_for_mover(const struct hopper_call &call,
+                                    const struct hopper_block &block, uint32_t group) {
     const struct weft_hopper_task *task = call.task;
     struct place place = {0, 0};
     float sums[WIDTH / 2];
@@ -212,11 +212,11 @@ WEFT_DEVICE void multiply_for_carrier(const struct hopper_call &call,
         collect_sums<WIDTH>(call, block, group);
 }
 
-/* --- Carrying: called by all lanes of a warp -------------------------------------------------- */
+/* --- Storing: called by all lanes of a warp -------------------------------------------------- */
 
 /* Stores or adds a warpgroup's panels to a matrix, in which row y is the first one of the part. */
 template <int WIDTH>
-WEFT_DEVICE void panels_carry(const struct hopper_block &block, uint32_t group,
+WEFT_DEVICE void panels_store(const struct hopper_block &block, uint32_t group,
                               const struct weft_cu_tensor_map *map, uint32_t x, uint32_t y,
                               bool add) {
     const uint32_t cols = weft_hopper_panel(WIDTH);
@@ -246,13 +246,13 @@ WEFT_DEVICE void panels_end(void) {
     weft_warp_sync();
 }
 
-/* Carries a part of another member's rows to that member. */
+/* Brings a part of another member's rows to that member. */
 template <int WIDTH>
 WEFT_DEVICE void part_push(const struct hopper_call &call, const struct hopper_block &block,
                            uint32_t group, const struct tile_part &part) {
     const struct weft_hopper_task *task = call.task;
     if (has_panels(task, part)) {
-        panels_carry<WIDTH>(block, group, &task->exchanged, part.x,
+        panels_store<WIDTH>(block, group, &task->exchanged, part.x,
                             part.member * task->rows + part.y, false);
         panels_end();
     }
@@ -299,7 +299,7 @@ WEFT_DEVICE void part_reduce(const struct hopper_call &call, const struct hopper
     if (has_panels(task, part)) {
         weft_fence_async();
         weft_warp_sync();
-        panels_carry<WIDTH>(block, group, &task->c, part.x, row_of_c(task, part.member) + part.y,
+        panels_store<WIDTH>(block, group, &task->c, part.x, row_of_c(task, part.member) + part.y,
                             true);
         panels_end();
     }
@@ -324,8 +324,8 @@ WEFT_DEVICE void count_empty(const struct hopper_call &call) {
 }
 
 template <int WIDTH, class ELEMENT>
-WEFT_DEVICE void carry(const struct hopper_call &call, const struct hopper_block &block,
-                       uint32_t group) {
+WEFT_DEVICE void move(const struct hopper_call &call, const struct hopper_block &block,
+                      uint32_t group) {
     const struct weft_hopper_task *task = call.task;
     uint32_t count = weft_hopper_tile_count(&task->tiles);
     for (uint32_t t = block.cluster; t < count; t += block.clusters) {

@@ -119,8 +119,6 @@ REDUCE = [
     ("sums are copied before they have arrived", REDUCER, r"await_chunk\([^;]*SUMS[^;]*;", ";"),
     ("lanes load parts for which lane 0 still waits", REDUCER, r"weft_warp_sync\(\);(\s+if \(n == 2)", r"\1"),
     ("a part is pushed before it is in memory", REDUCER, r"weft_bulk_wait\(\);", ";"),
-    ("the own part is added before the others' parts are there", REDUCER,
-     r"weft_fence_async\(\);\s+weft_warp_sync\(\);(\s+panels_carry)", r"\1"),
     ("a panel is written before its store has read it", REDUCER, r"panel_await<WIDTH>\(\);", ";"),
     ("a warpgroup writes a panel that is not free", REDUCER,
      r"weft_named_sync\(PANEL_FREE", "weft_named_arrive(PANEL_FREE"),

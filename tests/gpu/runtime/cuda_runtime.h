@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CUDA's runtime for programs that are compiled for the host: the part that examples/cuda and
  * examples/minilm call, over the pretended driver. mk/gpu.mk turns kernel<<<...>>>(...) into
- * runtime_launch(...), and adds a KERNEL(name) for each __global__ function. All work runs on the
- * default stream. */
+ * runtime_launch(...), and adds a KERNEL(name) for each __global__ function. */
 #ifndef TESTS_GPU_RUNTIME_H
 #define TESTS_GPU_RUNTIME_H
 
@@ -100,14 +99,59 @@ static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t byt
         cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, (weft_cu_stream)stream));
 }
 
+/* --- Streams, events and graphs --------------------------------------------------------------- */
+
+typedef weft_cu_stream cudaStream_t;
+typedef weft_cu_event cudaEvent_t;
+typedef weft_cu_graph cudaGraph_t;
+typedef weft_cu_graph_exec cudaGraphExec_t;
+enum { cudaStreamCaptureModeRelaxed = 2 };
+
+static inline cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+    return runtime_keep(cuStreamCreateWithPriority(stream, 0, 0));
+}
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    return runtime_keep(cuStreamSynchronize(stream));
+}
+static inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode) {
+    return runtime_keep(cuStreamBeginCapture(stream, mode));
+}
+static inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    return runtime_keep(cuStreamEndCapture(stream, graph));
+}
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                               unsigned flags) {
+    return runtime_keep(cuGraphInstantiateWithFlags(exec, graph, flags));
+}
+static inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+    return runtime_keep(cuGraphLaunch(exec, stream));
+}
+static inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    return runtime_keep(cuGraphExecDestroy(exec));
+}
+static inline cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    return runtime_keep(cuEventCreate(event, 0));
+}
+static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    return runtime_keep(cuEventRecord(event, stream));
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    return runtime_keep(cuEventSynchronize(event));
+}
+static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t first, cudaEvent_t last) {
+    return runtime_keep(cuEventElapsedTime(ms, first, last));
+}
+
+/* --- Launches --------------------------------------------------------------------------------- */
+
 static inline cudaError_t cudaGetDeviceCount(int *count) {
     int error = cuInit(0);
     return error ? error : cuDeviceGetCount(count);
 }
 
 template <class... P, class... A>
-static void runtime_launch(const char *name, void (*)(P...), unsigned blocks, unsigned threads,
-                           A... given) {
+static void runtime_launch_on(cudaStream_t stream, const char *name, void (*)(P...),
+                              unsigned blocks, unsigned threads, A... given) {
     std::tuple<P...> arguments(given...);
     weft_cu_function function;
     int error = cuModuleGetFunction(&function, runtime_module, name);
@@ -115,11 +159,28 @@ static void runtime_launch(const char *name, void (*)(P...), unsigned blocks, un
         [&](auto &...each) {
             void *pointers[] = {(void *)&each...};
             error = error ? error
-                          : cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, pointers,
-                                           NULL);
+                          : cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream,
+                                           pointers, NULL);
         },
         arguments);
     runtime_keep(error);
+}
+
+/* kernel<<<blocks, threads>>>(...) on the default stream. */
+template <class... P, class... A>
+static std::enable_if_t<sizeof...(A) == sizeof...(P)> runtime_launch(const char *name,
+                                                                     void (*kernel)(P...),
+                                                                     unsigned blocks,
+                                                                     unsigned threads, A... given) {
+    runtime_launch_on(NULL, name, kernel, blocks, threads, given...);
+}
+
+/* kernel<<<blocks, threads, 0, stream>>>(...). */
+template <class... P, class... A>
+static std::enable_if_t<sizeof...(A) == sizeof...(P)> runtime_launch(
+    const char *name, void (*kernel)(P...), unsigned blocks, unsigned threads, int,
+    cudaStream_t stream, A... given) {
+    runtime_launch_on(stream, name, kernel, blocks, threads, given...);
 }
 
 #endif
