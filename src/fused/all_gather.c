@@ -90,7 +90,7 @@ static int push_own(const struct gather *g) {
     int error = 0;
     for (int distance = 1; distance < members(g) && error == 0; distance++)
         error = push_to(g, weft_fused_member(&g->f, distance));
-    return error ? error : weft_fused_meet(&g->f);
+    return error;
 }
 
 /* --- Products --------------------------------------------------------------------------------- */
@@ -267,6 +267,7 @@ static int exchange(struct gather *g) {
     int error = weft_fused_fork(&g->f);
     error = error ? error : push_own(g);
     error = error ? error : multiply_own(g);
+    error = error ? error : weft_fused_meet(&g->f);
     return weft_fused_join(&g->f, error);
 }
 

@@ -92,9 +92,9 @@ static int multiply_and_push(struct reduction *r, int from, int to) {
 static int collect_parts(struct reduction *r, bool meets) {
     int error = multiply_and_push(r, me(r) + 1, members(r));
     error = error ? error : multiply_and_push(r, 0, me(r));
+    error = error ? error : multiply(r, me(r), me(r) + 1, own_slot(r, me(r)));
     if (meets && !error)
         error = weft_fused_meet(&r->f);
-    error = error ? error : multiply(r, me(r), me(r) + 1, own_slot(r, me(r)));
     return weft_fused_join(&r->f, error);
 }
 

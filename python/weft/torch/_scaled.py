@@ -4,8 +4,8 @@ and the result has a dtype of its own.
 
 A_scale of a gather is one number, or has the leading sizes of A's shard and 1 ("row-wise sharded", gathered with A), or
 those of the whole A ("row-wise replicated"). bias, result_scale and out_dtype have the meaning that torch._scaled_mm
-gives them: a result of 8 bits is divided by result_scale on the CPU, and multiplied by it on a GPU. Sums are computed
-in 32 bits and rounded once.
+gives them: a result of 8 bits is divided by result_scale on the CPU, and multiplied by it on a GPU (as PyTorch documents
+it; 2.11 itself leaves it out there). Sums are computed in 32 bits and rounded once.
 """
 import torch
 
