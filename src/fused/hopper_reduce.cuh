@@ -24,6 +24,7 @@ enum {
     PANEL_THREADS = GROUP_THREADS + WEFT_WARP_LANES,
     UNIT_ELEMENTS = WEFT_HOPPER_UNIT / 2,
     FLIGHT = 4, /* loads that a thread has under way */
+    FOLDED = 2, /* rows that are folded at a time */
 };
 
 /* A part of a tile: the rows of one warpgroup, as far as they are inside C. Parts outside are
@@ -87,40 +88,40 @@ WEFT_DEVICE struct rows rows_in_c(const struct weft_hopper_task *task,
     return {(char *)(task->result + row * task->ldc + part.x), task->ldc * 2};
 }
 
-/* --- Copies and folds: by `count` threads, of which this one is number `thread` --------------- */
+/* --- Copies and folds: a warp for each row ---------------------------------------------------- */
 
-WEFT_DEVICE char *unit_at(struct rows rows, uint32_t units, uint32_t i) {
-    uint32_t row = i / units;
-    return rows.at + row * rows.step + (i - row * units) * WEFT_HOPPER_UNIT;
+WEFT_DEVICE struct weft_quad *unit_of(struct rows rows, uint32_t row) {
+    return (struct weft_quad *)(rows.at + row * rows.step) + weft_lane();
 }
 
-/* Loads units of the rows: those from i on, `count` apart. A load of what the asynchronous proxy or
+/* Loads units of the rows `first`, `first` + `step`, ... A load of what the asynchronous proxy or
  * another GPU has stored must not find it in the cache of the multiprocessor. */
-WEFT_DEVICE void units_load(struct weft_quad (&found)[FLIGHT], struct rows from, uint32_t units,
-                            uint32_t i, uint32_t count) {
+template <int COUNT>
+WEFT_DEVICE void units_load(struct weft_quad (&found)[COUNT], struct rows from, uint32_t first,
+                            uint32_t step) {
     WEFT_UNROLL
-    for (int k = 0; k < FLIGHT; k++)
-        if (i + (uint32_t)k * count < WEFT_HOPPER_STORE_ROWS * units)
-            found[k] = weft_ld_relaxed_sys(
-                (const struct weft_quad *)unit_at(from, units, i + (uint32_t)k * count));
+    for (uint32_t k = 0; k < COUNT; k++)
+        found[k] = weft_ld_relaxed_sys((const struct weft_quad *)unit_of(from, first + k * step));
 }
 
-WEFT_DEVICE void units_store(const struct weft_quad (&values)[FLIGHT], struct rows to,
-                             uint32_t units, uint32_t i, uint32_t count) {
+template <int COUNT>
+WEFT_DEVICE void units_store(const struct weft_quad (&values)[COUNT], struct rows to,
+                             uint32_t first, uint32_t step) {
     WEFT_UNROLL
-    for (int k = 0; k < FLIGHT; k++)
-        if (i + (uint32_t)k * count < WEFT_HOPPER_STORE_ROWS * units)
-            weft_st_weak((struct weft_quad *)unit_at(to, units, i + (uint32_t)k * count),
-                         values[k]);
+    for (uint32_t k = 0; k < COUNT; k++)
+        weft_st_weak(unit_of(to, first + k * step), values[k]);
 }
 
-WEFT_DEVICE void rows_copy(struct rows to, struct rows from, uint32_t units, uint32_t thread,
-                           uint32_t count) {
+/* Copies the rows `warp`, `warp` + `warps`, ... */
+WEFT_DEVICE void rows_copy(struct rows to, struct rows from, uint32_t units, uint32_t warp,
+                           uint32_t warps) {
+    if (weft_lane() >= units)
+        return;
     WEFT_ROLLED
-    for (uint32_t i = thread; i < WEFT_HOPPER_STORE_ROWS * units; i += FLIGHT * count) {
-        struct weft_quad found[FLIGHT] = {};
-        units_load(found, from, units, i, count);
-        units_store(found, to, units, i, count);
+    for (uint32_t row = warp; row < WEFT_HOPPER_STORE_ROWS; row += FLIGHT * warps) {
+        struct weft_quad found[FLIGHT];
+        units_load(found, from, row, warps);
+        units_store(found, to, row, warps);
     }
 }
 
@@ -130,30 +131,51 @@ template <class ELEMENT> union elements {
     ELEMENT of[UNIT_ELEMENTS];
 };
 
+/* Adds the units of `FOLDED` rows. */
+template <class ELEMENT>
+WEFT_DEVICE void units_add(float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows from, uint32_t first) {
+    struct weft_quad found[FOLDED];
+    units_load(found, from, first, 1);
+    WEFT_UNROLL
+    for (int i = 0; i < FOLDED * UNIT_ELEMENTS; i++) {
+        union elements<ELEMENT> unit = {
+            found[i / UNIT_ELEMENTS]
+        };
+        sums[i / UNIT_ELEMENTS][i % UNIT_ELEMENTS] += widen(unit.of[i % UNIT_ELEMENTS]);
+    }
+}
+
+template <class ELEMENT>
+WEFT_DEVICE void units_round(const float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows to,
+                             uint32_t first) {
+    WEFT_UNROLL
+    for (int row = 0; row < FOLDED; row++) {
+        union elements<ELEMENT> unit;
+        WEFT_UNROLL
+        for (int k = 0; k < UNIT_ELEMENTS; k++)
+            narrow(&unit.of[k], sums[row][k]);
+        weft_st_weak(unit_of(to, first + (uint32_t)row), unit.quad);
+    }
+}
+
 /* Stores the rounded sum of the members' parts in the own slots: of all members, or of the others.
  * The own part of a product that is there already is in the own product. */
 template <class ELEMENT>
 WEFT_DEVICE void rows_fold(const struct weft_hopper_task *task, const struct tile_part &part,
                            bool with_own) {
     uint32_t me = task->exchange.me;
-    struct rows to = rows_in_c(task, part), own = rows_of(task, task->reduce.product, me, part);
+    if (weft_lane() >= part.units)
+        return;
     WEFT_ROLLED
-    for (uint32_t i = weft_lane(); i < WEFT_HOPPER_STORE_ROWS * part.units; i += WEFT_WARP_LANES) {
-        float sums[UNIT_ELEMENTS] = {};
-        union elements<ELEMENT> unit;
-        for (uint32_t member = 0; member < task->tiles.members; member++) {
-            struct rows from = member == me ? own : rows_in_slot(task, me, member, part);
-            if (member == me && !with_own)
-                continue;
-            unit.quad = weft_ld_relaxed_sys((const struct weft_quad *)unit_at(from, part.units, i));
-            WEFT_UNROLL
-            for (int k = 0; k < UNIT_ELEMENTS; k++)
-                sums[k] += widen(unit.of[k]);
-        }
-        WEFT_UNROLL
-        for (int k = 0; k < UNIT_ELEMENTS; k++)
-            narrow(&unit.of[k], sums[k]);
-        weft_st_weak((struct weft_quad *)unit_at(to, part.units, i), unit.quad);
+    for (uint32_t row = 0; row < WEFT_HOPPER_STORE_ROWS; row += FOLDED) {
+        float sums[FOLDED][UNIT_ELEMENTS] = {};
+        WEFT_ROLLED
+        for (uint32_t member = 0; member < task->tiles.members; member++)
+            if (member != me)
+                units_add<ELEMENT>(sums, rows_in_slot(task, me, member, part), row);
+            else if (with_own)
+                units_add<ELEMENT>(sums, rows_of(task, task->reduce.product, me, part), row);
+        units_round<ELEMENT>(sums, rows_in_c(task, part), row);
     }
 }
 
@@ -182,6 +204,7 @@ WEFT_DEVICE void collect_sums(const struct hopper_call &call, const struct hoppe
                               uint32_t group) {
     const struct weft_hopper_task *task = call.task;
     uint32_t thread = weft_block_thread() % GROUP_THREADS, me = task->exchange.me;
+    const uint32_t warps = GROUP_THREADS / WEFT_WARP_LANES;
     uint32_t count = weft_hopper_tile_count(&task->tiles);
     for (uint32_t t = block.cluster; t < count; t += block.clusters) {
         struct tile_part part = part_of<WIDTH>(task, block, t, group);
@@ -192,7 +215,7 @@ WEFT_DEVICE void collect_sums(const struct hopper_call &call, const struct hoppe
         weft_named_sync(1 + group, GROUP_THREADS);
         rows_copy(rows_in_c(task, part),
                   rows_in_slot(task, me, task->tiles.members + part.member, part), part.units,
-                  thread, GROUP_THREADS);
+                  thread / WEFT_WARP_LANES, warps);
     }
 }
 
@@ -257,8 +280,7 @@ WEFT_DEVICE void part_push(const struct hopper_call &call, const struct hopper_b
         panels_end();
     }
     rows_copy(rows_in_slot(task, part.member, task->exchange.me, part),
-              rows_of(task, task->reduce.product, part.member, part), part.units, weft_lane(),
-              WEFT_WARP_LANES);
+              rows_of(task, task->reduce.product, part.member, part), part.units, 0, 1);
     count_chunk(call, WEFT_HOPPER_PARTS, part.member, part.chunk, part.share);
 }
 
@@ -268,8 +290,8 @@ WEFT_DEVICE void sum_push(const struct hopper_call &call, const struct tile_part
     uint32_t n = task->tiles.members, me = task->exchange.me;
     for (uint32_t distance = 1; distance < n; distance++) {
         uint32_t member = (me + distance) % n;
-        rows_copy(rows_in_slot(task, member, n + me, part), rows_in_c(task, part), part.units,
-                  weft_lane(), WEFT_WARP_LANES);
+        rows_copy(rows_in_slot(task, member, n + me, part), rows_in_c(task, part), part.units, 0,
+                  1);
         count_chunk(call, WEFT_HOPPER_SUMS, member, part.chunk, part.share);
     }
 }
@@ -284,8 +306,7 @@ WEFT_DEVICE void parts_fold(const struct hopper_call &call, const struct tile_pa
             await_chunk(call, WEFT_HOPPER_PARTS, member, part.chunk);
     weft_warp_sync();
     if (n == 2 && !task->reduce.multiplied)
-        rows_copy(rows_in_c(task, part), rows_in_slot(task, me, 1 - me, part), part.units,
-                  weft_lane(), WEFT_WARP_LANES);
+        rows_copy(rows_in_c(task, part), rows_in_slot(task, me, 1 - me, part), part.units, 0, 1);
     else
         rows_fold<ELEMENT>(task, part, task->reduce.multiplied);
 }

@@ -194,8 +194,9 @@ static void widths(void) {
     static const struct {
         size_t rows, cols;
         unsigned width;
-    } measured[] = {{4096, 4096, 256}, {2048, 8192, 168}, {4096, 6656, 208},
-                    {8192, 8192, 168}, {1, 1, 168},       {256, 256, 168}};
+    } measured[] = {{4096, 4096, 256}, {4096, 6656, 208},  {4096, 7168, 256}, {4096, 1536, 208},
+                    {1024, 5120, 168}, {1024, 18432, 168}, {2048, 5120, 168}, {512, 8192, 256},
+                    {1, 1, 168},       {256, 256, 168}};
     tap_case("the width that was fastest on an H200 is chosen");
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         unsigned width = weft_plan_width(measured[i].rows, measured[i].cols, 132);
