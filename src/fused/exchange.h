@@ -6,9 +6,8 @@
  *   beside           push, push, ... meet
  *
  * A push copies a part to another member's memory. After the meeting the pushes of all members have
- * arrived. Members that are alone in their team push nothing. The product is enqueued before the
- * meeting: a process has few queues to a GPU, so the two streams may share one, in which kernels
- * begin in the order of their calls. Functions return 0 or -errno with text. */
+ * arrived. Members that are alone in their team push nothing. Functions return 0 or -errno with
+ * text. */
 #ifndef WEFT_FUSED_EXCHANGE_H
 #define WEFT_FUSED_EXCHANGE_H
 

@@ -39,9 +39,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     struct hopper_block block = block_of<WIDTH>();
     /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
     uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
-    struct hopper_call call = {task, abort, {}};
-    if (MODE != PRODUCT)
-        call = exchange_begin(task, abort);
+    struct hopper_call call = {task, abort};
     block_begin(block);
     if (group == 0) {
         weft_registers_release<LOADER_REGISTERS>();

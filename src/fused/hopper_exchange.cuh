@@ -13,21 +13,11 @@
 struct hopper_call {
     const struct weft_hopper_task *task;
     struct weft_gpu_abort abort;
-    uint64_t epochs[WEFT_HOPPER_KINDS];
 };
 
 WEFT_DEVICE struct weft_hopper_words *words_of(const struct weft_hopper_task *task,
                                                uint32_t member) {
     return (struct weft_hopper_words *)weft_array_at(&task->exchange.words, (int)member);
-}
-
-WEFT_DEVICE struct hopper_call exchange_begin(const struct weft_hopper_task *task,
-                                              struct weft_gpu_abort abort) {
-    struct weft_hopper_words *words = words_of(task, task->exchange.me);
-    struct hopper_call call = {task, abort, {}};
-    for (int kind = 0; kind < WEFT_HOPPER_KINDS; kind++)
-        call.epochs[kind] = weft_ld_relaxed_sys(&words->of[kind].epoch) + 1;
-    return call;
 }
 
 /* Called once by each block, after all of its threads. The last block counts the call, in which the
@@ -38,17 +28,20 @@ WEFT_DEVICE void exchange_end(const struct hopper_call &call, enum weft_hopper_k
     if (weft_atom_add_gpu_u64(&words->ended, 1) + 1 < weft_block_count())
         return;
     weft_st_relaxed_sys(&words->ended, (uint64_t)0);
-    for (int kind = first; kind <= last; kind++)
-        weft_st_relaxed_sys(&words->of[kind].epoch, call.epochs[kind]);
+    for (int kind = first; kind <= last; kind++) {
+        uint64_t *epoch = &words->of[kind].epoch;
+        weft_st_relaxed_sys(epoch, weft_ld_relaxed_sys(epoch) + 1);
+    }
 }
 
 /* Waits for a chunk of a member. */
 WEFT_DEVICE void await_chunk(const struct hopper_call &call, enum weft_hopper_kind kind,
                              uint32_t member, uint32_t chunk) {
-    const struct weft_hopper_words *words = words_of(call.task, call.task->exchange.me);
-    const uint64_t *arrived = &words->of[kind].arrived[member][chunk];
+    const struct weft_hopper_counts *counts =
+        &words_of(call.task, call.task->exchange.me)->of[kind];
+    uint64_t count = (weft_ld_relaxed_sys(&counts->epoch) + 1) * WEFT_HOPPER_SHARES;
     struct weft_spin spin = {};
-    while (weft_ld_acquire_sys(arrived) < call.epochs[kind] * WEFT_HOPPER_SHARES)
+    while (weft_ld_acquire_sys(&counts->arrived[member][chunk]) < count)
         if (!weft_spin(&spin, call.abort))
             return;
 }

@@ -30,10 +30,9 @@ enum {
 /* A part of a tile: the rows of one warpgroup, as far as they are inside C. Parts outside are
  * counted, too, so that a chunk has the same shares for all members. */
 struct tile_part {
-    uint32_t member, y; /* its first row, among those of the member */
-    uint32_t x, units;  /* of each row */
-    uint32_t chunk;
-    uint64_t share; /* of the chunk */
+    uint32_t member, y;    /* its first row, among those of the member */
+    uint32_t x, units;     /* of each row */
+    uint32_t chunk, share; /* of the chunk */
 };
 
 /* Returns part `group` of the tile that is number t; without units if the rows are outside. */
@@ -49,8 +48,8 @@ WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task,
         tile.member, group_row(block, tile, group), tile.col * WIDTH, 0, chunk, 0};
     uint32_t left = (task->cols - part.x) / UNIT_ELEMENTS;
     count = count < of_chunk ? count : of_chunk;
-    part.share = weft_hopper_share((number - first) * PARTS + block.rank * GROUPS + group,
-                                   (uint64_t)count * PARTS);
+    part.share = (uint32_t)weft_hopper_share((number - first) * PARTS + block.rank * GROUPS + group,
+                                             (uint64_t)count * PARTS);
     if (part.y < task->rows)
         part.units = left < WIDTH / UNIT_ELEMENTS ? left : WIDTH / UNIT_ELEMENTS;
     return part;
@@ -61,13 +60,13 @@ WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task,
 /* Units of WEFT_HOPPER_STORE_ROWS rows, `step` bytes apart. */
 struct rows {
     char *at;
-    uint64_t step;
+    uint32_t step;
 };
 
 /* Returns the part in a dense matrix, in which the member's rows are those of slot `slot`. */
 WEFT_DEVICE struct rows rows_of(const struct weft_hopper_task *task, char *matrix, uint32_t slot,
                                 const struct tile_part &part) {
-    uint64_t step = (uint64_t)task->cols * 2;
+    uint32_t step = task->cols * 2;
     return {matrix + ((uint64_t)slot * task->rows + part.y) * step + part.x * 2, step};
 }
 
@@ -85,31 +84,35 @@ WEFT_DEVICE uint32_t row_of_c(const struct weft_hopper_task *task, uint32_t memb
 WEFT_DEVICE struct rows rows_in_c(const struct weft_hopper_task *task,
                                   const struct tile_part &part) {
     uint64_t row = row_of_c(task, part.member) + part.y;
-    return {(char *)(task->result + row * task->ldc + part.x), task->ldc * 2};
+    return {(char *)(task->result + row * task->ldc + part.x), (uint32_t)task->ldc * 2};
 }
 
 /* --- Copies and folds: a warp for each row ---------------------------------------------------- */
 
-WEFT_DEVICE struct weft_quad *unit_of(struct rows rows, uint32_t row) {
-    return (struct weft_quad *)(rows.at + row * rows.step) + weft_lane();
+/* Returns this lane's unit of a row, and of every `step`-th row after it. */
+WEFT_DEVICE struct rows units_from(struct rows rows, uint32_t row, uint32_t step) {
+    return {rows.at + (uint64_t)row * rows.step + weft_lane() * WEFT_HOPPER_UNIT, rows.step * step};
 }
 
-/* Loads units of the rows `first`, `first` + `step`, ... A load of what the asynchronous proxy or
- * another GPU has stored must not find it in the cache of the multiprocessor. */
+/* Loads the next units. A load of what the asynchronous proxy or another GPU has stored must not
+ * find it in the cache of the multiprocessor. */
 template <int COUNT>
-WEFT_DEVICE void units_load(struct weft_quad (&found)[COUNT], struct rows from, uint32_t first,
-                            uint32_t step) {
+WEFT_DEVICE void units_load(struct weft_quad (&found)[COUNT], struct rows &from) {
     WEFT_UNROLL
-    for (uint32_t k = 0; k < COUNT; k++)
-        found[k] = weft_ld_relaxed_sys((const struct weft_quad *)unit_of(from, first + k * step));
+    for (int k = 0; k < COUNT; k++) {
+        found[k] = weft_ld_relaxed_sys((const struct weft_quad *)from.at);
+        from.at += from.step;
+    }
 }
 
+/* Stores the next units. */
 template <int COUNT>
-WEFT_DEVICE void units_store(const struct weft_quad (&values)[COUNT], struct rows to,
-                             uint32_t first, uint32_t step) {
+WEFT_DEVICE void units_store(const struct weft_quad (&values)[COUNT], struct rows &to) {
     WEFT_UNROLL
-    for (uint32_t k = 0; k < COUNT; k++)
-        weft_st_weak(unit_of(to, first + k * step), values[k]);
+    for (int k = 0; k < COUNT; k++) {
+        weft_st_weak((struct weft_quad *)to.at, values[k]);
+        to.at += to.step;
+    }
 }
 
 /* Copies the rows `warp`, `warp` + `warps`, ... */
@@ -117,11 +120,13 @@ WEFT_DEVICE void rows_copy(struct rows to, struct rows from, uint32_t units, uin
                            uint32_t warps) {
     if (weft_lane() >= units)
         return;
+    to = units_from(to, warp, warps);
+    from = units_from(from, warp, warps);
     WEFT_ROLLED
     for (uint32_t row = warp; row < WEFT_HOPPER_STORE_ROWS; row += FLIGHT * warps) {
         struct weft_quad found[FLIGHT];
-        units_load(found, from, row, warps);
-        units_store(found, to, row, warps);
+        units_load(found, from);
+        units_store(found, to);
     }
 }
 
@@ -131,11 +136,11 @@ template <class ELEMENT> union elements {
     ELEMENT of[UNIT_ELEMENTS];
 };
 
-/* Adds the units of `FOLDED` rows. */
+/* Adds units of FOLDED rows. */
 template <class ELEMENT>
-WEFT_DEVICE void units_add(float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows from, uint32_t first) {
+WEFT_DEVICE void units_add(float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows from) {
     struct weft_quad found[FOLDED];
-    units_load(found, from, first, 1);
+    units_load(found, from);
     WEFT_UNROLL
     for (int i = 0; i < FOLDED * UNIT_ELEMENTS; i++) {
         union elements<ELEMENT> unit = {
@@ -146,16 +151,17 @@ WEFT_DEVICE void units_add(float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows fro
 }
 
 template <class ELEMENT>
-WEFT_DEVICE void units_round(const float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows to,
-                             uint32_t first) {
+WEFT_DEVICE void units_round(const float (&sums)[FOLDED][UNIT_ELEMENTS], struct rows to) {
+    struct weft_quad rounded[FOLDED];
     WEFT_UNROLL
     for (int row = 0; row < FOLDED; row++) {
         union elements<ELEMENT> unit;
         WEFT_UNROLL
         for (int k = 0; k < UNIT_ELEMENTS; k++)
             narrow(&unit.of[k], sums[row][k]);
-        weft_st_weak(unit_of(to, first + (uint32_t)row), unit.quad);
+        rounded[row] = unit.quad;
     }
+    units_store(rounded, to);
 }
 
 /* Stores the rounded sum of the members' parts in the own slots: of all members, or of the others.
@@ -172,10 +178,11 @@ WEFT_DEVICE void rows_fold(const struct weft_hopper_task *task, const struct til
         WEFT_ROLLED
         for (uint32_t member = 0; member < task->tiles.members; member++)
             if (member != me)
-                units_add<ELEMENT>(sums, rows_in_slot(task, me, member, part), row);
+                units_add<ELEMENT>(sums, units_from(rows_in_slot(task, me, member, part), row, 1));
             else if (with_own)
-                units_add<ELEMENT>(sums, rows_of(task, task->reduce.product, me, part), row);
-        units_round<ELEMENT>(sums, rows_in_c(task, part), row);
+                units_add<ELEMENT>(
+                    sums, units_from(rows_of(task, task->reduce.product, me, part), row, 1));
+        units_round<ELEMENT>(sums, units_from(rows_in_c(task, part), row, 1));
     }
 }
 
@@ -284,14 +291,17 @@ WEFT_DEVICE void part_push(const struct hopper_call &call, const struct hopper_b
     count_chunk(call, WEFT_HOPPER_PARTS, part.member, part.chunk, part.share);
 }
 
-/* Pushes a part of the own sum to the other members. */
+WEFT_DEVICE uint32_t next_member(const struct weft_hopper_task *task, uint32_t member) {
+    return member + 1 < task->tiles.members ? member + 1 : 0;
+}
+
+/* Pushes a part of the own sum to the other members, the next one first. */
 WEFT_DEVICE void sum_push(const struct hopper_call &call, const struct tile_part &part) {
     const struct weft_hopper_task *task = call.task;
-    uint32_t n = task->tiles.members, me = task->exchange.me;
-    for (uint32_t distance = 1; distance < n; distance++) {
-        uint32_t member = (me + distance) % n;
-        rows_copy(rows_in_slot(task, member, n + me, part), rows_in_c(task, part), part.units, 0,
-                  1);
+    for (uint32_t member = next_member(task, task->exchange.me); member != task->exchange.me;
+         member = next_member(task, member)) {
+        rows_copy(rows_in_slot(task, member, task->tiles.members + task->exchange.me, part),
+                  rows_in_c(task, part), part.units, 0, 1);
         count_chunk(call, WEFT_HOPPER_SUMS, member, part.chunk, part.share);
     }
 }

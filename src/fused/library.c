@@ -4,7 +4,8 @@
  *
  * The library needs some 20 us to recommend an algorithm. So each shape's descriptors and algorithm
  * are kept in a hash table; a shape with the same hash replaces the entry. The algorithm is the
- * fastest of several recommended ones (fused/trial.h), kept for later runs (fused/memo.h). A
+ * fastest of several recommended ones and Weft's kernel (fused/trial.h), kept for later runs
+ * (fused/memo.h). A
  * program whose shapes never end would spend its time in trials, so a process has TRIALS_MAX. */
 #include "fused/library.h"
 #include <errno.h>
@@ -13,9 +14,10 @@
 #include <string.h>
 #include "base/env.h"
 #include "base/hash.h"
-#include "device/device.h"
 #include "fused/cublaslt.h"
+#include "fused/hopper.h"
 #include "fused/memo.h"
+#include "fused/plan.h"
 #include "fused/trial.h"
 
 /* What the algorithm depends on. The alignments are those of the matrices' rows. Without padding,
@@ -32,6 +34,7 @@ struct plan {
     weft_lt_desc desc;
     weft_lt_layout a, b, c;
     struct weft_lt_heuristic chosen;
+    bool own; /* Weft's kernel multiplies instead */
 };
 
 enum { PLANS = 1024, TRIALS_MAX = 64 };
@@ -202,61 +205,91 @@ static uint64_t key_of(const struct shape *shape) {
     return weft_hash(key, name, strlen(name));
 }
 
-static bool is_kept(const struct plan *plan, uint64_t key, struct weft_lt_heuristic *found) {
-    struct weft_lt_heuristic checked;
-    return weft_memo_find(key, found->algorithm) &&
-           weft_cublaslt.cublasLtMatmulAlgoCheck(kept.handle, plan->desc, plan->b, plan->a, plan->c,
+/* A choice is kept as cuBLASLt's algorithm; Weft's kernel as zeros. */
+static bool is_own(const uint64_t words[WEFT_MEMO_WORDS]) {
+    uint64_t all = 0;
+    for (int i = 0; i < WEFT_MEMO_WORDS; i++)
+        all |= words[i];
+    return all == 0;
+}
+
+static bool fits_own(const struct weft_product *p) {
+    return !p->scaling && strcmp(weft_env.products, "cublaslt") != 0 &&
+           weft_matrix_alignment(&p->c) >= 16 &&
+           weft_plan_fits(weft_device.gpu->capability, &p->a, &p->b, &p->c);
+}
+
+static bool is_kept(struct plan *plan, uint64_t key, const struct weft_product *p) {
+    struct weft_lt_heuristic *found = &plan->chosen, checked;
+    if (!weft_memo_find(key, found->algorithm))
+        return false;
+    plan->own = is_own(found->algorithm);
+    if (plan->own)
+        return fits_own(p);
+    return weft_cublaslt.cublasLtMatmulAlgoCheck(kept.handle, plan->desc, plan->b, plan->a, plan->c,
                                                  plan->c, found->algorithm, &checked) == 0 &&
            checked.workspace_bytes <= WEFT_LIBRARY_ROOM_BYTES;
+}
+
+static int own_enqueue(const struct weft_product *p, weft_cu_stream stream) {
+    unsigned width = weft_plan_width(p->c.rows, p->c.cols, weft_device.gpu->sms);
+    return weft_hopper_enqueue(&p->a, &p->b, &p->c, width, stream);
 }
 
 /* The product of a trial: into memory of its own, because the program may still use c. */
 struct candidates {
     const struct plan *plan;
     const struct weft_lt_heuristic *found;
+    int count; /* of found; the candidate after these is Weft's kernel */
     struct weft_product product;
     char *room;
 };
 
 static int candidate_enqueue(const void *context, int way, weft_cu_stream stream) {
     const struct candidates *all = context;
-    return plan_enqueue(all->plan, &all->found[way], &all->product, all->room, stream);
+    return way == all->count
+               ? own_enqueue(&all->product, stream)
+               : plan_enqueue(all->plan, &all->found[way], &all->product, all->room, stream);
 }
 
-/* Returns the number of the fastest algorithm; -1 if there is no memory to time them. */
-static int time_algorithms(const struct plan *plan, const struct weft_lt_heuristic *found,
+/* Returns the number of the fastest candidate; -1 if there is no memory to time them. */
+static int time_candidates(const struct plan *plan, const struct weft_lt_heuristic *found,
                            int count, const struct weft_product *p) {
-    struct candidates all = {plan, found, *p, NULL};
+    struct candidates all = {plan, found, count, *p, NULL};
     struct weft_gpu_memory memory;
     size_t bytes = WEFT_LIBRARY_ROOM_BYTES + weft_matrix_span(&p->c);
-    if (count == 1)
+    int ways = count + fits_own(p);
+    if (ways == 1)
         return 0;
     if (weft_gpu_memory_alloc(&memory, weft_device.gpu, bytes) != 0)
         return -1;
     all.room = (char *)memory.at;
     all.product.c.data = all.room + WEFT_LIBRARY_ROOM_BYTES;
-    int fastest = weft_trial_fastest(candidate_enqueue, &all, count);
+    int fastest = weft_trial_fastest(candidate_enqueue, &all, ways);
     weft_gpu_memory_free(&memory);
     return fastest;
 }
 
 static void keep(const struct plan *plan, uint64_t key) {
+    static const uint64_t own[WEFT_MEMO_WORDS];
     const struct shape *s = &plan->shape;
     char remark[128];
     snprintf(remark, sizeof remark, "%llu x %llu x %llu %s", (unsigned long long)s->m,
              (unsigned long long)s->n, (unsigned long long)s->k,
              weft_element_name((weft_dtype)s->type_a));
-    weft_memo_keep(key, plan->chosen.algorithm, remark);
+    weft_memo_keep(key, plan->own ? own : plan->chosen.algorithm, remark);
 }
 
-/* Times the algorithms that are recommended. A choice without a trial is not kept. */
+/* Times the algorithms that are recommended, and Weft's kernel if it fits. A choice without a trial
+ * is not kept. */
 static int algorithm_time(struct plan *plan, uint64_t key, const struct weft_product *p) {
     struct weft_lt_heuristic found[ALGORITHMS];
     int count = 0, error = algorithms_find(plan, ALGORITHMS, found, &count);
     if (error)
         return error;
-    int fastest = time_algorithms(plan, found, count, p);
-    plan->chosen = found[fastest < 0 ? 0 : fastest];
+    int fastest = time_candidates(plan, found, count, p);
+    plan->own = fastest == count;
+    plan->chosen = found[fastest < 0 || plan->own ? 0 : fastest];
     if (fastest >= 0)
         keep(plan, key);
     return 0;
@@ -266,8 +299,9 @@ static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
     int count;
     bool fixed = weft_env.deterministic[0] == '1';
     uint64_t key = key_of(&plan->shape);
-    if (!fixed && is_kept(plan, key, &plan->chosen))
+    if (!fixed && is_kept(plan, key, p))
         return 0;
+    plan->own = false;
     if (!fixed && kept.trials++ < TRIALS_MAX)
         return algorithm_time(plan, key, p);
     return algorithms_find(plan, 1, &plan->chosen, &count);
@@ -322,7 +356,9 @@ int weft_library_multiply(const struct weft_product *p, char *room, weft_cu_stre
     struct shape shape = shape_of(p);
     pthread_mutex_lock(&kept.lock);
     int error = plan_find(&plan, &shape, p);
-    error = error ? error : plan_enqueue(plan, &plan->chosen, p, room, stream);
+    if (error == 0)
+        error =
+            plan->own ? own_enqueue(p, stream) : plan_enqueue(plan, &plan->chosen, p, room, stream);
     pthread_mutex_unlock(&kept.lock);
     return error;
 }

@@ -8,9 +8,8 @@
 #include "base/env.h"
 #include "base/size.h"
 #include "transport/gpu_kernel.h"
+#include "device/device.h"
 #include "fused/cublaslt.h"
-#include "fused/hopper.h"
-#include "fused/plan.h"
 #include "fused/scale.h"
 
 enum { THREADS = 512, ALIGNMENT = 256, CAPABILITY_MIN = 89 };
@@ -118,18 +117,10 @@ bool weft_product_is_own(void) {
     return strcmp(weft_env.products, "own") == 0;
 }
 
-static int multiply_plain(const struct weft_product *p, char *room, weft_cu_stream stream) {
-    const struct weft_gpu *gpu = weft_device.gpu;
-    if (weft_product_is_own() && weft_plan_fits(gpu->capability, &p->a, &p->b, &p->c))
-        return weft_hopper_enqueue(&p->a, &p->b, &p->c,
-                                   weft_plan_width(p->c.rows, p->c.cols, gpu->sms), stream);
-    return weft_library_multiply(p, room, stream);
-}
-
 int weft_product_enqueue(const struct weft_product *p, char *room, weft_cu_stream stream) {
     if (p->c.rows == 0 || p->c.cols == 0)
         return 0;
-    return p->scaling ? multiply_scaled(p, room, stream) : multiply_plain(p, room, stream);
+    return p->scaling ? multiply_scaled(p, room, stream) : weft_library_multiply(p, room, stream);
 }
 
 static bool is_one_of(const char *value, const char *const *words, size_t count) {

@@ -103,7 +103,7 @@ EXCHANGE = "src/fused/hopper_exchange.cuh"
 COUNTS = [
     ("the count of a chunk is no release", EXCHANGE, r"weft_red_add_sys\(", "weft_red_add_relaxed_sys_u64("),
     ("a chunk is counted before all lanes have stored", EXCHANGE, r"weft_warp_sync\(\);", ""),
-    ("calls are not counted", EXCHANGE, r"weft_st_relaxed_sys\(&words->of\[kind\]\.epoch[^;]*;", ";"),
+    ("calls are not counted", EXCHANGE, r"weft_st_relaxed_sys\(epoch[^;]*;", ";"),
 ]
 GATHERER = "src/fused/hopper_gather.cuh"
 GATHER = [

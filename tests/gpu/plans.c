@@ -4,7 +4,8 @@
 #include "gpu/gather.h"
 #include "gpu/graph.h"
 
-static void draw(uint64_t key, size_t rows, weft_dtype dtype) {
+/* The kernels for Hopper multiply products of BF16 with a transposed b, too. */
+static void draw(uint64_t key, size_t rows, weft_dtype dtype, bool transposed) {
     draw_alike(key);
     g = (struct gather){.dtype = dtype, .rows = rows, .k = 24, .nb = 1};
     suits = true;
@@ -12,7 +13,8 @@ static void draw(uint64_t key, size_t rows, weft_dtype dtype) {
     struct tensor shard = tensor_of(PRIVATE, shape);
     tensor_fill(&shard, seed_of(key, group.me, 0));
     g.shard = place(OWN, shard);
-    struct tensor b = tensor_of(PRIVATE, (weft_matrix){NULL, g.k, 16, 16, dtype, false});
+    size_t ld = transposed ? g.k : 16;
+    struct tensor b = tensor_of(PRIVATE, (weft_matrix){NULL, g.k, 16, ld, dtype, transposed});
     tensor_fill(&b, seed_of(key, group.me, 1));
     g.b[0] = place(OWN, b);
     g.c[0] = place(OWN, tensor_new(PRIVATE, rows * (size_t)group.n, 16, 16, dtype));
@@ -21,8 +23,8 @@ static void draw(uint64_t key, size_t rows, weft_dtype dtype) {
 
 static void products(void) {
     static const weft_dtype dtypes[] = {WEFT_F32, WEFT_BF16};
-    for (uint64_t key = 1; key <= 4; key++) {
-        draw(key, key < 3 ? 20 : 33, dtypes[key % 2]);
+    for (uint64_t key = 1; key <= 5; key++) {
+        draw(key, key < 3 ? 20 : 33, dtypes[key % 2], key == 5);
         gather_enqueue();
         gather_check(key, 1);
         gather_free();
@@ -30,7 +32,7 @@ static void products(void) {
 }
 
 static void in_graphs(void) {
-    draw(9, 50, WEFT_F32);
+    draw(9, 50, WEFT_F32, false);
     weft_cu_graph_exec graph = graph_capture(gpu_stream, gather_enqueue);
     graph_replay(graph, gpu_stream);
     gather_check(9, 1);

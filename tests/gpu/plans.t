@@ -62,7 +62,7 @@ def fastest(cache):
     run(cache, pes=2)
     assert all(words(line)[VALUE][NUMBER] == ALGORITHMS - 1 for line in lines(cache)), lines(cache)
     assert all(checked(words(line)).split("#")[0] == line.split("#")[0] for line in lines(cache)), lines(cache)
-    assert len(keys(cache)) == 5 * 2, lines(cache)  # the pretended GPUs of the PEs have different names
+    assert len(keys(cache)) == 6 * 2, lines(cache)  # the pretended GPUs of the PEs have different names
     assert (pathlib.Path(cache) / "weft/products").stat().st_mode & 0o777 == 0o600
 
 
@@ -72,6 +72,18 @@ def kept(cache):
     before = lines(cache)
     run(cache)
     assert lines(cache) == before, "nothing is timed again"
+
+
+@with_cache
+def own(cache):
+    """Weft's kernel is faster than all algorithms where it fits: one shape of six."""
+    run(cache, WEFT_FAKE_TIMES="2000", WEFT_FAKE_ALGORITHMS="1")
+    before = lines(cache)
+    assert [any(words(line)[VALUE]) for line in before].count(False) == 1, before
+    run(cache)
+    assert lines(cache) == before
+    run(cache, WEFT_PRODUCTS="cublaslt")
+    assert all(any(words(line)[VALUE]) for line in lines(cache)[len(before):]), lines(cache)
 
 
 @with_cache
@@ -129,6 +141,7 @@ def recommended(cache):
 
 
 tap.run([("the fastest algorithm is found, and kept", fastest), ("a later run takes it without timing", kept),
+         ("so is Weft's kernel", own),
          ("of two lines for a shape the last one holds", last), ("damaged lines count as missing", damaged),
          ("an algorithm that the library refuses is found anew", foreign),
          ("without a place to keep it, products work", nowhere),

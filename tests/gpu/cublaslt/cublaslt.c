@@ -155,8 +155,8 @@ static bool shapes_fit(const struct weft_lt_opaque *desc, const struct weft_lt_o
 }
 
 /* An algorithm is the alignments that it relies on, its number, and how often it multiplies: of
- * WEFT_FAKE_ALGORITHMS the last one is the fastest. */
-enum { NUMBER = 4, TIMES = 5, ALGORITHMS_MAX = 16 };
+ * WEFT_FAKE_ALGORITHMS the last one is the fastest, and multiplies WEFT_FAKE_TIMES. */
+enum { NUMBER = 4, TIMES = 5, ALGORITHMS_MAX = 16, TIMES_MAX = 100000 };
 
 int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,
                                    weft_lt_layout b, weft_lt_layout c, weft_lt_layout d,
@@ -170,13 +170,15 @@ int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, wef
         return WEFT_LT_NOT_SUPPORTED;
     const char *algorithms = getenv("WEFT_FAKE_ALGORITHMS");
     int most = algorithms ? atoi(algorithms) : 1;
+    const char *times = getenv("WEFT_FAKE_TIMES");
+    uint64_t least = times ? strtoull(times, NULL, 10) : 1;
     *count = wanted < most ? wanted : most;
     for (int a = 0; a < *count; a++) {
         found[a] = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
         for (int i = 0; i < 4; i++)
             found[a].algorithm[i] = preference->alignments[i];
         found[a].algorithm[NUMBER] = (uint64_t)a;
-        found[a].algorithm[TIMES] = a == *count - 1 ? 1 : 4;
+        found[a].algorithm[TIMES] = a == *count - 1 ? least : 4 * least;
     }
     return 0;
 }
@@ -188,7 +190,7 @@ int cublasLtMatmulAlgoCheck(weft_lt_handle handle, weft_lt_desc desc, weft_lt_la
     *found = (struct weft_lt_heuristic){.workspace_bytes = ROOM_BYTES};
     bool fits = handle == (weft_lt_handle)&once && c == d && shapes_fit(desc, a, b, d) &&
                 algorithm[NUMBER] < ALGORITHMS_MAX && algorithm[TIMES] >= 1 &&
-                algorithm[TIMES] <= 4;
+                algorithm[TIMES] <= TIMES_MAX;
     return fits ? 0 : WEFT_LT_NOT_SUPPORTED;
 }
 
