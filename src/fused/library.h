@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrix products of one GPU by cuBLASLt. */
+/* Matrix products of one GPU by cuBLASLt, or by Weft's kernel where a trial has found it faster. */
 #ifndef WEFT_FUSED_LIBRARY_H
 #define WEFT_FUSED_LIBRARY_H
 
