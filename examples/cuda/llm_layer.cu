@@ -445,7 +445,7 @@ static size_t option(int argc, char **argv, const char *name, size_t value) {
 /* Returns the sizes that the program was asked for; by default those of 70 billion parameters, or
  * small ones. */
 static sizes sizes_of(int argc, char **argv, size_t tokens, bool small) {
-    sizes s = {tokens ? tokens : 64,
+    sizes s = {tokens ? tokens : 32,
                option(argc, argv, "-hidden", small ? 64 : 8192),
                option(argc, argv, "-heads", small ? 16 : 64),
                option(argc, argv, "-kv_heads", 8),

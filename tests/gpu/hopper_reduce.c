@@ -7,7 +7,7 @@
 #include "gpu/graph.h"
 #include "gpu/reduction.h"
 
-enum { BOX_ROWS = 64, BOXES = 5 };
+enum { BOX_ROWS = 64, BOXES = 3 };
 
 /* The rows of each of `b`'s columns are contiguous on all members; the alignment is a member's own.
  */
@@ -29,9 +29,9 @@ static void draw(uint64_t key, bool scatters) {
     r.op = WEFT_SUM;
     r.scatters = scatters;
     r.m = all;
-    r.n = 8 * (1 + random_below(60));
+    r.n = 8 * (1 + random_below(40));
     for (int member = 0; member < group.n; member++)
-        r.depths[member] = 8 * random_below(18);
+        r.depths[member] = 8 * random_below(12);
     draw_alone(key);
     r.a = draw_factor(r.m, r.depths[group.me], false, seed_of(key, group.me, 0));
     r.b = draw_factor(r.depths[group.me], r.n, true, seed_of(key, group.me, 1));
@@ -47,7 +47,7 @@ static void enqueue_thrice(void) {
 }
 
 static void one_of_each(void) {
-    for (int i = 0; i < gpu_rounds_together(100, 5); i++)
+    for (int i = 0; i < gpu_rounds_together(100, 3); i++)
         for (int scatters = 0; scatters < 2; scatters++) {
             uint64_t key = 10 + 2 * (uint64_t)i + (uint64_t)scatters;
             draw(key, scatters);
@@ -83,7 +83,7 @@ static void graphs(void) {
 /* The slow member multiplies deeper matrices, so the others are a call ahead of it. Nobody waits
  * for a stream before the end. All elements of member m's product in turn t are (t + 1) * (m + 1) *
  * SHALLOW. */
-enum { TURNS = 5, SHALLOW = 8, DEEP = 512, RACE_COLS = 48 };
+enum { TURNS = 5, SHALLOW = 8, DEEP = 256, RACE_COLS = 48 };
 
 static struct race {
     int slow;
