@@ -110,15 +110,16 @@ static weft_matrix new_matrix(size_t rows, size_t cols) {
 
 static void fill(weft_matrix m, float *exact, uint64_t seed, tensor which) {
     std::vector<bf16> image(m.rows * m.cols);
-    std::vector<float> wide(image.size());
+    std::vector<float> values(image.size());
     for (size_t i = 0; i < image.size(); i++) {
-        wide[i] = element_of(l.s, seed, which, whole_row(l.s, which, i / m.cols),
-                             whole_col(l.s, which, i % m.cols));
-        image[i] = narrow_of(wide[i]);
+        values[i] = element_of(l.s, seed, which, whole_row(l.s, which, i / m.cols),
+                               whole_col(l.s, which, i % m.cols));
+        image[i] = narrow(values[i]);
     }
     CUDA(cudaMemcpy(m.data, image.data(), image.size() * sizeof(bf16), cudaMemcpyHostToDevice));
     if (exact)
-        CUDA(cudaMemcpy(exact, wide.data(), wide.size() * sizeof(float), cudaMemcpyHostToDevice));
+        CUDA(cudaMemcpy(exact, values.data(), values.size() * sizeof(float),
+                        cudaMemcpyHostToDevice));
 }
 
 static void weights_begin(uint64_t seed) {
@@ -292,12 +293,12 @@ static double loss(void) {
 
 static std::vector<float> on_host(weft_matrix m) {
     std::vector<bf16> image(count(m));
-    std::vector<float> wide;
+    std::vector<float> values;
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaMemcpy(image.data(), m.data, image.size() * sizeof(bf16), cudaMemcpyDeviceToHost));
     for (bf16 each : image)
-        wide.push_back(wide_of(each));
-    return wide;
+        values.push_back(wide(each));
+    return values;
 }
 
 static long check_out(const reference &r) {

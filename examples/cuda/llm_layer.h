@@ -14,14 +14,14 @@ struct bf16 {
     uint16_t bits;
 };
 
-static inline float wide_of(bf16 value) {
+__host__ __device__ static inline float wide(bf16 value) {
     uint32_t bits = (uint32_t)value.bits << 16;
-    float wide;
-    memcpy(&wide, &bits, sizeof wide);
-    return wide;
+    float result;
+    memcpy(&result, &bits, sizeof result);
+    return result;
 }
 
-static inline bf16 narrow_of(float value) {
+__host__ __device__ static inline bf16 narrow(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     bits += 0x7fff + (bits >> 16 & 1);
@@ -52,7 +52,7 @@ static inline float element_of(const sizes &s, uint64_t seed, tensor which, size
     size_t inputs[TENSORS] = {s.hidden, s.hidden, s.hidden, s.heads * s.dim, s.hidden, s.ffn};
     float scale = which < QKV ? 1 : sqrtf(3 / (float)inputs[which]);
     uint64_t number = row * inputs[which] + col;
-    return wide_of(narrow_of(scale * example_float(seed + 1000 * (uint64_t)which, number)));
+    return wide(narrow(scale * example_float(seed + 1000 * (uint64_t)which, number)));
 }
 
 /* Returns the row of the whole matrix that is row r of this PE's part. A PE's rows of QKV are those

@@ -7,21 +7,6 @@
 
 enum { WARP = 32, WARPS = 8, THREADS = WARP * WARPS };
 
-__device__ static float wide(bf16 value) {
-    uint32_t bits = (uint32_t)value.bits << 16;
-    float result;
-    memcpy(&result, &bits, sizeof result);
-    return result;
-}
-
-__device__ static bf16 narrow(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits += 0x7fff + (bits >> 16 & 1);
-    bf16 result = {(uint16_t)(bits >> 16)};
-    return result;
-}
-
 __device__ static float sum_of_warp(float value) {
     for (int distance = WARP / 2; distance > 0; distance /= 2)
         value += __shfl_xor_sync(0xffffffff, value, distance);

@@ -237,9 +237,7 @@ static int gather_by_kernel(struct gather *g) {
     size_t j = g->multiplied;
     const weft_matrix *b = j < call->nb ? &call->b[j] : NULL, *c = b ? &call->c[j] : NULL;
     unsigned width = weft_plan_width(b ? c->rows : 1, b ? c->cols : 1, weft_device.gpu->sms);
-    int error = 0;
-    if (g->f.half.meets)
-        error = weft_stream_sync(g->f.on->team, g->f.on->stream);
+    int error = weft_fused_meet_before_kernel(&g->f);
     return error ? error
                  : weft_hopper_enqueue_gathered(&team, &g->own, b, c, width, g->f.on->stream);
 }

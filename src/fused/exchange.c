@@ -59,6 +59,10 @@ int weft_fused_meet(const struct weft_fused *f) {
     return weft_stream_sync(f->on->team, f->beside);
 }
 
+int weft_fused_meet_before_kernel(const struct weft_fused *f) {
+    return f->half.meets ? weft_stream_sync(f->on->team, f->on->stream) : 0;
+}
+
 int weft_fused_join(const struct weft_fused *f, int error) {
     int joined = f->beside ? weft_gpu_lane_join(weft_device.gpu, f->on->stream) : 0;
     return error ? error : joined;

@@ -48,6 +48,10 @@ int weft_fused_push(const struct weft_fused *f, int member, size_t at, const voi
 /* Makes f->beside wait until the pushes of all members have arrived. Between fork and join. */
 int weft_fused_meet(const struct weft_fused *f);
 
+/* For a kernel on the stream that writes to the others' halves, instead of a fork: makes it wait
+ * until a graph that may still use the half has ended. */
+int weft_fused_meet_before_kernel(const struct weft_fused *f);
+
 /* Makes the stream wait for all work since the fork. Returns `error` if it is not 0, otherwise the
  * result of the join. */
 int weft_fused_join(const struct weft_fused *f, int error);

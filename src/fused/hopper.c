@@ -63,9 +63,15 @@ static int c_take(struct weft_hopper_task *task, const weft_matrix *c, unsigned 
     return task->boxes ? panels_map_make(&task->c, c, width) : 0;
 }
 
-static int b_take(struct weft_hopper_task *task, const weft_matrix *b, unsigned width) {
-    task->steps = (uint32_t)weft_steps_up(b->rows, WEFT_HOPPER_DEPTH);
-    return b_maps_make(task, b, width);
+/* Fills in what a product needs that does not depend on A's place; `rows` of C are of one member. b
+ * is NULL if the product is there already. */
+static int product_take(struct weft_hopper_task *task, const weft_matrix *b, const weft_matrix *c,
+                        size_t rows, unsigned width) {
+    tiles_count(task, rows, c->cols, width);
+    if (b)
+        task->steps = (uint32_t)weft_steps_up(b->rows, WEFT_HOPPER_DEPTH);
+    int error = b ? b_maps_make(task, b, width) : 0;
+    return error ? error : c_take(task, c, width);
 }
 
 /* --- Launches --------------------------------------------------------------------------------- */
@@ -99,10 +105,8 @@ static int launch(enum weft_gpu_kernel kernel, struct weft_hopper_task *task, ui
 int weft_hopper_enqueue(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c,
                         unsigned width, weft_cu_stream stream) {
     struct weft_hopper_task task = {.tiles = {.members = 1}};
-    tiles_count(&task, c->rows, c->cols, width);
     int error = a_map_make(&task.a, a);
-    error = error ? error : b_take(&task, b, width);
-    error = error ? error : c_take(&task, c, width);
+    error = error ? error : product_take(&task, b, c, c->rows, width);
     return error ? error
                  : launch(kernel_of(PRODUCT, c->dtype, width), &task,
                           weft_hopper_tile_count(&task.tiles), width, stream);
@@ -141,12 +145,8 @@ int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft
     enum { PUSHED_UNITS = 64 * WEFT_HOPPER_CLUSTER };
     struct weft_hopper_task task = task_of(team, team->me);
     int error = shard_take(&task, team, own);
-    if (b)
-        tiles_count(&task, own->rows, c->cols, width);
     if (!error && b)
-        error = b_take(&task, b, width);
-    if (!error && b)
-        error = c_take(&task, c, width);
+        error = product_take(&task, b, c, own->rows, width);
     uint64_t tiles = weft_hopper_tile_count(&task.tiles);
     uint64_t pushed = task.gather.units / PUSHED_UNITS + 1;
     return error ? error
@@ -160,15 +160,11 @@ int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_
                                 const weft_matrix *product, bool for_all, unsigned width,
                                 weft_cu_stream stream) {
     struct weft_hopper_task task = task_of(team, (team->me + 1) % team->n);
-    int error = 0;
+    size_t rows = product->rows / (size_t)team->n;
     assert(suits_boxes(c) && product->rows % ((size_t)team->n * WEFT_HOPPER_STORE_ROWS) == 0);
-    tiles_count(&task, product->rows / (size_t)team->n, c->cols, width);
     task.reduce = (struct weft_hopper_reduce){product->data, a == NULL, for_all};
-    if (a) {
-        error = a_map_make(&task.a, a);
-        error = error ? error : b_take(&task, b, width);
-    }
-    error = error ? error : c_take(&task, c, width);
+    int error = a ? a_map_make(&task.a, a) : 0;
+    error = error ? error : product_take(&task, a ? b : NULL, c, rows, width);
     error = error ? error : panels_map_make(&task.exchanged, product, width);
     return error ? error
                  : launch(kernel_of(REDUCE, c->dtype, width), &task,

@@ -5,8 +5,8 @@
  * The library needs some 20 us to recommend an algorithm. So each shape's descriptors and algorithm
  * are kept in a hash table; a shape with the same hash replaces the entry. The algorithm is the
  * fastest of several recommended ones and Weft's kernel (fused/trial.h), kept for later runs
- * (fused/memo.h). A
- * program whose shapes never end would spend its time in trials, so a process has TRIALS_MAX. */
+ * (fused/memo.h). A program whose shapes never end would spend its time in trials, so a process has
+ * TRIALS_MAX. */
 #include "fused/library.h"
 #include <errno.h>
 #include <pthread.h>
@@ -223,9 +223,8 @@ static bool is_kept(struct plan *plan, uint64_t key, const struct weft_product *
     struct weft_lt_heuristic *found = &plan->chosen, checked;
     if (!weft_memo_find(key, found->algorithm))
         return false;
-    plan->own = is_own(found->algorithm);
-    if (plan->own)
-        return fits_own(p);
+    if (is_own(found->algorithm))
+        return plan->own = fits_own(p);
     return weft_cublaslt.cublasLtMatmulAlgoCheck(kept.handle, plan->desc, plan->b, plan->a, plan->c,
                                                  plan->c, found->algorithm, &checked) == 0 &&
            checked.workspace_bytes <= WEFT_LIBRARY_ROOM_BYTES;
@@ -297,13 +296,13 @@ static int algorithm_time(struct plan *plan, uint64_t key, const struct weft_pro
 
 static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
     int count;
-    bool fixed = weft_env.deterministic[0] == '1';
-    uint64_t key = key_of(&plan->shape);
-    if (!fixed && is_kept(plan, key, p))
-        return 0;
-    plan->own = false;
-    if (!fixed && kept.trials++ < TRIALS_MAX)
-        return algorithm_time(plan, key, p);
+    if (weft_env.deterministic[0] != '1') {
+        uint64_t key = key_of(&plan->shape);
+        if (is_kept(plan, key, p))
+            return 0;
+        if (kept.trials++ < TRIALS_MAX)
+            return algorithm_time(plan, key, p);
+    }
     return algorithms_find(plan, 1, &plan->chosen, &count);
 }
 

@@ -222,7 +222,7 @@ static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum, boo
 
 static int reduce_by_kernel(struct reduction *r, bool for_all) {
     weft_matrix sum = sum_of(r);
-    int error = r->f.half.meets ? weft_stream_sync(r->f.on->team, r->f.on->stream) : 0;
+    int error = weft_fused_meet_before_kernel(&r->f);
     error = error ? error : enqueue_kernel(r, &sum, for_all);
     return error || sum.data == r->call->c->data ? error : copy_to_c(r, sum.data, 0, sum.rows);
 }
@@ -245,9 +245,10 @@ static int reduction_open(struct reduction *r, size_t sets, bool small) {
         scaling = weft_scaling_of(call->scales, 0, &(struct weft_piece){0, rows, 0, cols});
         whole.scaling = &scaling;
     }
+    size_t parts = small || weft_product_is_own() ? 2 : 1;
     struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->step : 0,
                                      .room = weft_product_room(&whole),
-                                     .own = n > 1 ? 2 * n * r->bytes : 0};
+                                     .own = n > 1 ? parts * n * r->bytes : 0};
     return weft_fused_open(&r->f, r->f.on, &sizes);
 }
 

@@ -61,18 +61,13 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns whether a way may be the fastest: rounds of one that is many times slower take too long.
- */
-static bool may_win(const struct contest *contest, int way, double least) {
-    return way == 0 || seconds_of(contest, way, 1) < SLOW * least;
-}
-
+/* A way that is many times slower than the first one is not measured: its rounds take too long. */
 static int fastest_of(const struct contest *contest, int ways) {
-    double samples[ways][ROUNDS], least = seconds_of(contest, 0, 1);
+    double samples[ways][ROUNDS], least = 0, once = seconds_of(contest, 0, 1);
     int times = times_of_round(contest), fastest = 0;
     bool measured[ways];
     for (int way = 0; way < ways; way++)
-        measured[way] = may_win(contest, way, least);
+        measured[way] = way == 0 || seconds_of(contest, way, 1) < SLOW * once;
     heat(contest, times);
     for (int round = 0; round < ROUNDS; round++)
         for (int way = 0; way < ways; way++)

@@ -3,9 +3,8 @@
  * numbers of rows, several b of which one is for the kernel, or none, A itself, results against
  * double, nothing written beside them; graphs that are launched again with other data, between
  * calls of the host; calls without waiting, with one member that is late. PEs: 2 3 4 */
-#include <time.h>
 #include "gpu/gather.h"
-#include "gpu/graph.h"
+#include "gpu/hopper_race.h"
 
 /* More than a kernel for few rows takes. */
 enum { ROWS_MIN = 129, ROWS_MOST = 300 };
@@ -84,90 +83,39 @@ static void graphs(void) {
 
 /* --- Members of unlike speed ------------------------------------------------------------------ */
 
-/* The slow member multiplies a wider b, so the others are a call ahead of it. Nobody waits for a
- * stream before the end. All elements of member m's shard of turn t are (t + 1) * (m + 1). */
-enum { TURNS = 5, RACE_ROWS = 130, RACE_K = 8, WIDE = 500, NARROW = 8 };
+/* The slow member multiplies a wider b, so the others are a call ahead of it. All elements of
+ * member m's shard of turn t are (t + 1) * (m + 1). */
+enum { RACE_ROWS = 130, RACE_K = 8, WIDE = 500, NARROW = 8 };
 
-static struct race {
-    int slow;
-    weft_matrix in, b, out, inputs[TURNS], results[TURNS];
-} race;
-
-static weft_matrix on_gpu(size_t rows, size_t cols, bool transposed, double value) {
-    weft_matrix shape = {NULL, rows, cols, transposed ? rows : cols, WEFT_BF16, transposed};
-    struct tensor image = tensor_of(PRIVATE, shape);
-    for (size_t i = 0; i < rows * cols; i++)
-        element_set(WEFT_BF16, (uint16_t *)image.m.data + i, value);
-    suits = true;
-    struct placed p = place(OWN, image);
-    suits = false;
-    tensor_free(&p.image);
-    return p.m;
-}
-
-static void copy_in_order(const weft_matrix *to, const weft_matrix *from) {
-    gpu_enter();
-    GPU(cuMemcpyAsync((weft_cu_address)to->data, (weft_cu_address)from->data,
-                      from->rows * from->cols * 2, gpu_stream));
-    gpu_leave();
-}
-
-static void race_enqueue(void) {
-    for (int turn = 0; turn < TURNS; turn++) {
-        copy_in_order(&race.in, &race.inputs[turn]);
-        done(weft_all_gather_matmul(group.team, &race.in, &race.b, 1, &race.out, NULL, stream()),
-             "a call of the race");
-        copy_in_order(&race.results[turn], &race.out);
-    }
+static int race_call(void) {
+    return weft_all_gather_matmul(group.team, &race.in, &race.b, 1, &race.out, NULL, stream());
 }
 
 static void race_draw(int slow) {
     draw_alike(20);
     size_t all = RACE_ROWS * (size_t)group.n, cols = group.me == slow ? WIDE : NARROW;
     race = (struct race){.slow = slow};
-    race.in = on_gpu(RACE_ROWS, RACE_K, false, 0);
-    race.b = on_gpu(RACE_K, cols, true, 1);
-    race.out = on_gpu(all, cols, false, 0);
+    race.in = race_matrix(RACE_ROWS, RACE_K, false, 0, 0);
+    race.b = race_matrix(RACE_K, cols, true, RACE_K, 1);
+    race.out = race_matrix(all, cols, false, 0, 0);
     for (int turn = 0; turn < TURNS; turn++) {
-        race.inputs[turn] = on_gpu(RACE_ROWS, RACE_K, false, (turn + 1) * (group.me + 1));
-        race.results[turn] = on_gpu(all, cols, false, 0);
+        double value = (turn + 1) * (group.me + 1);
+        race.inputs[turn] = race_matrix(RACE_ROWS, RACE_K, false, RACE_K, value);
+        race.results[turn] = race_matrix(all, cols, false, 0, 0);
     }
 }
 
-static void race_check(int turn) {
-    static uint16_t found[4 * RACE_ROWS * WIDE];
-    const weft_matrix *result = &race.results[turn];
-    gpu_copy(found, result->data, result->rows * result->cols * 2);
-    for (size_t i = 0; i < result->rows * result->cols; i++) {
-        double value = element_get(WEFT_BF16, &found[i]);
-        double wanted = (turn + 1) * (double)(i / result->cols / RACE_ROWS + 1) * RACE_K;
-        EXPECT(value == wanted, "member %d slow, turn %d: element %zu is %g, not %g", race.slow,
-               turn, i, value, wanted);
-    }
+static double product_wanted(int turn, size_t row) {
+    return (turn + 1) * (double)(row / RACE_ROWS + 1) * RACE_K;
 }
 
 static void races(void) {
     for (int slow = 0; slow < group.n; slow++) {
         race_draw(slow);
-        weft_cu_graph_exec graph = graph_capture(gpu_stream, race_enqueue);
-        graph_replay(graph, gpu_stream);
-        race_enqueue();
-        graph_replay(graph, gpu_stream);
-        gpu_drain(gpu_stream);
-        for (int turn = 0; turn < TURNS; turn++)
-            race_check(turn);
-        graph_drop(graph);
+        race_run(product_wanted);
     }
 }
 
-/* A pretended GPU has so few multiprocessors that clusters compute several tiles. */
 int main(void) {
-    setenv("WEFT_FAKE_SMS", "4", 1);
-    setenv("WEFT_PRODUCTS", "own", 1);
-    matrices_start();
-    with_group(SHMEM_TEAM_WORLD, "of all PEs", one_of_each);
-    with_group(gpu_list_team(), "of a list of PEs", one_of_each);
-    with_group(SHMEM_TEAM_WORLD, "members of unlike speed", races);
-    with_group(SHMEM_TEAM_WORLD, "graphs, launched again and between calls of the host", graphs);
-    return gpu_finish();
+    return hopper_cases(one_of_each, races, graphs);
 }

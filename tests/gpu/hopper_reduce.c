@@ -4,7 +4,7 @@
  * members, results against double, the same bits on all members, nothing written beside them;
  * graphs that are launched again with other data, between calls of the host; calls without waiting,
  * with one member that is late. PEs: 2 3 4 */
-#include "gpu/graph.h"
+#include "gpu/hopper_race.h"
 #include "gpu/reduction.h"
 
 enum { BOX_ROWS = 64, BOXES = 3 };
@@ -27,6 +27,7 @@ static void draw(uint64_t key, bool scatters) {
     size_t rows = BOX_ROWS * (1 + random_below(BOXES)), all = rows * (size_t)group.n;
     r.dtype = random_below(2) ? WEFT_BF16 : WEFT_F16;
     r.op = WEFT_SUM;
+    r.roundings = 2; /* the others' parts first, then the own one */
     r.scatters = scatters;
     r.m = all;
     r.n = 8 * (1 + random_below(40));
@@ -80,49 +81,13 @@ static void graphs(void) {
 
 /* --- Members of unlike speed ------------------------------------------------------------------ */
 
-/* The slow member multiplies deeper matrices, so the others are a call ahead of it. Nobody waits
- * for a stream before the end. All elements of member m's product in turn t are (t + 1) * (m + 1) *
- * SHALLOW. */
-enum { TURNS = 5, SHALLOW = 8, DEEP = 256, RACE_COLS = 48 };
-
-static struct race {
-    int slow;
-    bool scatters;
-    weft_matrix in, b, out, inputs[TURNS], results[TURNS];
-} race;
-
-/* `count` rows of the matrix, or columns of a transposed one, have the value, the others are 0. */
-static weft_matrix on_gpu(size_t rows, size_t cols, bool transposed, size_t count, double value) {
-    size_t ld = transposed ? rows : cols;
-    weft_matrix shape = {NULL, rows, cols, ld, WEFT_BF16, transposed};
-    struct tensor image = tensor_of(PRIVATE, shape);
-    for (size_t i = 0; i < rows * cols; i++)
-        element_set(WEFT_BF16, (uint16_t *)image.m.data + i, i % ld < count ? value : 0);
-    suits = true;
-    struct placed p = place(OWN, image);
-    suits = false;
-    tensor_free(&p.image);
-    return p.m;
-}
-
-static void copy_in_order(const weft_matrix *to, const weft_matrix *from) {
-    gpu_enter();
-    GPU(cuMemcpyAsync((weft_cu_address)to->data, (weft_cu_address)from->data,
-                      from->rows * from->cols * 2, gpu_stream));
-    gpu_leave();
-}
+/* The slow member multiplies deeper matrices, so the others are a call ahead of it. All elements of
+ * member m's product in turn t are (t + 1) * (m + 1) * SHALLOW. */
+enum { SHALLOW = 8, DEEP = 256, RACE_COLS = 48 };
 
 static int race_call(void) {
     return (race.scatters ? weft_matmul_reduce_scatter : weft_matmul_all_reduce)(
         group.team, &race.in, &race.b, WEFT_SUM, &race.out, stream());
-}
-
-static void race_enqueue(void) {
-    for (int turn = 0; turn < TURNS; turn++) {
-        copy_in_order(&race.in, &race.inputs[turn]);
-        done(race_call(), "a call of the race");
-        copy_in_order(&race.results[turn], &race.out);
-    }
 }
 
 static void race_draw(int slow, bool scatters) {
@@ -130,51 +95,29 @@ static void race_draw(int slow, bool scatters) {
     size_t all = BOX_ROWS * (size_t)group.n, rows = scatters ? BOX_ROWS : all;
     size_t k = group.me == slow ? DEEP : SHALLOW;
     race = (struct race){.slow = slow, .scatters = scatters};
-    race.in = on_gpu(all, k, false, k, 0);
-    race.b = on_gpu(k, RACE_COLS, true, SHALLOW, 1);
-    race.out = on_gpu(rows, RACE_COLS, false, 0, 0);
+    race.in = race_matrix(all, k, false, k, 0);
+    race.b = race_matrix(k, RACE_COLS, true, SHALLOW, 1);
+    race.out = race_matrix(rows, RACE_COLS, false, 0, 0);
     for (int turn = 0; turn < TURNS; turn++) {
-        race.inputs[turn] = on_gpu(all, k, false, k, (turn + 1) * (group.me + 1));
-        race.results[turn] = on_gpu(rows, RACE_COLS, false, 0, 0);
+        race.inputs[turn] = race_matrix(all, k, false, k, (turn + 1) * (group.me + 1));
+        race.results[turn] = race_matrix(rows, RACE_COLS, false, 0, 0);
     }
 }
 
-static void race_check(int turn) {
-    static uint16_t found[4 * BOX_ROWS * RACE_COLS];
-    const weft_matrix *result = &race.results[turn];
-    double wanted = (turn + 1) * group.n * (group.n + 1) / 2.0 * SHALLOW;
-    gpu_copy(found, result->data, result->rows * result->cols * 2);
-    for (size_t i = 0; i < result->rows * result->cols; i++) {
-        double value = element_get(WEFT_BF16, &found[i]);
-        EXPECT(value == wanted, "member %d slow, turn %d: element %zu is %g, not %g", race.slow,
-               turn, i, value, wanted);
-    }
+static double sum_wanted(int turn, size_t row) {
+    (void)row;
+    return (turn + 1) * group.n * (group.n + 1) / 2.0 * SHALLOW;
 }
 
 static void races(void) {
     for (int i = 0; i < 2 * group.n; i++) {
         race_draw(i / 2, i % 2);
-        weft_cu_graph_exec graph = graph_capture(gpu_stream, race_enqueue);
-        graph_replay(graph, gpu_stream);
-        race_enqueue();
-        graph_replay(graph, gpu_stream);
-        gpu_drain(gpu_stream);
-        for (int turn = 0; turn < TURNS; turn++)
-            race_check(turn);
-        graph_drop(graph);
+        race_run(sum_wanted);
     }
 }
 
-/* A pretended GPU has so few multiprocessors that clusters compute several tiles. The algorithm
- * keeps small sums from being made by a kernel of their own. */
+/* The algorithm keeps small sums from being made by a kernel of their own. */
 int main(void) {
-    setenv("WEFT_FAKE_SMS", "4", 1);
-    setenv("WEFT_PRODUCTS", "own", 1);
     setenv("SHMEMX_ALGORITHM", "meet", 1);
-    matrices_start();
-    with_group(SHMEM_TEAM_WORLD, "of all PEs", one_of_each);
-    with_group(gpu_list_team(), "of a list of PEs", one_of_each);
-    with_group(SHMEM_TEAM_WORLD, "members of unlike speed", races);
-    with_group(SHMEM_TEAM_WORLD, "graphs, launched again and between calls of the host", graphs);
-    return gpu_finish();
+    return hopper_cases(one_of_each, races, graphs);
 }

@@ -49,6 +49,7 @@ static void reduce_draw(uint64_t key, bool scatters, const size_t *used) {
     size_t rows = draw_size(20);
     r.dtype = all_dtypes[random_below(4)];
     r.op = random_below(2) ? WEFT_SUM : WEFT_AVG;
+    r.roundings = 1;
     r.scatters = scatters;
     r.m = scatters ? rows * (size_t)group.n : rows;
     r.n = draw_size(20);

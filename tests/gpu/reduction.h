@@ -13,6 +13,7 @@ static struct reduction {
     bool scatters;
     size_t m, n;
     size_t depths[64]; /* the members' K */
+    int roundings;     /* of the sum of the rounded products */
     struct placed a, b, c;
 } r;
 
@@ -32,7 +33,7 @@ static inline struct sum reduced(uint64_t key, size_t i, size_t j, double *error
         all.value += part.value;
         all.size += part.size;
     }
-    *error += bound(r.dtype, all, (size_t)group.n, 2);
+    *error += bound(r.dtype, all, (size_t)group.n, r.roundings);
     if (r.op == WEFT_AVG)
         all.value /= group.n;
     return all;

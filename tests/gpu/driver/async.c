@@ -395,9 +395,9 @@ void kernel_box_store(const struct weft_cu_tensor_map *map, const void *shared, 
                       unsigned y, bool add) {
     struct thread *thread = thread_self();
     struct async_copy copy = box_of(map, shared, (int)x, (int)y);
-    copy.kind = copy.tensor.f16 ? KERNEL_BULK_ADD_F16 : KERNEL_BULK_ADD_BF16;
-    if (!add)
-        copy.kind = KERNEL_BULK_PUT;
+    copy.kind = !add              ? KERNEL_BULK_PUT
+                : copy.tensor.f16 ? KERNEL_BULK_ADD_F16
+                                  : KERNEL_BULK_ADD_BF16;
     copy.from = shared;
     if (kernel_is_weak) {
         thread_before_access(thread);

@@ -22,8 +22,9 @@ struct grid_shape {
 bool grid_run(const struct kernel *kernel, const void *packed, int gpu,
               const struct grid_shape *shape);
 
-/* Opens a named barrier of a block if `count` threads are there. */
 struct block;
+
+/* Opens a named barrier of a block if `count` threads are there. */
 void grid_open_named(struct block *block, unsigned id, unsigned count);
 
 /* Within a thread of a grid: ends the kernel. Returns at once elsewhere. */

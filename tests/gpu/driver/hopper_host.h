@@ -45,7 +45,6 @@ static inline void weft_box_store(const struct weft_cu_tensor_map *map, const vo
                                   uint32_t x, uint32_t y) {
     kernel_box_store(map, shared, x, y, false);
 }
-
 static inline void weft_box_add(const struct weft_cu_tensor_map *map, const void *shared,
                                 uint32_t x, uint32_t y) {
     kernel_box_store(map, shared, x, y, true);

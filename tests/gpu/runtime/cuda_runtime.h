@@ -99,6 +99,11 @@ static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t byt
         cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, (weft_cu_stream)stream));
 }
 
+static inline cudaError_t cudaGetDeviceCount(int *count) {
+    int error = cuInit(0);
+    return error ? error : cuDeviceGetCount(count);
+}
+
 /* --- Streams, events and graphs --------------------------------------------------------------- */
 
 typedef weft_cu_stream cudaStream_t;
@@ -143,11 +148,6 @@ static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t first, cud
 }
 
 /* --- Launches --------------------------------------------------------------------------------- */
-
-static inline cudaError_t cudaGetDeviceCount(int *count) {
-    int error = cuInit(0);
-    return error ? error : cuDeviceGetCount(count);
-}
 
 template <class... P, class... A>
 static void runtime_launch_on(cudaStream_t stream, const char *name, void (*)(P...),
