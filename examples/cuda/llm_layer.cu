@@ -107,6 +107,10 @@ template <class T> static T *on_gpu(size_t nelems) {
 static weft_matrix new_matrix(size_t rows, size_t cols) {
     return dense(on_gpu<bf16>(rows * cols), rows, cols);
 }
+/* For what is communicated: Weft's large collectives need symmetric memory, its products do not. */
+static weft_matrix symmetric_matrix(size_t rows, size_t cols) {
+    return dense(example_malloc<bf16>(rows * cols), rows, cols);
+}
 
 static void fill(weft_matrix m, float *exact, uint64_t seed, tensor which) {
     std::vector<bf16> image(m.rows * m.cols);
@@ -140,9 +144,9 @@ static void layer_begin(const sizes &s) {
     }
     for (weft_matrix *m :
          {&l.x, &l.target, &l.h1, &l.x1, &l.h2, &l.out, &l.dout, &l.dx1, &l.dh, &l.dx})
-        *m = new_matrix(s.rows(), s.hidden);
+        *m = symmetric_matrix(s.rows(), s.hidden);
     for (weft_matrix *m : {&l.h1_full, &l.h2_full, &l.dout_full, &l.dx1_full})
-        *m = new_matrix(s.tokens, s.hidden);
+        *m = symmetric_matrix(s.tokens, s.hidden);
     for (weft_matrix *m : {&l.qkv, &l.dqkv})
         *m = new_matrix(s.tokens, s.qkv_cols());
     for (weft_matrix *m : {&l.o, &l.d_o})
@@ -156,7 +160,7 @@ static void layer_begin(const sizes &s) {
     l.dk = on_gpu<bf16>(s.own_heads() * s.tokens * s.dim);
     l.dv = on_gpu<bf16>(s.own_heads() * s.tokens * s.dim);
     l.squares = on_gpu<float>(BLOCKS * WARPS);
-    summed = on_gpu<bf16>(s.tokens * s.hidden);
+    summed = example_malloc<bf16>(s.tokens * s.hidden);
 }
 
 static bf16 *at(weft_matrix m) {

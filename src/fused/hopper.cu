@@ -27,7 +27,7 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
     if (MODE == GATHER && warp == 1 && weft_block_index() == 0 && weft_lane() == 0)
         await_all(call);
     if (MODE == REDUCE && thread == 0 && !call.task->reduce.multiplied)
-        load<WIDTH>(call.task, block);
+        load_taken<WIDTH>(call, block);
     if (MODE == REDUCE && warp >= MOVER && warp < MOVER + GROUPS)
         move<WIDTH, ELEMENT>(call, block, warp - MOVER);
     if (MODE == REDUCE && warp == MOVER + GROUPS && weft_block_index() == 0)
@@ -36,10 +36,12 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
 
 template <int WIDTH, class ELEMENT, enum mode MODE>
 WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task *task) {
-    struct hopper_block block = block_of<WIDTH>();
+    struct hopper_block block = block_of<WIDTH>(MODE != PRODUCT);
     /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
     uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
-    struct hopper_call call = {task, abort};
+    struct hopper_call call = {task, abort, 0};
+    if (MODE != PRODUCT && block.rank == 0 && weft_block_thread() == 0)
+        call.first = take_tile(task);
     block_begin(block);
     if (group == 0) {
         weft_registers_release<LOADER_REGISTERS>();

@@ -2,23 +2,58 @@
 /* How kernels of products exchange data between members: they store to the others' slots, add to
  * the counts there, and wait for their own counts. Nobody waits before it stores, because two
  * halves take turns (device/half.h). If the job is over, waits end, and the results are arbitrary.
- */
+ *
+ * Other kernels may have so many multiprocessors that not all clusters run at once, and the others
+ * begin when the first ones have ended. So no cluster has work of its own that members wait for:
+ * clusters and warps take the next tile, or the next piece of what is sent, from counters, and what
+ * other members need is taken first. */
 #ifndef WEFT_FUSED_HOPPER_EXCHANGE_CUH
 #define WEFT_FUSED_HOPPER_EXCHANGE_CUH
 
 #include "base/gpu.cuh"
-#include "fused/hopper_task.h"
+#include "fused/hopper_tile.cuh"
 
 /* A call, as the threads that exchange data see it. */
 struct hopper_call {
     const struct weft_hopper_task *task;
     struct weft_gpu_abort abort;
+    uint32_t first; /* the cluster's first tile; only thread 0 of its block 0 has it */
 };
 
 WEFT_DEVICE struct weft_hopper_words *words_of(const struct weft_hopper_task *task,
                                                uint32_t member) {
     return (struct weft_hopper_words *)weft_array_at(&task->exchange.words, (int)member);
 }
+
+/* --- Taking work ------------------------------------------------------------------------------ */
+
+WEFT_DEVICE uint32_t take_tile(const struct weft_hopper_task *task) {
+    uint64_t *tiles = &words_of(task, task->exchange.me)->tiles;
+    return (uint32_t)weft_atom_add_relaxed_sys_u64(tiles, 1);
+}
+
+WEFT_DEVICE uint32_t take_piece(const struct weft_hopper_task *task) {
+    uint64_t *pieces = &words_of(task, task->exchange.me)->pieces;
+    return (uint32_t)weft_atom_add_relaxed_sys_u64(pieces, 1);
+}
+
+/* The turns of a thread that loads. In block 0 it takes the tiles of the cluster, each a turn
+ * early, so that nobody waits for the counter. */
+struct turns {
+    uint32_t turn, next;
+};
+
+/* Returns the tile of the next turn, as turn_tile. */
+WEFT_DEVICE uint32_t turns_next(const struct hopper_call &call, const struct hopper_block &block,
+                                struct turns *turns) {
+    if (block.rank == 0) {
+        turn_give(block, turns->turn, turns->next);
+        turns->next = take_tile(call.task);
+    }
+    return turn_tile(block, turns->turn++);
+}
+
+/* --- The end of a call ------------------------------------------------------------------------ */
 
 /* Called once by each block, after all of its threads. The last block counts the call, in which the
  * kinds from `first` to `last` were exchanged. */
@@ -28,11 +63,15 @@ WEFT_DEVICE void exchange_end(const struct hopper_call &call, enum weft_hopper_k
     if (weft_atom_add_gpu_u64(&words->ended, 1) + 1 < weft_block_count())
         return;
     weft_st_relaxed_sys(&words->ended, (uint64_t)0);
+    weft_st_relaxed_sys(&words->tiles, (uint64_t)0);
+    weft_st_relaxed_sys(&words->pieces, (uint64_t)0);
     for (int kind = first; kind <= last; kind++) {
         uint64_t *epoch = &words->of[kind].epoch;
         weft_st_relaxed_sys(epoch, weft_ld_relaxed_sys(epoch) + 1);
     }
 }
+
+/* --- Chunks ----------------------------------------------------------------------------------- */
 
 /* Waits for a chunk of a member. */
 WEFT_DEVICE void await_chunk(const struct hopper_call &call, enum weft_hopper_kind kind,

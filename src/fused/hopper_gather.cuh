@@ -6,7 +6,6 @@
 #define WEFT_FUSED_HOPPER_GATHER_CUH
 
 #include "fused/hopper_exchange.cuh"
-#include "fused/hopper_tile.cuh"
 
 /* --- Pushing: called by all lanes of a warp --------------------------------------------------- */
 
@@ -14,16 +13,15 @@
  * three take no time from the product. */
 enum { PUSHERS = 3 };
 
-/* Returns this warp's number among those that push. */
-WEFT_DEVICE uint32_t pusher(void) {
-    return weft_block_index() * PUSHERS + weft_block_thread() / WEFT_WARP_LANES - 1;
+/* Returns the number of pieces in a chunk: as many as warps push. */
+WEFT_DEVICE uint32_t pieces_of_chunk(void) {
+    return weft_block_count() * PUSHERS;
 }
 
-/* Copies this warp's units of [0, count): two loads of each lane are under way. */
-WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count) {
+/* Copies the units of [0, count) that are of one piece: two loads of each lane are under way. */
+WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count, uint32_t piece) {
     const uint32_t both = 2 * WEFT_WARP_LANES;
-    for (uint64_t i = pusher() * both + weft_lane(); i < count;
-         i += weft_block_count() * PUSHERS * both) {
+    for (uint64_t i = piece * both + weft_lane(); i < count; i += pieces_of_chunk() * both) {
         uint64_t first = i * WEFT_HOPPER_UNIT, second = first + WEFT_WARP_LANES * WEFT_HOPPER_UNIT;
         bool has_second = i + WEFT_WARP_LANES < count;
         weft_bytes16 a = weft_ld_weak((const weft_bytes16 *)(from + first)), b = a;
@@ -35,8 +33,9 @@ WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count) {
     }
 }
 
-/* Pushes this warp's part of a chunk, and adds its share to the chunk's count. */
-WEFT_DEVICE void push_chunk(const struct hopper_call &call, uint32_t member, uint32_t chunk) {
+/* Pushes a piece of a chunk, and adds its share to the chunk's count. */
+WEFT_DEVICE void push_piece(const struct hopper_call &call, uint32_t member, uint32_t chunk,
+                            uint32_t piece) {
     const struct weft_hopper_gather *gather = &call.task->gather;
     uint32_t me = call.task->exchange.me;
     uint64_t chunk_units = weft_hopper_chunk_units(gather), first = chunk * chunk_units;
@@ -44,17 +43,23 @@ WEFT_DEVICE void push_chunk(const struct hopper_call &call, uint32_t member, uin
     uint64_t count = left < chunk_units ? left : chunk_units;
     char *slot = weft_array_at(&call.task->exchange.slots, (int)member) +
                  me * gather->units * WEFT_HOPPER_UNIT;
-    push_units(slot + first * WEFT_HOPPER_UNIT, gather->shard + first * WEFT_HOPPER_UNIT, count);
+    push_units(slot + first * WEFT_HOPPER_UNIT, gather->shard + first * WEFT_HOPPER_UNIT, count,
+               piece);
     count_chunk(call, WEFT_HOPPER_SHARDS, member, chunk,
-                weft_hopper_share(pusher(), weft_block_count() * PUSHERS));
+                weft_hopper_share(piece, pieces_of_chunk()));
 }
 
-/* The member before this one needs the shard first. */
+/* Pushes the pieces that this warp takes. The member before this one needs the shard first. A piece
+ * is taken while the one before it is pushed. */
 WEFT_DEVICE void push_shard(const struct hopper_call &call) {
     uint32_t n = call.task->tiles.members, me = call.task->exchange.me;
-    for (uint32_t distance = n - 1; distance > 0; distance--)
-        for (uint32_t chunk = 0; chunk < WEFT_HOPPER_SHARD_CHUNKS; chunk++)
-            push_chunk(call, (me + distance) % n, chunk);
+    uint32_t of_chunk = pieces_of_chunk(), of_member = WEFT_HOPPER_SHARD_CHUNKS * of_chunk;
+    uint32_t taken = weft_lane() == 0 ? take_piece(call.task) : 0, piece;
+    while ((piece = weft_warp_broadcast_u32(taken, 0)) < (n - 1) * of_member) {
+        taken = weft_lane() == 0 ? take_piece(call.task) : 0;
+        push_piece(call, (me + n - 1 - piece / of_member) % n, piece % of_member / of_chunk,
+                   piece % of_chunk);
+    }
 }
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
@@ -92,10 +97,11 @@ WEFT_DEVICE void await_rows(const struct hopper_call &call, uint32_t member, uin
 template <int WIDTH>
 WEFT_DEVICE void load_gathered(const struct hopper_call &call, const struct hopper_block &block) {
     const struct weft_hopper_task *task = call.task;
-    struct place place = {0, 1};
+    struct place place = first_empty();
     struct chunks have = {task->exchange.me, 0};
-    uint32_t count = weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
+    struct turns turns = {0, call.first};
+    uint32_t count = weft_hopper_tile_count(&task->tiles), t;
+    while ((t = turns_next(call, block, &turns)) < count) {
         struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
         const struct weft_cu_tensor_map *map = &task->a;
         uint32_t y = tile_row(block, tile);

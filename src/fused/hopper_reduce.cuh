@@ -15,7 +15,6 @@
 #define WEFT_FUSED_HOPPER_REDUCE_CUH
 
 #include "fused/hopper_exchange.cuh"
-#include "fused/hopper_tile.cuh"
 
 enum {
     MOVER = 1,      /* the first of two warps, one for each warpgroup that multiplies */
@@ -35,21 +34,25 @@ struct tile_part {
     uint32_t chunk, share; /* of the chunk */
 };
 
-/* Returns part `group` of the tile that is number t; without units if the rows are outside. */
+enum { PARTS = WEFT_HOPPER_CLUSTER * GROUPS }; /* of a tile */
+
+/* Returns part p of the tile that is number t; without units if the rows are outside. */
 template <int WIDTH>
-WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task,
-                                     const struct hopper_block &block, uint32_t t, uint32_t group) {
-    enum { PARTS = WEFT_HOPPER_CLUSTER * GROUPS }; /* of a tile */
+WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task, uint32_t t, uint32_t p) {
     struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
     uint32_t of_member = weft_hopper_tiles_of_member(&task->tiles), number = t % of_member;
     uint32_t of_chunk = weft_hopper_chunk_tiles(&task->tiles), chunk = number / of_chunk;
     uint32_t first = chunk * of_chunk, count = of_member - first;
-    struct tile_part part = {
-        tile.member, group_row(block, tile, group), tile.col * WIDTH, 0, chunk, 0};
+    struct tile_part part = {tile.member,
+                             tile.row * WEFT_HOPPER_TILE_ROWS + p * WEFT_HOPPER_STORE_ROWS,
+                             tile.col * WIDTH,
+                             0,
+                             chunk,
+                             0};
     uint32_t left = (task->cols - part.x) / UNIT_ELEMENTS;
     count = count < of_chunk ? count : of_chunk;
-    part.share = (uint32_t)weft_hopper_share((number - first) * PARTS + block.rank * GROUPS + group,
-                                             (uint64_t)count * PARTS);
+    part.share =
+        (uint32_t)weft_hopper_share((number - first) * PARTS + p, (uint64_t)count * PARTS);
     if (part.y < task->rows)
         part.units = left < WIDTH / UNIT_ELEMENTS ? left : WIDTH / UNIT_ELEMENTS;
     return part;
@@ -205,7 +208,15 @@ WEFT_DEVICE void hand_tile(const float (&sums)[WIDTH / 2], const struct hopper_b
     }
 }
 
-/* Copies the sums of the others' rows to C, as they arrive. */
+/* Returns the part of a tile that a warpgroup multiplies. */
+template <int WIDTH>
+WEFT_DEVICE struct tile_part part_of_group(const struct weft_hopper_task *task,
+                                           const struct hopper_block &block, uint32_t t,
+                                           uint32_t group) {
+    return part_of<WIDTH>(task, t, block.rank * GROUPS + group);
+}
+
+/* Copies the sums of the others' rows to C, as they arrive: those of every clusters-th tile. */
 template <int WIDTH>
 WEFT_DEVICE void collect_sums(const struct hopper_call &call, const struct hopper_block &block,
                               uint32_t group) {
@@ -214,7 +225,7 @@ WEFT_DEVICE void collect_sums(const struct hopper_call &call, const struct hoppe
     const uint32_t warps = GROUP_THREADS / WEFT_WARP_LANES;
     uint32_t count = weft_hopper_tile_count(&task->tiles);
     for (uint32_t t = block.cluster; t < count; t += block.clusters) {
-        struct tile_part part = part_of<WIDTH>(task, block, t, group);
+        struct tile_part part = part_of_group<WIDTH>(task, block, t, group);
         if (part.member == me || part.units == 0)
             continue;
         if (thread == 0)
@@ -232,11 +243,13 @@ WEFT_DEVICE void multiply_for_mover(const struct hopper_call &call,
     const struct weft_hopper_task *task = call.task;
     struct place place = {0, 0};
     float sums[WIDTH / 2];
-    uint32_t count = task->reduce.multiplied ? 0 : weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
+    uint32_t count = weft_hopper_tile_count(&task->tiles), turn = 0, t;
+    while (!task->reduce.multiplied && (t = turn_tile_of_warp(block, turn++)) < count) {
         multiply_tile<WIDTH, ELEMENT>(sums, task, block, group, &place);
-        if (has_panels(task, part_of<WIDTH>(task, block, t, group)))
+        if (part_of_group<WIDTH>(task, block, t, group).units > 0)
             hand_tile<WIDTH, ELEMENT>(sums, block, group);
+        else
+            weft_named_sync(PANEL_FREE + group, PANEL_THREADS);
     }
     if (task->reduce.for_all)
         collect_sums<WIDTH>(call, block, group);
@@ -355,17 +368,60 @@ WEFT_DEVICE void count_empty(const struct hopper_call &call) {
 }
 
 template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void part_move(const struct hopper_call &call, const struct hopper_block &block,
+                           uint32_t group, const struct tile_part &part) {
+    if (part.member == call.task->exchange.me)
+        part_reduce<WIDTH, ELEMENT>(call, block, group, part);
+    else
+        part_push<WIDTH>(call, block, group, part);
+}
+
+/* Moves the parts that a warpgroup multiplies. They meet at parts outside, too, so that neither gets
+ * further ahead than a tile. */
+template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void move_tiles(const struct hopper_call &call, const struct hopper_block &block,
+                            uint32_t group) {
+    uint32_t count = weft_hopper_tile_count(&call.task->tiles), turn = 0, t;
+    while ((t = turn_tile_of_warp(block, turn++)) < count) {
+        struct tile_part part = part_of_group<WIDTH>(call.task, block, t, group);
+        part_move<WIDTH, ELEMENT>(call, block, group, part);
+        if (part.units == 0)
+            weft_named_sync(PANEL_FREE + group, PANEL_THREADS);
+    }
+}
+
+/* Moves parts of a product that is there already, as this warp takes them. */
+template <int WIDTH, class ELEMENT>
+WEFT_DEVICE void move_pieces(const struct hopper_call &call, const struct hopper_block &block,
+                             uint32_t group) {
+    uint32_t count = weft_hopper_tile_count(&call.task->tiles) * PARTS;
+    uint32_t taken = weft_lane() == 0 ? take_piece(call.task) : 0, piece;
+    while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
+        taken = weft_lane() == 0 ? take_piece(call.task) : 0;
+        part_move<WIDTH, ELEMENT>(call, block, group,
+                                  part_of<WIDTH>(call.task, piece / PARTS, piece % PARTS));
+    }
+}
+
+template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void move(const struct hopper_call &call, const struct hopper_block &block,
                       uint32_t group) {
-    const struct weft_hopper_task *task = call.task;
-    uint32_t count = weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
-        struct tile_part part = part_of<WIDTH>(task, block, t, group);
-        if (part.member == task->exchange.me)
-            part_reduce<WIDTH, ELEMENT>(call, block, group, part);
-        else
-            part_push<WIDTH>(call, block, group, part);
-    }
+    if (call.task->reduce.multiplied)
+        move_pieces<WIDTH, ELEMENT>(call, block, group);
+    else
+        move_tiles<WIDTH, ELEMENT>(call, block, group);
+}
+
+/* --- Loading ---------------------------------------------------------------------------------- */
+
+/* Called by one thread: as load, of the tiles that the cluster takes. */
+template <int WIDTH>
+WEFT_DEVICE void load_taken(const struct hopper_call &call, const struct hopper_block &block) {
+    struct place place = first_empty();
+    struct turns turns = {0, call.first};
+    uint32_t count = weft_hopper_tile_count(&call.task->tiles), t;
+    while ((t = turns_next(call, block, &turns)) < count)
+        load_whole<WIDTH>(call.task, block, t, &place);
 }
 
 #endif

@@ -87,7 +87,7 @@ WEFT_ADDR uint32_t weft_hopper_tiles_of_member(const struct weft_hopper_tiles *a
 }
 
 /* Returns the tile that is number t: member after member, and column by column within a group of
- * rows. Cluster i of n computes the tiles i, i + n, ... */
+ * rows. */
 WEFT_ADDR struct weft_hopper_tile weft_hopper_tile_at(const struct weft_hopper_tiles *all,
                                                       uint32_t t) {
     uint32_t of_member = all->rows * all->cols, distance = t / of_member;
@@ -127,10 +127,13 @@ struct weft_hopper_counts {
     uint64_t arrived[WEFT_HOPPER_MEMBERS][WEFT_HOPPER_CHUNKS];
 };
 
-/* Words in each member's GPU memory, zero at the start. */
+/* Words in each member's GPU memory, zero at the start. The first three are this member's own, and
+ * count in the call under way. */
 struct weft_hopper_words {
-    uint64_t ended; /* blocks of the call under way */
-    uint64_t pad[7];
+    uint64_t ended;  /* blocks */
+    uint64_t tiles;  /* that clusters have taken */
+    uint64_t pieces; /* that warps have taken, of the shards to push or of the sum */
+    uint64_t pad[5];
     struct weft_hopper_counts of[WEFT_HOPPER_KINDS];
 };
 

@@ -20,9 +20,15 @@ enum { GROUP_THREADS = 128, GROUPS = 2 }; /* of a warpgroup; warpgroups that mul
 struct hopper_block {
     char *stages, *panels;
     uint64_t *full, *empty; /* of each stage */
+    uint64_t *turns;        /* NULL in a kernel that exchanges nothing */
     uint32_t rank;          /* in the cluster */
     uint32_t cluster, clusters;
 };
+
+/* The turns of which a block has the tiles at a time. Its threads are at most six tiles behind the
+ * one that loads: a tile for each stage, one that the multiplying ones store, and one that others
+ * move. */
+enum { TURNS = 8 };
 
 /* A place in the ring of stages. */
 struct place {
@@ -41,12 +47,13 @@ WEFT_DEVICE void await(uint64_t *mbarrier, uint32_t parity) {
         weft_spin_yield();
 }
 
-template <int WIDTH> WEFT_DEVICE struct hopper_block block_of(void) {
+template <int WIDTH> WEFT_DEVICE struct hopper_block block_of(bool takes_tiles) {
     struct hopper_block block;
     block.stages = weft_shared_dynamic();
     block.panels = block.stages + WEFT_HOPPER_STAGES * weft_hopper_stage_bytes(WIDTH);
     block.full = (uint64_t *)(block.stages + weft_hopper_tile_bytes(WIDTH));
     block.empty = block.full + WEFT_HOPPER_STAGES;
+    block.turns = takes_tiles ? block.empty + WEFT_HOPPER_STAGES : NULL;
     block.rank = weft_cluster_rank();
     block.cluster = weft_block_index() / WEFT_HOPPER_CLUSTER;
     block.clusters = weft_block_count() / WEFT_HOPPER_CLUSTER;
@@ -60,8 +67,42 @@ WEFT_DEVICE void block_begin(const struct hopper_block &block) {
             weft_mbarrier_init(block.empty + i, GROUPS * WEFT_HOPPER_CLUSTER);
         }
         weft_mbarrier_fence_init();
+        for (int i = 0; i < TURNS && block.turns; i++)
+            block.turns[i] = 0;
     }
     weft_cluster_sync();
+}
+
+/* --- Turns ------------------------------------------------------------------------------------ */
+
+/* Cluster i of n computes the tiles i, i + n, ... if it exchanges nothing. Otherwise clusters take
+ * tiles as they come to them: other kernels may have so many multiprocessors that not all clusters
+ * run at once, and clusters of all members wait for each other. A turn is a word, the number of the
+ * turn from 1 on in the upper half and its tile in the lower half. */
+
+/* Gives both blocks the tile of a turn. Called by the thread that loads, in block 0. */
+WEFT_DEVICE void turn_give(const struct hopper_block &block, uint32_t turn, uint32_t tile) {
+    uint64_t word = (uint64_t)(turn + 1) << 32 | tile;
+    for (uint32_t rank = 0; rank < WEFT_HOPPER_CLUSTER; rank++)
+        weft_shared_store_at(block.turns + turn % TURNS, rank, word);
+}
+
+/* Returns the tile of a turn; a number that is no tile ends the turns. */
+WEFT_DEVICE uint32_t turn_tile(const struct hopper_block &block, uint32_t turn) {
+    if (!block.turns)
+        return block.cluster + turn * block.clusters;
+    const uint64_t *word = block.turns + turn % TURNS;
+    uint64_t found = weft_shared_load(word);
+    while (found >> 32 != turn + 1) {
+        weft_spin_yield();
+        found = weft_shared_load(word);
+    }
+    return (uint32_t)found;
+}
+
+/* As turn_tile, for all lanes of a warp. */
+WEFT_DEVICE uint32_t turn_tile_of_warp(const struct hopper_block &block, uint32_t turn) {
+    return weft_warp_broadcast_u32(turn_tile(block, turn), 0);
 }
 
 /* --- Loading ---------------------------------------------------------------------------------- */
@@ -94,17 +135,27 @@ WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hop
     }
 }
 
-/* One thread loads. The stages are empty at first: a wait for the phase before the first one
- * returns. */
+/* The stages are empty at first: a wait for the phase before the first one returns. */
+WEFT_DEVICE struct place first_empty(void) {
+    return {0, 1};
+}
+
+/* Loads a tile of whose A all rows are in one map. */
+template <int WIDTH>
+WEFT_DEVICE void load_whole(const struct weft_hopper_task *task, const struct hopper_block &block,
+                            uint32_t t, struct place *place) {
+    struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
+    load_tile<WIDTH>(task, block, tile, &task->a,
+                     tile.member * task->rows + tile_row(block, tile), place);
+}
+
+/* Called by one thread. */
 template <int WIDTH>
 WEFT_DEVICE void load(const struct weft_hopper_task *task, const struct hopper_block &block) {
-    struct place place = {0, 1};
-    uint32_t count = weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
-        struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
-        load_tile<WIDTH>(task, block, tile, &task->a,
-                         tile.member * task->rows + tile_row(block, tile), &place);
-    }
+    struct place place = first_empty();
+    uint32_t count = weft_hopper_tile_count(&task->tiles), turn = 0, t;
+    while ((t = turn_tile(block, turn++)) < count)
+        load_whole<WIDTH>(task, block, t, &place);
 }
 
 /* --- Multiplying ------------------------------------------------------------------------------ */
@@ -248,8 +299,8 @@ WEFT_DEVICE void multiply(const struct weft_hopper_task *task, const struct hopp
                           uint32_t group) {
     struct place place = {0, 0};
     float sums[WIDTH / 2];
-    uint32_t count = weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
+    uint32_t count = weft_hopper_tile_count(&task->tiles), turn = 0, t;
+    while ((t = turn_tile_of_warp(block, turn++)) < count) {
         multiply_tile<WIDTH, ELEMENT>(sums, task, block, group, &place);
         store_tile<WIDTH, ELEMENT>(sums, task, block, weft_hopper_tile_at(&task->tiles, t), group);
     }

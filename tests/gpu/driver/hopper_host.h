@@ -27,6 +27,13 @@ static inline void weft_named_arrive(uint32_t id, uint32_t threads) {
 template <int COUNT> static inline void weft_registers_release(void) {}
 template <int COUNT> static inline void weft_registers_take(void) {}
 
+static inline uint64_t weft_shared_load(const uint64_t *word) {
+    return weft_host_load(word, __ATOMIC_RELAXED);
+}
+static inline void weft_shared_store_at(uint64_t *word, uint32_t rank, uint64_t value) {
+    weft_host_store((uint64_t *)kernel_cluster_address(word, rank), value, __ATOMIC_RELAXED);
+}
+
 /* --- mbarriers of a cluster, boxes of matrices ------------------------------------------------ */
 
 static inline void weft_mbarrier_fence_init(void) {}

@@ -104,6 +104,7 @@ void *kernel_shared_dynamic(void);
 
 /* Clusters: the block's number, and a wait for all threads of its blocks. */
 unsigned kernel_cluster_rank(void);
+void *kernel_cluster_address(void *shared, unsigned rank);
 void kernel_cluster_sync(void);
 
 /* Waits until this number of threads of the block are at the barrier. */

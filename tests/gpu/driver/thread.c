@@ -140,6 +140,11 @@ unsigned kernel_cluster_rank(void) {
     return block->number % block->grid->cluster_blocks;
 }
 
+void *kernel_cluster_address(void *shared, unsigned rank) {
+    const struct block *block = thread_self()->block;
+    return block_there(block, block_of_cluster(block, rank), shared);
+}
+
 void kernel_cluster_sync(void) {
     struct thread *thread = thread_self();
     struct grid *grid = thread->block->grid;
