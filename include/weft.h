@@ -142,7 +142,8 @@ int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
 /* c[j] = A x b[j] for j < nb; A is the members' a_shards, stacked by rows in team order.
  *   a_shard: rows_me x K; members may have different numbers of rows, including 0 (not on a
  *            stream).
- *   b[j]:    K x N_j; each member has its own b[j] and N_j.
+ *   b[j]:    K x N_j; each member has its own b[j] and N_j. On a stream all members pass the same
+ *            nb, and b[0] is transposed on all members or on none.
  *   c[j]:    (sum of rows) x N_j.
  *   a_full:  NULL, or (sum of rows) x K, which receives A.
  * All matrices have one dtype; K is the same on all members. A shard is multiplied in place as soon

@@ -77,9 +77,9 @@
       "cuBLASLt recommends; 0: by the fastest one in a trial, kept in "                            \
       "$XDG_CACHE_HOME/weft/products")                                                             \
     X(text, products, "WEFT_PRODUCTS", NULL, "auto",                                               \
-      "what multiplies bf16 and f16 matrices on Hopper GPUs: auto, cuBLASLt or Weft's kernel by "  \
-      "a trial; cublaslt; own, as auto, and Weft's kernels also exchange the matrices where they " \
-      "fit; the same on all PEs")                                                                  \
+      "bf16 and f16 matrices on Hopper GPUs: auto, a trial decides between cuBLASLt with copy "    \
+      "engines and Weft's kernels; engines, copy engines always exchange; cublaslt, it also "      \
+      "multiplies always; own, Weft's kernels always exchange; the same on all PEs")               \
     X(text, peer_access, "SHMEMX_PEER_ACCESS", NULL, "auto",                                       \
       "how a GPU accesses another one's memory: auto, directly where it can; off, always through " \
       "host memory")

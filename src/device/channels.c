@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
@@ -41,11 +42,11 @@ struct halves {
 struct team_channels {
     struct region regions[WEFT_FORMS];
     uint32_t blocks_max; /* agreed upon by the members; 0 before that */
-    int capability;      /* the least of the members' GPUs; 0 before that */
     bool kept;           /* until the job ends: a graph or an unfinished call may use them */
     struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may use the others */
     int ncopies;
     struct halves halves;
+    void *notes;
 };
 
 /* Indexed by the team's slot. Only one thread of a PE uses a team at a time. */
@@ -58,14 +59,18 @@ static struct ended {
 } * all_ended;
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 
+/* The slot of the team whose kernels may take the whole GPU; FREE, or a team that has ended, whose
+ * graphs may still run. */
+enum { FREE = -1, ENDED = -2 };
+static _Atomic int claimant = FREE;
+
 /* --- Settings --------------------------------------------------------------------------------- */
 
 /* The facts that each member contributes before a region is made. */
 enum { SETTING_BYTES = 24 };
 struct member_facts {
     char engine[SETTING_BYTES], algorithm[SETTING_BYTES], sms[SETTING_BYTES];
-    char products[SETTING_BYTES];
-    int32_t capability;
+    char products[SETTING_BYTES], deterministic[SETTING_BYTES];
     uint32_t multiprocessors;
     int32_t error; /* nonzero: the member's block could not be made */
     int32_t kernels_wait;
@@ -73,7 +78,6 @@ struct member_facts {
 
 static struct member_facts own_facts(int error) {
     struct member_facts facts = {
-        .capability = weft_device.gpu->capability,
         .multiprocessors = (uint32_t)weft_device.gpu->sms,
         .error = error,
         .kernels_wait = !weft_device.staged && weft_gpu_abort.word != NULL,
@@ -82,6 +86,7 @@ static struct member_facts own_facts(int error) {
     strncpy(facts.algorithm, weft_env.algorithm, SETTING_BYTES - 1);
     strncpy(facts.sms, weft_env.sms, SETTING_BYTES - 1);
     strncpy(facts.products, weft_env.products, SETTING_BYTES - 1);
+    strncpy(facts.deterministic, weft_env.deterministic, SETTING_BYTES - 1);
     return facts;
 }
 
@@ -106,7 +111,8 @@ static int check_settings(const struct weft_boot_subset *subset, const struct me
     } settings[] = {{"SHMEMX_ENGINE", offsetof(struct member_facts, engine)},
                     {"SHMEMX_ALGORITHM", offsetof(struct member_facts, algorithm)},
                     {"SHMEMX_SMS", offsetof(struct member_facts, sms)},
-                    {"WEFT_PRODUCTS", offsetof(struct member_facts, products)}};
+                    {"WEFT_PRODUCTS", offsetof(struct member_facts, products)},
+                    {"WEFT_DETERMINISTIC", offsetof(struct member_facts, deterministic)}};
     int error = 0;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0] && error == 0; i++)
         error = check_setting(subset, all, settings[i].name, settings[i].offset);
@@ -137,8 +143,6 @@ static int take_facts(struct team_channels *channels, const struct weft_boot_sub
             return -ENOTSUP;
         if (all[i].multiprocessors < blocks)
             blocks = all[i].multiprocessors;
-        if (i == 0 || all[i].capability < channels->capability)
-            channels->capability = all[i].capability;
     }
     channels->blocks_max = blocks;
     return error;
@@ -307,10 +311,40 @@ int weft_device_channels_half(struct weft_device_half *half, const struct weft_t
     half->all =
         region_array(region, WEFT_HALF_WORDS + call % 2 * (WEFT_HALF_WORDS + half_bytes(halves)));
     half->words = region_array(region, 0);
-    half->capability = own->capability;
     half->meets = capture != 0 ? call == 0 : weft_device_turns_captured(team);
     return 0;
 }
+
+/* --- What the members know -------------------------------------------------------------------- */
+
+int weft_device_channels_exchange(const struct weft_team *team, struct weft_exchange *exchange) {
+    int pes[team->npes];
+    struct weft_boot_subset subset = members_of(team, pes);
+    return weft_boot_exchange_among(&subset, exchange);
+}
+
+void *weft_device_channels_notes(const struct weft_team *team, size_t bytes) {
+    struct team_channels *own = &of_teams[team->slot];
+    if (!own->notes)
+        own->notes = calloc(1, bytes);
+    return own->notes;
+}
+
+bool weft_device_channels_claim(const struct weft_team *team) {
+    int found = FREE;
+    return atomic_compare_exchange_strong(&claimant, &found, team->slot) || found == team->slot;
+}
+
+static void claim_end(const struct weft_team *team, int next) {
+    int found = team->slot;
+    atomic_compare_exchange_strong(&claimant, &found, next);
+}
+
+void weft_device_channels_unclaim(const struct weft_team *team) {
+    claim_end(team, FREE);
+}
+
+/* --- The end ---------------------------------------------------------------------------------- */
 
 static void channels_free(struct team_channels *channels) {
     for (int i = 0; i < channels->halves.nregions; i++)
@@ -319,6 +353,7 @@ static void channels_free(struct team_channels *channels) {
         weft_block_free(channels->copies[i]);
     for (int form = 0; form < WEFT_FORMS; form++)
         region_free(&channels->regions[form]);
+    free(channels->notes);
 }
 
 /* Takes the team's channels, so that the slot is free for another team. */
@@ -343,6 +378,7 @@ void weft_device_channels_end(const struct weft_team *team, bool finished) {
     struct team_channels taken = channels_take(team->slot);
     struct ended *one = taken.blocks_max || taken.ncopies > 0 ? malloc(sizeof *one) : NULL;
     taken.kept = !finished || weft_device_turns_captured(team);
+    claim_end(team, taken.kept ? ENDED : FREE);
     if (!taken.kept)
         channels_set_idle(&taken);
     if (!one) { /* without the list entry, kept memory is never freed */

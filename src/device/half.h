@@ -15,7 +15,6 @@ struct weft_device_half {
     struct weft_array all;
     struct weft_array words; /* WEFT_HALF_WORDS bytes of each member's, for kernels that count the
                                 calls of both halves; zero when the region is made */
-    int capability;          /* the least compute capability of the members' GPUs */
     bool meets;
 };
 enum { WEFT_HALF_WORDS = 16384 };
@@ -26,5 +25,23 @@ enum { WEFT_HALF_WORDS = 16384 };
  * Conditions as for weft_device_channels. */
 int weft_device_channels_half(struct weft_device_half *half, const struct weft_team *team,
                               size_t bytes, weft_cu_stream stream);
+
+/* --- What the members know --------------------------------------------------------------------
+ * Called between weft_gpu_enter and _leave, for teams whose GPUs are up. */
+
+/* An exchange among the members on the host, also during capture. Returns 0 or -errno with text,
+ * the same on all members. */
+int weft_device_channels_exchange(const struct weft_team *team, struct weft_exchange *exchange);
+
+/* Returns `bytes`, the same number in all calls, of host memory, which is zero at first and lives
+ * as long as the team; NULL if there is no memory. */
+void *weft_device_channels_notes(const struct weft_team *team, size_t bytes);
+
+/* Returns whether the team's kernels may take all multiprocessors of this GPU and wait for other
+ * members: the first team that asks may, until it ends. Callable by any thread. */
+bool weft_device_channels_claim(const struct weft_team *team);
+
+/* Lets another team have what this one has claimed: no kernel of this one uses it. */
+void weft_device_channels_unclaim(const struct weft_team *team);
 
 #endif

@@ -7,8 +7,11 @@
  * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
  * are far, by messages. With WEFT_PRODUCTS=own a kernel for Hopper gathers and multiplies, where
  * all members can. */
+#include <stdio.h>
+#include "base/hash.h"
 #include "base/size.h"
 #include "coll/on_stream.h"
+#include "fused/choice.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
 #include "fused/hopper.h"
@@ -194,10 +197,13 @@ static int gather_part(const struct gather *g, const weft_matrix *own, size_t at
     return bytes == 0 ? 0 : weft_on_stream_gather(g->f.on, &dests, own->data, bytes, done);
 }
 
+static bool has_few_rows(const struct gather *g) {
+    return (size_t)members(g) * g->call->shard->rows <= FEW_ROWS;
+}
+
 /* Sets *done to whether it has multiplied all of A. */
 static int multiply_whole(struct gather *g, bool *done) {
-    size_t n = (size_t)members(g);
-    bool few = n * g->own.rows <= FEW_ROWS && is_one_factor(g);
+    bool few = has_few_rows(g) && is_one_factor(g);
     *done = false;
     if (!few && !g->f.on->team->far)
         return 0;
@@ -209,11 +215,6 @@ static int multiply_whole(struct gather *g, bool *done) {
 
 /* --- In one kernel ---------------------------------------------------------------------------- */
 
-static bool is_for_kernel(const struct gather *g) {
-    return weft_product_is_own() && !g->f.on->team->far && !g->call->scales &&
-           weft_plan_gathers(g->f.half.capability, &g->own, members(g));
-}
-
 /* Copies the own shard to memory at a multiple of 16 bytes. */
 static int align_own(struct gather *g) {
     if ((uintptr_t)g->own.data % 16 == 0)
@@ -223,10 +224,14 @@ static int align_own(struct gather *g) {
     return weft_gpu_copy(g->own.data, from, g->bytes, WEFT_FROM_HOST, g->f.on->stream);
 }
 
-/* Returns the first b that the kernel can multiply, or nb. */
+/* Returns the first b with which the kernel can multiply the shard, which is dense, or nb. */
 static size_t multiplied_by_kernel(const struct gather *g) {
+    int capability = weft_device.gpu->capability;
+    weft_matrix shard = *g->call->shard;
+    shard.ld = shard.cols;
+    shard.data = NULL; /* an address that is not aligned is copied */
     size_t j = 0;
-    while (j < g->call->nb && !weft_plan_fits(90, &g->own, &g->call->b[j], &g->call->c[j]))
+    while (j < g->call->nb && !weft_plan_fits(capability, &shard, &g->call->b[j], &g->call->c[j]))
         j++;
     return j;
 }
@@ -299,29 +304,76 @@ static size_t room_bytes(const struct weft_fused_gather *call, size_t rows) {
     return most;
 }
 
-int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *call) {
-    const weft_matrix *shard = call->shard;
-    size_t n = (size_t)on->team->npes;
-    struct gather g = {.call = call, .f.on = on, .multiplied = call->nb};
-    g.bytes = shard->rows * shard->cols * weft_element_bytes(shard->dtype);
-    g.scale_bytes = call->scales ? call->scales->a->rows * sizeof(float) : 0;
-    g.scale_step = scale_step_of(&g);
-    bool exchanges = n > 1 && g.bytes + g.scale_bytes > 0; /* the same on all members */
-    struct weft_fused_sizes sizes = {.half =
-                                         exchanges ? aligned(n * g.bytes) + n * g.scale_step : 0,
-                                     .room = room_bytes(call, n * shard->rows),
-                                     .own = aligned(g.bytes) + g.scale_step};
-    if (shard->rows == 0)
-        return 0;
-    int error = weft_fused_open(&g.f, on, &sizes);
-    error = error ? error : take_own(&g);
+/* Returns whether members send each other anything; the same on all members. */
+static bool exchanges(const struct gather *g) {
+    return members(g) > 1 && g->bytes + g->scale_bytes > 0;
+}
+
+static int gather_open(struct gather *g) {
+    size_t n = (size_t)members(g), rows = g->call->shard->rows;
+    size_t half = aligned(n * g->bytes) + n * g->scale_step;
+    struct weft_fused_sizes sizes = {.half = exchanges(g) ? half : 0,
+                                     .room = room_bytes(g->call, n * rows),
+                                     .own = aligned(g->bytes) + g->scale_step};
+    return weft_fused_open(&g->f, g->f.on, &sizes);
+}
+
+static int gather_by_engines(struct gather *g) {
+    int error = exchanges(g) ? exchange(g) : multiply_own(g);
+    return error ? error : multiply_others(g);
+}
+
+/* Makes the whole call; `gather` has the call and its sizes. */
+static int gather_in(const void *gather, int way, weft_cu_stream stream) {
+    struct gather g = *(const struct gather *)gather;
     bool done = false;
-    if (!error && exchanges)
+    int error = gather_open(&g);
+    (void)stream;
+    error = error ? error : take_own(&g);
+    if (!error && exchanges(&g))
         error = multiply_whole(&g, &done);
     if (error || done)
         return error;
-    if (exchanges && is_for_kernel(&g))
-        return multiply_by_kernel(&g);
-    error = exchanges ? exchange(&g) : multiply_own(&g);
-    return error ? error : multiply_others(&g);
+    return way == WEFT_BY_KERNEL ? multiply_by_kernel(&g) : gather_by_engines(&g);
+}
+
+/* Returns whether the kernel gathers shards like this one: the same on all members. */
+static bool suits_kernel(const struct gather *g) {
+    return exchanges(g) && !g->call->scales && !has_few_rows(g) &&
+           weft_plan_gathers(g->call->shard, members(g));
+}
+
+static uint64_t shape_of(const struct gather *g) {
+    const weft_matrix *shard = g->call->shard;
+    bool transposed = g->call->nb > 0 && g->call->b[0].transposed;
+    const uint64_t facts[] = {(uint64_t)members(g), shard->rows, shard->cols,
+                              (uint64_t)shard->dtype, transposed};
+    return weft_hash(weft_hash(WEFT_HASH_BASIS, "gather", 6), facts, sizeof facts);
+}
+
+static int choose(enum weft_fused_way *way, const struct gather *g) {
+    char remark[80];
+    snprintf(remark, sizeof remark, "%zu x %zu, all-gather of %d", g->call->shard->rows,
+             g->call->shard->cols, members(g));
+    return weft_fused_choose(
+        way, &(struct weft_fused_choice){.on = g->f.on,
+                                         .shape = shape_of(g),
+                                         .fits = multiplied_by_kernel(g) < g->call->nb,
+                                         .rule = WEFT_BY_ENGINES,
+                                         .remark = remark,
+                                         .enqueue = gather_in,
+                                         .context = g});
+}
+
+int weft_fused_all_gather(const struct weft_on_stream *on, const struct weft_fused_gather *call) {
+    const weft_matrix *shard = call->shard;
+    struct gather g = {.call = call, .f.on = on, .multiplied = call->nb};
+    enum weft_fused_way way = WEFT_BY_ENGINES;
+    if (shard->rows == 0)
+        return 0;
+    g.bytes = shard->rows * shard->cols * weft_element_bytes(shard->dtype);
+    g.scale_bytes = call->scales ? call->scales->a->rows * sizeof(float) : 0;
+    g.scale_step = scale_step_of(&g);
+    int error = suits_kernel(&g) ? choose(&way, &g) : 0;
+    return error ? error : gather_in(&g, way, on->stream);
 }

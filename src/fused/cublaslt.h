@@ -36,7 +36,9 @@ enum {
     WEFT_LT_OP_N = 0,
     WEFT_LT_OP_T = 1,
     WEFT_LT_PREF_WORKSPACE_BYTES = 1,
-    WEFT_LT_PREF_ALIGNMENT_A = 5, /* then of B, C and D */
+    WEFT_LT_PREF_REDUCTION_SCHEMES = 3, /* a mask: how parts of a sum over K are added */
+    WEFT_LT_REDUCTION_COMPUTE_TYPE = 2, /* in the type of computation, not in that of the result */
+    WEFT_LT_PREF_ALIGNMENT_A = 5,       /* then of B, C and D */
 };
 
 /* An algorithm for products of one shape, as the library recommends it. */

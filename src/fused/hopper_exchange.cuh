@@ -3,14 +3,13 @@
  * the counts there, and wait for their own counts. Nobody waits before it stores, because two
  * halves take turns (device/half.h). If the job is over, waits end, and the results are arbitrary.
  *
- * Other kernels may have so many multiprocessors that not all clusters run at once, and the others
+ * Other kernels may leave too few multiprocessors for all clusters to run at once, and the others
  * begin when the first ones have ended. So no cluster has work of its own that members wait for:
  * clusters and warps take the next tile, or the next piece of what is sent, from counters, and what
  * other members need is taken first. */
 #ifndef WEFT_FUSED_HOPPER_EXCHANGE_CUH
 #define WEFT_FUSED_HOPPER_EXCHANGE_CUH
 
-#include "base/gpu.cuh"
 #include "fused/hopper_tile.cuh"
 
 /* A call, as the threads that exchange data see it. */

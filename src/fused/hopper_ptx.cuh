@@ -55,7 +55,8 @@ template <int COUNT> WEFT_DEVICE void weft_registers_take(void) {
     __asm__ volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/* --- Words in shared memory that blocks of the cluster write, without an order ------------------ */
+/* --- Words in shared memory that blocks of the cluster write, without an order ------------------
+ */
 
 WEFT_DEVICE uint64_t weft_shared_load(const uint64_t *word) {
     uint64_t value;
@@ -68,11 +69,11 @@ WEFT_DEVICE uint64_t weft_shared_load(const uint64_t *word) {
 
 /* Stores to the word of a block of the cluster. */
 WEFT_DEVICE void weft_shared_store_at(uint64_t *word, uint32_t rank, uint64_t value) {
-    __asm__ volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
-                     " st.relaxed.cluster.shared::cluster.u64 [there], %2; }" ::"r"(
-                         weft_shared_address(word)),
-                     "r"(rank), "l"(value)
-                     : "memory");
+    __asm__ volatile(
+        "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
+        " st.relaxed.cluster.shared::cluster.u64 [there], %2; }" ::"r"(weft_shared_address(word)),
+        "r"(rank), "l"(value)
+        : "memory");
 }
 
 /* --- mbarriers of a cluster ------------------------------------------------------------------- */

@@ -51,8 +51,7 @@ WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task, uint32
                              0};
     uint32_t left = (task->cols - part.x) / UNIT_ELEMENTS;
     count = count < of_chunk ? count : of_chunk;
-    part.share =
-        (uint32_t)weft_hopper_share((number - first) * PARTS + p, (uint64_t)count * PARTS);
+    part.share = (uint32_t)weft_hopper_share((number - first) * PARTS + p, (uint64_t)count * PARTS);
     if (part.y < task->rows)
         part.units = left < WIDTH / UNIT_ELEMENTS ? left : WIDTH / UNIT_ELEMENTS;
     return part;
@@ -376,8 +375,8 @@ WEFT_DEVICE void part_move(const struct hopper_call &call, const struct hopper_b
         part_push<WIDTH>(call, block, group, part);
 }
 
-/* Moves the parts that a warpgroup multiplies. They meet at parts outside, too, so that neither gets
- * further ahead than a tile. */
+/* Moves the parts that a warpgroup multiplies. They meet at parts outside, too, so that neither
+ * gets further ahead than a tile. */
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void move_tiles(const struct hopper_call &call, const struct hopper_block &block,
                             uint32_t group) {

@@ -75,10 +75,10 @@ WEFT_DEVICE void block_begin(const struct hopper_block &block) {
 
 /* --- Turns ------------------------------------------------------------------------------------ */
 
-/* Cluster i of n computes the tiles i, i + n, ... if it exchanges nothing. Otherwise clusters take
- * tiles as they come to them: other kernels may have so many multiprocessors that not all clusters
- * run at once, and clusters of all members wait for each other. A turn is a word, the number of the
- * turn from 1 on in the upper half and its tile in the lower half. */
+/* Without an exchange cluster i of n computes the tiles i, i + n, ... With one, the clusters take
+ * tiles from a counter (hopper_exchange.cuh). Thread 0 of block 0 then gives the tile of each turn
+ * to both blocks: a word with the number of the turn, from 1 on, in its upper half and the tile in
+ * its lower half. */
 
 /* Gives both blocks the tile of a turn. Called by the thread that loads, in block 0. */
 WEFT_DEVICE void turn_give(const struct hopper_block &block, uint32_t turn, uint32_t tile) {
@@ -145,8 +145,8 @@ template <int WIDTH>
 WEFT_DEVICE void load_whole(const struct weft_hopper_task *task, const struct hopper_block &block,
                             uint32_t t, struct place *place) {
     struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
-    load_tile<WIDTH>(task, block, tile, &task->a,
-                     tile.member * task->rows + tile_row(block, tile), place);
+    load_tile<WIDTH>(task, block, tile, &task->a, tile.member * task->rows + tile_row(block, tile),
+                     place);
 }
 
 /* Called by one thread. */

@@ -117,11 +117,15 @@ static int layouts_make(struct plan *plan) {
 static int preference_make(weft_lt_preference *preference, const struct shape *s) {
     const struct weft_cublaslt *lt = &weft_cublaslt;
     const uint64_t room = WEFT_LIBRARY_ROOM_BYTES;
+    const uint32_t schemes = WEFT_LT_REDUCTION_COMPUTE_TYPE;
     const uint32_t alignments[] = {s->align_b, s->align_a, s->align_c, s->align_c};
     int status = lt->cublasLtMatmulPreferenceCreate(preference);
     if (status == 0)
         status = lt->cublasLtMatmulPreferenceSetAttribute(*preference, WEFT_LT_PREF_WORKSPACE_BYTES,
                                                           &room, sizeof room);
+    if (status == 0)
+        status = lt->cublasLtMatmulPreferenceSetAttribute(
+            *preference, WEFT_LT_PREF_REDUCTION_SCHEMES, &schemes, sizeof schemes);
     for (int i = 0; i < 4 && status == 0; i++)
         status = lt->cublasLtMatmulPreferenceSetAttribute(*preference, WEFT_LT_PREF_ALIGNMENT_A + i,
                                                           &alignments[i], sizeof alignments[i]);
@@ -191,18 +195,19 @@ static int plan_enqueue(const struct plan *plan, const struct weft_lt_heuristic 
 
 enum { ALGORITHMS = 8 };
 
-/* Returns the key of a shape on this kind of GPU, with this driver and library. */
-static uint64_t key_of(const struct shape *shape) {
+/* The rules of this file's choices count, too: what others have found may break them. */
+uint64_t weft_library_machine(uint64_t hash) {
+    static const char rules[] = "sums in the type of computation";
     char name[128] = "";
     int driver = 0;
     size_t library = weft_cublaslt.cublasLtGetVersion();
     weft_cuda.cuDriverGetVersion(&driver);
     weft_cuda.cuDeviceGetName(name, sizeof name, weft_device.gpu->device);
-    uint64_t key = weft_hash(WEFT_HASH_BASIS, shape, sizeof *shape);
-    key = weft_hash(key, &driver, sizeof driver);
-    key = weft_hash(key, &library, sizeof library);
-    key = weft_hash(key, weft_env.tf32, strlen(weft_env.tf32));
-    return weft_hash(key, name, strlen(name));
+    hash = weft_hash(hash, rules, sizeof rules);
+    hash = weft_hash(hash, &driver, sizeof driver);
+    hash = weft_hash(hash, &library, sizeof library);
+    hash = weft_hash(hash, weft_env.tf32, strlen(weft_env.tf32));
+    return weft_hash(hash, name, strlen(name));
 }
 
 /* A choice is kept as cuBLASLt's algorithm; Weft's kernel as zeros. */
@@ -297,7 +302,8 @@ static int algorithm_time(struct plan *plan, uint64_t key, const struct weft_pro
 static int algorithm_choose(struct plan *plan, const struct weft_product *p) {
     int count;
     if (weft_env.deterministic[0] != '1') {
-        uint64_t key = key_of(&plan->shape);
+        uint64_t key =
+            weft_library_machine(weft_hash(WEFT_HASH_BASIS, &plan->shape, sizeof plan->shape));
         if (is_kept(plan, key, p))
             return 0;
         if (kept.trials++ < TRIALS_MAX)

@@ -14,6 +14,10 @@ struct weft_product {
     const struct weft_scaling *scaling;
 };
 
+/* Returns the hash with what decides, besides a shape, which way is the fastest: the GPU, its
+ * driver, the library and its settings. */
+uint64_t weft_library_machine(uint64_t hash);
+
 /* The GPU memory that a product of the library may use, aligned to 256 bytes. */
 enum { WEFT_LIBRARY_ROOM_BYTES = 32 << 20 };
 

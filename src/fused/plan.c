@@ -15,33 +15,35 @@ static bool is_small(const weft_matrix *m) {
     return m->rows <= SIDE_MAX && m->cols <= SIDE_MAX && m->ld <= SIDE_MAX;
 }
 
-static bool is_multiplied(int capability, weft_dtype dtype) {
-    return capability == 90 && (dtype == WEFT_BF16 || dtype == WEFT_F16);
+static bool is_multiplied(weft_dtype dtype) {
+    return dtype == WEFT_BF16 || dtype == WEFT_F16;
 }
 
 static bool is_team(int n) {
     return n >= 2 && n <= WEFT_HOPPER_MEMBERS;
 }
 
+bool weft_plan_runs(int capability) {
+    return capability == 90;
+}
+
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c) {
-    bool types =
-        is_multiplied(capability, c->dtype) && a->dtype == c->dtype && b->dtype == c->dtype;
-    return types && !a->transposed && b->transposed && a->cols > 0 && c->rows > 0 && c->cols > 0 &&
-           weft_matrix_alignment(a) >= 16 && weft_matrix_alignment(b) >= 16 && is_small(a) &&
-           is_small(b) && is_small(c);
+    bool types = is_multiplied(c->dtype) && a->dtype == c->dtype && b->dtype == c->dtype;
+    return weft_plan_runs(capability) && types && !a->transposed && b->transposed && a->cols > 0 &&
+           c->rows > 0 && c->cols > 0 && weft_matrix_alignment(a) >= 16 &&
+           weft_matrix_alignment(b) >= 16 && is_small(a) && is_small(b) && is_small(c);
 }
 
-bool weft_plan_gathers(int capability, const weft_matrix *shard, int n) {
-    return is_multiplied(capability, shard->dtype) && is_team(n) && !shard->transposed &&
-           shard->rows > 0 && shard->cols > 0 && shard->cols % 8 == 0 &&
-           shard->rows <= SIDE_MAX / (size_t)n && shard->cols <= SIDE_MAX;
+bool weft_plan_gathers(const weft_matrix *shard, int n) {
+    return is_multiplied(shard->dtype) && is_team(n) && !shard->transposed && shard->rows > 0 &&
+           shard->cols > 0 && shard->cols % 8 == 0 && shard->rows <= SIDE_MAX / (size_t)n &&
+           shard->cols <= SIDE_MAX;
 }
 
-bool weft_plan_reduces(int capability, size_t rows, size_t cols, weft_dtype dtype, int n) {
-    return is_multiplied(capability, dtype) && is_team(n) && rows <= SIDE_MAX && cols <= SIDE_MAX &&
-           rows > 0 && cols > 0 && rows % ((size_t)n * WEFT_HOPPER_STORE_ROWS) == 0 &&
-           cols % 8 == 0;
+bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n) {
+    return is_multiplied(dtype) && is_team(n) && rows <= SIDE_MAX && cols <= SIDE_MAX && rows > 0 &&
+           cols > 0 && rows % ((size_t)n * WEFT_HOPPER_STORE_ROWS) == 0 && cols % 8 == 0;
 }
 
 unsigned weft_plan_width(size_t rows, size_t cols, int sms) {

@@ -5,20 +5,21 @@
 
 #include <weft.h>
 
-/* Returns whether the kernels compute c = a x b on a GPU of this compute capability (90 means 9.0):
- * BF16 or F16, a row-major a and a transposed b, whose rows begin at multiples of 16 bytes, at
- * least one product to add up, and a c that is not empty. */
+/* Returns whether the kernels run on a GPU of this compute capability; 90 means 9.0. */
+bool weft_plan_runs(int capability);
+
+/* Returns whether the kernels compute c = a x b on a GPU of this compute capability: BF16 or F16, a
+ * row-major a and a transposed b, whose rows begin at multiples of 16 bytes, at least one product
+ * to add up, and a c that is not empty. */
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c);
 
 /* Returns whether a kernel gathers the shards of n members, which are like this one, and are dense:
- * then their rows begin at multiples of 16 bytes. The same on all members, for the least compute
- * capability of their GPUs. */
-bool weft_plan_gathers(int capability, const weft_matrix *shard, int n);
+ * then their rows begin at multiples of 16 bytes. The same on all members. */
+bool weft_plan_gathers(const weft_matrix *shard, int n);
 
-/* Returns whether a kernel adds the rows x cols products of n members. The same on all members, for
- * the least compute capability of their GPUs. */
-bool weft_plan_reduces(int capability, size_t rows, size_t cols, weft_dtype dtype, int n);
+/* Returns whether a kernel adds the rows x cols products of n members. The same on all members. */
+bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n);
 
 /* Returns the width of the tiles for a product of rows x cols elements on a GPU with this number of
  * multiprocessors: the one of the kernels' widths with the shortest estimated time. */

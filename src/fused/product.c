@@ -113,10 +113,6 @@ static int multiply_scaled(const struct weft_product *p, char *room, weft_cu_str
     return error ? error : scale(p, &product, stream);
 }
 
-bool weft_product_is_own(void) {
-    return strcmp(weft_env.products, "own") == 0;
-}
-
 int weft_product_enqueue(const struct weft_product *p, char *room, weft_cu_stream stream) {
     if (p->c.rows == 0 || p->c.cols == 0)
         return 0;
@@ -131,9 +127,10 @@ static bool is_one_of(const char *value, const char *const *words, size_t count)
 }
 
 int weft_product_begin(void) {
-    static const char *const ways[] = {"auto", "cublaslt", "own"};
+    static const char *const ways[] = {"auto", "engines", "cublaslt", "own"};
     if (!is_one_of(weft_env.products, ways, sizeof ways / sizeof *ways))
-        return weft_fail_bare(-EINVAL, "WEFT_PRODUCTS is '%s': set it to auto, cublaslt or own",
+        return weft_fail_bare(-EINVAL,
+                              "WEFT_PRODUCTS is '%s': set it to auto, engines, cublaslt or own",
                               weft_env.products);
     return weft_cublaslt_load();
 }

@@ -20,9 +20,6 @@ size_t weft_product_room(const struct weft_product *largest);
  * weft_product_begin. */
 int weft_product_enqueue(const struct weft_product *p, char *room, weft_cu_stream stream);
 
-/* Returns whether WEFT_PRODUCTS wants Weft's kernels to exchange the matrices, too. */
-bool weft_product_is_own(void);
-
 /* Opens cuBLASLt. Returns 0; -ENOTSUP with text if it is missing; -EINVAL with text if
  * WEFT_PRODUCTS is not known. */
 int weft_product_begin(void);

@@ -9,10 +9,13 @@
  *
  * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
  * and so do copy engines. */
+#include <stdio.h>
+#include "base/hash.h"
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
 #include "coll/on_stream_meet.h"
+#include "fused/choice.h"
 #include "fused/exchange.h"
 #include "fused/fused.h"
 #include "fused/hopper.h"
@@ -22,6 +25,7 @@
 struct reduction {
     const struct weft_fused_reduction *call;
     struct weft_fused f;
+    bool scatters;
     size_t rows;  /* of a member's part; the last ones may be shorter */
     size_t bytes; /* of a part */
     size_t step;  /* bytes from one slot to the next: kernels fold 16 bytes at a time */
@@ -163,24 +167,24 @@ static int fold_to_c(const struct reduction *r) {
 
 /* --- Small sums ------------------------------------------------------------------------------- */
 
-static struct weft_stream_folding folding_of(const struct reduction *r, bool scatter) {
+static struct weft_stream_folding folding_of(const struct reduction *r) {
     const weft_matrix *c = r->call->c;
     return (struct weft_stream_folding){weft_element_reduction(c->dtype, r->call->op),
-                                        c->rows * c->cols, scatter};
+                                        c->rows * c->cols, r->scatters};
 }
 
 /* Returns whether one kernel carries the sum after the whole product, without a copy to symmetric
  * memory. */
-static bool is_small(const struct reduction *r, bool scatter) {
-    struct weft_stream_folding folding = folding_of(r, scatter);
+static bool is_small(const struct reduction *r) {
+    struct weft_stream_folding folding = folding_of(r);
     return weft_on_stream_folds_any(r->f.on, &folding);
 }
 
 /* A dest in host memory, or with gaps, is copied from this member's own memory. */
-static int reduce_small(const struct reduction *r, bool scatter) {
+static int reduce_small(const struct reduction *r) {
     const weft_matrix *c = r->call->c;
     bool direct = weft_matrix_is_dense(c) && weft_gpu_memory_kind(c->data) == WEFT_MEMORY_DEVICE;
-    struct weft_stream_folding folding = folding_of(r, scatter);
+    struct weft_stream_folding folding = folding_of(r);
     char *sum = direct ? c->data : r->f.own + (size_t)members(r) * r->bytes;
     int error = multiply(r, 0, members(r), r->f.own);
     error = error ? error : weft_on_stream_fold(r->f.on, sum, r->f.own, &folding);
@@ -189,13 +193,15 @@ static int reduce_small(const struct reduction *r, bool scatter) {
 
 /* --- In one kernel ---------------------------------------------------------------------------- */
 
-/* Returns whether a kernel multiplies and adds: the same on all members. */
-static bool is_for_kernel(const struct reduction *r) {
-    const struct weft_fused_reduction *call = r->call;
-    return weft_product_is_own() && !r->f.on->team->far && !call->scales && call->op == WEFT_SUM &&
-           call->b->transposed &&
-           weft_plan_reduces(r->f.half.capability, call->a->rows, call->b->cols, call->c->dtype,
-                             members(r));
+static weft_matrix product_of(const struct reduction *r) {
+    size_t rows = r->call->a->rows, cols = r->call->b->cols;
+    return (weft_matrix){r->f.own, rows, cols, cols, r->call->c->dtype, false};
+}
+
+/* Returns whether the kernel multiplies this member's factors. */
+static bool fits_kernel(const struct reduction *r) {
+    weft_matrix product = product_of(r);
+    return weft_plan_fits(weft_device.gpu->capability, r->call->a, r->call->b, &product);
 }
 
 /* Returns c, or memory for its elements if the kernel cannot store to c. */
@@ -206,33 +212,32 @@ static weft_matrix sum_of(const struct reduction *r) {
     return direct ? *c : weft_matrix_dense(c, r->f.own + (size_t)members(r) * r->bytes);
 }
 
-static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum, bool for_all) {
+static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum) {
     const struct weft_fused_reduction *call = r->call;
     weft_cu_stream stream = r->f.on->stream;
     struct weft_hopper_team team = {me(r), members(r), &r->f.half};
-    size_t rows = call->a->rows, cols = call->b->cols;
-    weft_matrix product = {r->f.own, rows, cols, cols, call->c->dtype, false};
-    bool fits = weft_plan_fits(weft_device.gpu->capability, call->a, call->b, &product);
-    unsigned width = weft_plan_width(rows, cols, weft_device.gpu->sms);
+    weft_matrix product = product_of(r);
+    bool fits = fits_kernel(r);
+    unsigned width = weft_plan_width(product.rows, product.cols, weft_device.gpu->sms);
     int error = fits ? 0 : multiply(r, 0, members(r), r->f.own);
     return error ? error
                  : weft_hopper_enqueue_reduced(&team, fits ? call->a : NULL, call->b, sum, &product,
-                                               for_all, width, stream);
+                                               !r->scatters, width, stream);
 }
 
-static int reduce_by_kernel(struct reduction *r, bool for_all) {
+static int reduce_by_kernel(struct reduction *r) {
     weft_matrix sum = sum_of(r);
     int error = weft_fused_meet_before_kernel(&r->f);
-    error = error ? error : enqueue_kernel(r, &sum, for_all);
+    error = error ? error : enqueue_kernel(r, &sum);
     return error || sum.data == r->call->c->data ? error : copy_to_c(r, sum.data, 0, sum.rows);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
-/* A half has `sets` of slots, one slot of each for each member; a small sum needs none. This
- * member's own memory takes all parts, and a sum that cannot be made in c. A member alone
- * multiplies straight into c. */
-static int reduction_open(struct reduction *r, size_t sets, bool small) {
+/* A half has a set of slots, one for each member, and a second one for all sums; a small sum needs
+ * none. This member's own memory takes all parts, and a sum that cannot be made in c. A member
+ * alone multiplies straight into c. */
+static int reduction_open(struct reduction *r, bool small, bool by_kernel) {
     const struct weft_fused_reduction *call = r->call;
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
     r->rows = weft_steps_up(rows, n);
@@ -245,45 +250,77 @@ static int reduction_open(struct reduction *r, size_t sets, bool small) {
         scaling = weft_scaling_of(call->scales, 0, &(struct weft_piece){0, rows, 0, cols});
         whole.scaling = &scaling;
     }
-    size_t parts = small || weft_product_is_own() ? 2 : 1;
+    size_t parts = small || by_kernel ? 2 : 1, sets = r->scatters ? 1 : 2;
     struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->step : 0,
                                      .room = weft_product_room(&whole),
                                      .own = n > 1 ? parts * n * r->bytes : 0};
     return weft_fused_open(&r->f, r->f.on, &sizes);
 }
 
-int weft_fused_reduce_scatter(const struct weft_on_stream *on,
-                              const struct weft_fused_reduction *call) {
-    struct reduction r = {.call = call, .f.on = on};
+static int reduce_by_engines(struct reduction *r) {
+    int error = collect_parts(r, r->scatters);
+    if (r->scatters)
+        return error ? error : fold_to_c(r);
+    error = error ? error : fold_to_all(r);
+    return error ? error : copy_slots_to_c(r);
+}
+
+/* Makes the whole call; `reduction` has the call alone. */
+static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
+    struct reduction r = *(const struct reduction *)reduction;
+    bool alone = members(&r) == 1, small = !alone && is_small(&r),
+         by_kernel = way == WEFT_BY_KERNEL;
+    int error = reduction_open(&r, small, by_kernel);
+    (void)stream;
+    if (error || alone)
+        return error ? error : multiply_rows(&r, 0, r.call->c);
+    if (small)
+        return reduce_small(&r);
+    return by_kernel ? reduce_by_kernel(&r) : reduce_by_engines(&r);
+}
+
+/* Returns whether the kernel adds products like this one: the same on all members. */
+static bool suits_kernel(const struct reduction *r) {
+    const struct weft_fused_reduction *call = r->call;
+    return !call->scales && call->op == WEFT_SUM && call->b->transposed && !is_small(r) &&
+           weft_plan_reduces(call->a->rows, call->b->cols, call->c->dtype, members(r));
+}
+
+static uint64_t shape_of(const struct reduction *r) {
+    const uint64_t facts[] = {(uint64_t)members(r), r->call->a->rows, r->call->b->cols,
+                              (uint64_t)r->call->c->dtype, r->scatters};
+    return weft_hash(weft_hash(WEFT_HASH_BASIS, "reduce", 6), facts, sizeof facts);
+}
+
+static int choose(enum weft_fused_way *way, const struct reduction *r) {
+    char remark[80];
+    snprintf(remark, sizeof remark, "%zu x %zu, %s of %d", r->call->a->rows, r->call->b->cols,
+             r->scatters ? "reduce-scatter" : "all-reduce", members(r));
+    return weft_fused_choose(way, &(struct weft_fused_choice){.on = r->f.on,
+                                                              .shape = shape_of(r),
+                                                              .fits = fits_kernel(r),
+                                                              .rule = WEFT_BY_KERNEL,
+                                                              .remark = remark,
+                                                              .enqueue = reduce_in,
+                                                              .context = r});
+}
+
+static int reduce(const struct weft_on_stream *on, const struct weft_fused_reduction *call,
+                  bool scatters) {
+    struct reduction r = {.call = call, .f.on = on, .scatters = scatters};
+    enum weft_fused_way way = WEFT_BY_ENGINES;
     if (call->a->rows == 0 || call->b->cols == 0)
         return 0;
-    bool alone = members(&r) == 1, small = !alone && is_small(&r, true);
-    int error = reduction_open(&r, 1, small);
-    if (error || alone)
-        return error ? error : multiply_rows(&r, 0, call->c);
-    if (small)
-        return reduce_small(&r, true);
-    if (is_for_kernel(&r))
-        return reduce_by_kernel(&r, false);
-    error = collect_parts(&r, true);
-    return error ? error : fold_to_c(&r);
+    int error = suits_kernel(&r) ? choose(&way, &r) : 0;
+    return error ? error : reduce_in(&r, way, on->stream);
+}
+
+int weft_fused_reduce_scatter(const struct weft_on_stream *on,
+                              const struct weft_fused_reduction *call) {
+    return reduce(on, call, true);
 }
 
 int weft_fused_all_reduce(const struct weft_on_stream *on,
                           const struct weft_fused_reduction *call) {
-    struct reduction r = {.call = call, .f.on = on};
-    if (call->a->rows == 0 || call->b->cols == 0)
-        return 0;
-    int n = members(&r);
-    bool small = n > 1 && is_small(&r, false);
-    int error = reduction_open(&r, 2, small);
-    if (error || n == 1)
-        return error ? error : multiply_rows(&r, 0, call->c);
-    if (small)
-        return reduce_small(&r, false);
-    if (is_for_kernel(&r))
-        return reduce_by_kernel(&r, true);
-    error = collect_parts(&r, false);
-    error = error ? error : fold_to_all(&r);
-    return error ? error : copy_slots_to_c(&r);
+    return reduce(on, call, false);
 }

@@ -11,12 +11,6 @@
 enum { ROUNDS = 5, TIMES_MAX = 1 << 12, SLOW = 8 };
 static const double HEAT_S = 0.02, ROUND_S = 0.003, GAIN_MIN = 0.01;
 
-struct contest {
-    weft_trial_work *enqueue;
-    const void *context;
-    weft_cu_stream stream;
-};
-
 static double seconds_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -24,7 +18,7 @@ static double seconds_now(void) {
 }
 
 /* Returns the seconds of `times` times; infinite if the way cannot do the work. */
-static double seconds_of(const struct contest *contest, int way, int times) {
+static double seconds_of(const struct weft_contest *contest, int way, int times) {
     double begin = seconds_now();
     int error = 0;
     for (int i = 0; i < times && error == 0; i++)
@@ -35,7 +29,7 @@ static double seconds_of(const struct contest *contest, int way, int times) {
 
 /* Lets the driver load each way's code, which it does at the first use; returns whether way 0 can
  * do the work. */
-static bool all_begin(const struct contest *contest, int ways) {
+static bool all_begin(const struct weft_contest *contest, int ways) {
     bool works = isfinite(seconds_of(contest, 0, 1));
     for (int way = 1; way < ways; way++)
         seconds_of(contest, way, 1);
@@ -43,14 +37,14 @@ static bool all_begin(const struct contest *contest, int ways) {
 }
 
 /* Returns how often way 0 does the work in a round. */
-static int times_of_round(const struct contest *contest) {
+static int times_of_round(const struct weft_contest *contest) {
     int times = 1;
     while (times < TIMES_MAX && seconds_of(contest, 0, times) < ROUND_S / 2)
         times *= 2;
     return times;
 }
 
-static void heat(const struct contest *contest, int times) {
+static void heat(const struct weft_contest *contest, int times) {
     double end = seconds_now() + HEAT_S;
     while (seconds_now() < end && isfinite(seconds_of(contest, 0, times)))
         ;
@@ -61,31 +55,42 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* A way that is many times slower than the first one is not measured: its rounds take too long. */
-static int fastest_of(const struct contest *contest, int ways) {
-    double samples[ways][ROUNDS], least = 0, once = seconds_of(contest, 0, 1);
-    int times = times_of_round(contest), fastest = 0;
-    bool measured[ways];
-    for (int way = 0; way < ways; way++)
-        measured[way] = way == 0 || seconds_of(contest, way, 1) < SLOW * once;
-    heat(contest, times);
+/* Stores the medians of the ways that are measured, and infinity for the others. */
+static void measure(const struct weft_contest *contest, int ways, int times, const bool *measured,
+                    double *medians) {
+    double samples[ways][ROUNDS];
     for (int round = 0; round < ROUNDS; round++)
         for (int way = 0; way < ways; way++)
             samples[way][round] =
                 measured[way] ? seconds_of(contest, way, times) : (double)INFINITY;
     for (int way = 0; way < ways; way++) {
         qsort(samples[way], ROUNDS, sizeof **samples, compare);
-        double median = samples[way][ROUNDS / 2];
-        if (way > 0 && median >= (fastest == 0 ? (1 - GAIN_MIN) * least : least))
-            continue;
-        least = median;
-        fastest = way;
+        medians[way] = samples[way][ROUNDS / 2];
     }
+}
+
+bool weft_trial_better(double seconds, double of_way_0) {
+    return seconds < (1 - GAIN_MIN) * of_way_0;
+}
+
+/* A way that is many times slower than the first one is not measured: its rounds take too long. */
+static int fastest_of(const struct weft_contest *contest, int ways) {
+    double medians[ways], once = seconds_of(contest, 0, 1);
+    int times = times_of_round(contest), fastest = 0;
+    bool measured[ways];
+    for (int way = 0; way < ways; way++)
+        measured[way] = way == 0 || seconds_of(contest, way, 1) < SLOW * once;
+    heat(contest, times);
+    measure(contest, ways, times, measured, medians);
+    for (int way = 1; way < ways; way++)
+        if (fastest == 0 ? weft_trial_better(medians[way], medians[0])
+                         : medians[way] < medians[fastest])
+            fastest = way;
     return fastest;
 }
 
 int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways) {
-    struct contest contest = {enqueue, context, NULL};
+    struct weft_contest contest = {enqueue, context, NULL};
     int fastest = -1;
     if (weft_cuda.cuStreamCreateWithPriority(&contest.stream, WEFT_CU_STREAM_NON_BLOCKING, 0) != 0)
         return -1;
@@ -93,4 +98,25 @@ int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways) 
         fastest = fastest_of(&contest, ways);
     weft_cuda.cuStreamDestroy(contest.stream);
     return fastest;
+}
+
+/* --- Members together ------------------------------------------------------------------------- */
+
+double weft_trial_once(const struct weft_contest *contest, int ways) {
+    for (int way = ways; way-- > 0;)
+        if (!isfinite(seconds_of(contest, way, 1)))
+            return (double)INFINITY;
+    return seconds_of(contest, 0, 1);
+}
+
+void weft_trial_measure(const struct weft_contest *contest, int ways, double once,
+                        double *seconds) {
+    double wanted = once > 0 ? ROUND_S / once : 1;
+    int times = wanted < 1 ? 1 : wanted > TIMES_MAX ? TIMES_MAX : (int)wanted;
+    bool measured[ways];
+    for (int way = 0; way < ways; way++)
+        measured[way] = isfinite(once);
+    for (int i = 0; i < (int)(HEAT_S / ROUND_S) && isfinite(once); i++)
+        seconds_of(contest, 0, times);
+    measure(contest, ways, times, measured, seconds);
 }

@@ -3,6 +3,7 @@
 #ifndef WEFT_FUSED_TRIAL_H
 #define WEFT_FUSED_TRIAL_H
 
+#include <stdbool.h>
 #include "base/cuda.h"
 
 /* Enqueues the work in one way; returns 0, or an error if that way cannot do it. */
@@ -13,5 +14,25 @@ typedef int weft_trial_work(const void *context, int way, weft_cu_stream stream)
  * as hot as in long runs: for 20 ms, then for each way five times 3 ms, or five times if once takes
  * longer. Must be called in the GPU's context. */
 int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways);
+
+/* --- Trials of work that the members of a team do together ------------------------------------
+ * All members call the same functions with the same numbers, on a stream that has no other work. */
+
+struct weft_contest {
+    weft_trial_work *enqueue;
+    const void *context;
+    weft_cu_stream stream;
+};
+
+/* Does the work in each way, so that all code is loaded. Returns the seconds that way 0 takes then;
+ * infinite if one of the ways cannot do the work. */
+double weft_trial_once(const struct weft_contest *contest, int ways);
+
+/* Stores the median of the seconds of each way; `once` is an estimate of way 0. The GPU is made as
+ * hot as for weft_trial_fastest. */
+void weft_trial_measure(const struct weft_contest *contest, int ways, double once, double *seconds);
+
+/* Returns whether a way with these seconds replaces way 0. */
+bool weft_trial_better(double seconds, double of_way_0);
 
 #endif

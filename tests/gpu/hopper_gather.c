@@ -110,8 +110,8 @@ static double product_wanted(int turn, size_t row) {
 }
 
 static void races(void) {
-    for (int slow = 0; slow < group.n; slow++) {
-        race_draw(slow);
+    for (int i = 0; i < race_rounds(group.n) * group.n; i++) {
+        race_draw(i % group.n);
         race_run(product_wanted);
     }
 }

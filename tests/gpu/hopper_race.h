@@ -4,6 +4,7 @@
 #ifndef TESTS_GPU_HOPPER_RACE_H
 #define TESTS_GPU_HOPPER_RACE_H
 
+#include <unistd.h>
 #include "gpu/graph.h"
 #include "gpu/matrices.h"
 
@@ -44,9 +45,26 @@ static inline void race_copy(const weft_matrix *to, const weft_matrix *from) {
 
 static int race_call(void); /* the test's */
 
+/* Makes the slow member late by up to 400 us. */
+enum { LATE_US = 400 };
+static inline void race_sleep(void *unused) {
+    static uint64_t drawn; /* in the order of the stream */
+    (void)unused;
+    drawn = mix(drawn + 1);
+    usleep((unsigned)(drawn % LATE_US));
+}
+static inline void race_delay(void) {
+    if (group.me != race.slow)
+        return;
+    gpu_enter();
+    GPU(cuLaunchHostFunc(gpu_stream, race_sleep, NULL));
+    gpu_leave();
+}
+
 static inline void race_enqueue(void) {
     for (int turn = 0; turn < TURNS; turn++) {
         race_copy(&race.in, &race.inputs[turn]);
+        race_delay();
         done(race_call(), "a call of the race");
         race_copy(&race.results[turn], &race.out);
     }
@@ -71,6 +89,12 @@ static inline void race_run(double (*wanted)(int turn, size_t row)) {
     }
     free(found);
     graph_drop(graph);
+}
+
+/* Returns how often to run `races` races, each of which makes TURNS calls three times: on GPUs so
+ * often that there are 10,000 calls. */
+static inline int race_rounds(int races) {
+    return gpu_rounds_together(10000 / (3 * TURNS * races) + 1, 1);
 }
 
 /* A pretended GPU has so few multiprocessors that clusters compute several tiles. */

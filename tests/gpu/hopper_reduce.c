@@ -110,8 +110,8 @@ static double sum_wanted(int turn, size_t row) {
 }
 
 static void races(void) {
-    for (int i = 0; i < 2 * group.n; i++) {
-        race_draw(i / 2, i % 2);
+    for (int i = 0; i < race_rounds(2 * group.n) * 2 * group.n; i++) {
+        race_draw(i / 2 % group.n, i % 2);
         race_run(sum_wanted);
     }
 }

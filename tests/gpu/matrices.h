@@ -88,10 +88,12 @@ static inline struct sum dot(weft_dtype dtype, size_t k, uint64_t a, size_t i, u
     return sum;
 }
 
-/* Bounds the error of a sum of `terms` products and of `roundings` to the type. */
+/* Bounds the error of a sum of `terms` products, of rounding it to the type, and of rounding parts
+ * of it before. */
 static inline double bound(weft_dtype dtype, struct sum sum, size_t terms, int roundings) {
     double add = dtype == WEFT_F64 ? 0x1p-53 : 0x1p-24;
-    return sum.size * ((double)terms * add + 1.01 * roundings * dtype_epsilon(dtype)) + 0x1p-24;
+    double rounded = fabs(sum.value) + (roundings - 1) * sum.size;
+    return sum.size * (double)terms * add + 1.01 * rounded * dtype_epsilon(dtype) + 0x1p-24;
 }
 
 static inline void check(struct placed *c, size_t i, size_t j, struct sum wanted, double error,

@@ -2,59 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The choice of cuBLASLt's algorithms, on the pretended driver: the fastest is found, and kept for later runs; what is
 kept may be damaged, of another library, or impossible to store."""
-import os
 import pathlib
-import subprocess
-import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = (ROOT / os.environ.get("WEFT_BUILD", "build")).resolve()
-sys.path.insert(0, str(ROOT / "tests"))
-import tap  # noqa: E402
+import memo
+import tap
+from memo import KEY, NUMBER, VALUE, checked, lines, with_cache, words
 
-PROGRAM, ALGORITHMS = BUILD / "tests/gpu/plans", 3
-KEY, VALUE, NUMBER, CHECK = 0, slice(1, 9), 4, 9  # of a line; the place of an algorithm's number in its value
-WORD = 1 << 64
+ALGORITHMS = 3
 
 
 def run(cache, pes=1, **settings):
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "tests/gpu/driver"), "GPU_REQUIRED": "1",
-                   "XDG_CACHE_HOME": str(cache), "WEFT_FAKE_ALGORITHMS": str(ALGORITHMS), "WEFT_DETERMINISTIC": "0",
-                   **settings}
-    done = subprocess.run([BUILD / "bin/oshrun", "-n", str(pes), PROGRAM], env=environment, capture_output=True, text=True,
-                          timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-def lines(cache):
-    return (pathlib.Path(cache) / "weft/products").read_text().splitlines()
-
-
-def words(line):
-    numbers, remark = line.split("#")
-    assert " x " in remark, line
-    return [int(word, 16) for word in numbers.split()]
-
-
-def checked(entry):
-    """Returns the line of a key and a value, with its hash (FNV-1a)."""
-    entry, so_far = entry[:CHECK], 0xcbf29ce484222325
-    for byte in b"".join(word.to_bytes(8, "little") for word in entry):
-        so_far = (so_far ^ byte) * 0x100000001b3 % WORD
-    return " ".join(f"{word:x}" for word in (*entry, so_far)) + " # 1 x 1 x 1"
+    return memo.run("tests/gpu/plans", cache, pes, **{"WEFT_FAKE_ALGORITHMS": str(ALGORITHMS), **settings})
 
 
 def keys(cache):
     return {words(line)[KEY] for line in lines(cache)}
-
-
-def with_cache(check):
-    def case(problems):
-        with tempfile.TemporaryDirectory(prefix="weft-plans-") as cache:
-            check(cache)
-    return case
 
 
 @with_cache
@@ -63,7 +25,7 @@ def fastest(cache):
     assert all(words(line)[VALUE][NUMBER] == ALGORITHMS - 1 for line in lines(cache)), lines(cache)
     assert all(checked(words(line)).split("#")[0] == line.split("#")[0] for line in lines(cache)), lines(cache)
     assert len(keys(cache)) == 6 * 2, lines(cache)  # the pretended GPUs of the PEs have different names
-    assert (pathlib.Path(cache) / "weft/products").stat().st_mode & 0o777 == 0o600
+    assert memo.file(cache).stat().st_mode & 0o777 == 0o600
 
 
 @with_cache
@@ -93,7 +55,7 @@ def last(cache):
     slower = [words(line) for line in lines(cache)]
     for entry in slower:
         entry[1 + NUMBER], entry[1 + NUMBER + 1] = 0, 4
-    file = pathlib.Path(cache) / "weft/products"
+    file = memo.file(cache)
     file.write_text(file.read_text() + "\n".join(map(checked, slower)) + "\n")
     before = lines(cache)
     run(cache)
@@ -103,7 +65,7 @@ def last(cache):
 @with_cache
 def damaged(cache):
     run(cache)
-    all_keys, file = keys(cache), pathlib.Path(cache) / "weft/products"
+    all_keys, file = keys(cache), memo.file(cache)
     for change in (lambda text: text[:len(text) // 3], lambda text: text.replace(" 3", " 4").replace("a", "b"),
                    lambda text: "\n\n#\n" + "f" * 5000 + "\n", lambda text: "\0" * 100):
         file.write_text(change(file.read_text()))
@@ -120,7 +82,7 @@ def foreign(cache):
     entries = [words(line) for line in lines(cache)]
     for entry in entries:
         entry[1 + NUMBER] = 1000
-    (pathlib.Path(cache) / "weft/products").write_text("\n".join(map(checked, entries)) + "\n")
+    memo.file(cache).write_text("\n".join(map(checked, entries)) + "\n")
     run(cache)
     assert {words(line)[KEY] for line in lines(cache) if words(line)[VALUE][NUMBER] == ALGORITHMS - 1} == keys(cache)
 

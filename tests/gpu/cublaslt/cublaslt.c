@@ -9,6 +9,7 @@
 #include "tests/gpu/driver/product.h"
 
 enum { INVALID_VALUE = 7, EXECUTION_FAILED = 13, ROOM_BYTES = 1 << 20, SCALE_ALIGNMENT = 16 };
+enum { ALL_SCHEMES = 7, OUTPUT_TYPE = 4 };
 
 struct weft_lt_opaque {
     int type, scale;         /* of a product: the types of computation and of scales */
@@ -17,6 +18,7 @@ struct weft_lt_opaque {
     uint64_t rows, cols, ld; /* of a matrix */
     uint64_t room_bytes;     /* of a preference */
     uint32_t alignments[4];  /* of a preference */
+    uint32_t schemes;        /* of a preference */
 };
 
 static struct weft_cuda cuda;
@@ -96,7 +98,8 @@ int cublasLtMatrixLayoutDestroy(weft_lt_layout layout) {
 }
 
 int cublasLtMatmulPreferenceCreate(weft_lt_preference *preference) {
-    return make(preference, (struct weft_lt_opaque){.alignments = {256, 256, 256, 256}});
+    return make(preference, (struct weft_lt_opaque){.alignments = {256, 256, 256, 256},
+                                                    .schemes = ALL_SCHEMES});
 }
 
 int cublasLtMatmulPreferenceDestroy(weft_lt_preference preference) {
@@ -108,6 +111,8 @@ int cublasLtMatmulPreferenceSetAttribute(weft_lt_preference preference, int attr
     int matrix = attribute - WEFT_LT_PREF_ALIGNMENT_A;
     if (attribute == WEFT_LT_PREF_WORKSPACE_BYTES && bytes == sizeof(uint64_t))
         preference->room_bytes = *(const uint64_t *)value;
+    else if (attribute == WEFT_LT_PREF_REDUCTION_SCHEMES && bytes == sizeof(uint32_t))
+        preference->schemes = *(const uint32_t *)value;
     else if (matrix >= 0 && matrix < 4 && bytes == sizeof(uint32_t))
         preference->alignments[matrix] = *(const uint32_t *)value;
     else
@@ -154,9 +159,10 @@ static bool shapes_fit(const struct weft_lt_opaque *desc, const struct weft_lt_o
            d->cols > 0 && op_rows(b, tb) > 0;
 }
 
-/* An algorithm is the alignments that it relies on, its number, and how often it multiplies: of
- * WEFT_FAKE_ALGORITHMS the last one is the fastest, and multiplies WEFT_FAKE_TIMES. */
-enum { NUMBER = 4, TIMES = 5, ALGORITHMS_MAX = 16, TIMES_MAX = 100000 };
+/* An algorithm is the alignments that it relies on, its number, how often it multiplies, and
+ * whether it rounds parts of sums to the type of the result, as it may unless a preference forbids
+ * that. Of WEFT_FAKE_ALGORITHMS the last one is the fastest, and multiplies WEFT_FAKE_TIMES. */
+enum { NUMBER = 4, TIMES = 5, ROUNDS = 6, ALGORITHMS_MAX = 16, TIMES_MAX = 100000 };
 
 int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,
                                    weft_lt_layout b, weft_lt_layout c, weft_lt_layout d,
@@ -178,6 +184,7 @@ int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, wef
         for (int i = 0; i < 4; i++)
             found[a].algorithm[i] = preference->alignments[i];
         found[a].algorithm[NUMBER] = (uint64_t)a;
+        found[a].algorithm[ROUNDS] = (preference->schemes & OUTPUT_TYPE) != 0;
         found[a].algorithm[TIMES] = a == *count - 1 ? least : 4 * least;
     }
     return 0;
@@ -233,6 +240,7 @@ int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, 
                         .transposed_a = desc->transposed[0],
                         .transposed_b = desc->transposed[1],
                         .narrow = desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32,
+                        .rounds = algorithm[ROUNDS] != 0,
                         .token = __atomic_add_fetch(&token, 1, __ATOMIC_RELAXED)};
     void *arguments[] = {&a, &b, &d, &workspace, &p};
     for (uint64_t times = algorithm[TIMES]; times > 0; times--)

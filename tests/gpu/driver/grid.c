@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Turns of all threads without any progress before the host thread sleeps between them. */
-enum { EAGER_TURNS = 64, NAP_NS = 50000 };
+enum { EAGER_TURNS = 64, NAP_NS = 50000, SLEEP_US = 50 };
 
 static unsigned resident[GPUS_MAX]; /* blocks of each GPU, by all streams */
 
@@ -25,6 +26,16 @@ static bool take_places(int gpu, unsigned count) {
         return true;
     __atomic_fetch_sub(&resident[gpu], count, __ATOMIC_ACQ_REL);
     return false;
+}
+
+void grid_enter(int gpu) {
+    while (sms() != GPU_SMS && !take_places(gpu, 1))
+        usleep(SLEEP_US);
+}
+
+void grid_leave(int gpu) {
+    if (sms() != GPU_SMS)
+        __atomic_fetch_sub(&resident[gpu], 1, __ATOMIC_ACQ_REL);
 }
 
 /* Returns the coordinates of number i. */

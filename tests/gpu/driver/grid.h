@@ -30,4 +30,9 @@ void grid_open_named(struct block *block, unsigned id, unsigned count);
 /* Within a thread of a grid: ends the kernel. Returns at once elsewhere. */
 void grid_trap(void);
 
+/* A kernel of one thread takes a multiprocessor in between, if WEFT_FAKE_SMS says how many there
+ * are; grid_enter waits for it. */
+void grid_enter(int gpu);
+void grid_leave(int gpu);
+
 #endif

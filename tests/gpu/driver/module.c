@@ -152,19 +152,24 @@ static int run_threads(const struct launch *launch) {
     return whole ? 0 : CUDA_ERROR_LAUNCH_FAILED;
 }
 
+static int run_thread(const struct launch *launch) {
+    volatile int error = 0;
+    grid_enter(running_on);
+    if (setjmp(out) == 0)
+        launch->kernel->run(launch->packed);
+    else
+        error = CUDA_ERROR_LAUNCH_FAILED;
+    grid_leave(running_on);
+    return error;
+}
+
 static int run(struct work *work, struct CUstream_st *stream) {
     struct launch *launch = (struct launch *)work;
     if (!launch->kernel->reaches(launch->packed, stream->context->gpu))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    volatile int error = 0;
     running_on = stream->context->gpu;
     guard(guard_kernel_begin, stream->context->gpu);
-    if (launch->kernel->threads)
-        error = run_threads(launch);
-    else if (setjmp(out) == 0)
-        launch->kernel->run(launch->packed);
-    else
-        error = CUDA_ERROR_LAUNCH_FAILED;
+    int error = launch->kernel->threads ? run_threads(launch) : run_thread(launch);
     guard(guard_kernel_end, stream->context->gpu);
     return error;
 }

@@ -102,6 +102,12 @@ static void store(void *to, uint64_t i, int type, double value) {
     }
 }
 
+static double rounded(double sum, int type) {
+    return type == WEFT_LT_R_16BF  ? bf16_value(bf16_bits(sum))
+           : type == WEFT_LT_R_16F ? half_value(half_bits(sum))
+                                   : sum;
+}
+
 static double dot(const void *a, const void *b, const struct product &p, uint64_t row,
                   uint64_t col) {
     double sum = 0;
@@ -112,6 +118,8 @@ static double dot(const void *a, const void *b, const struct product &p, uint64_
             load(b, p.transposed_b ? i * p.ldb + col : col * p.ldb + i, p.type_b, p.narrow);
         sum += left * right;
         sum = p.type_d == WEFT_LT_R_64F ? sum : (float)sum;
+        if (p.rounds && i == p.k / 2)
+            sum = rounded(sum, p.type_d);
     }
     return sum * (p.scale_a ? *p.scale_a : 1) * (p.scale_b ? *p.scale_b : 1);
 }

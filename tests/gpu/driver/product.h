@@ -11,6 +11,7 @@ struct product {
     int32_t type_a, type_b, type_d; /* as in fused/cublaslt.h */
     int32_t transposed_a, transposed_b;
     int32_t narrow;                 /* factors of f32 are rounded to the 19 bits of TF32 */
+    int32_t rounds;                 /* each half of a sum, to the type of d */
     const float *scale_a, *scale_b; /* NULL: 1 */
     uint64_t token;                 /* no other product has it */
 };

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A trial makes the whole call several times, on the caller's stream: the results are the same each
+ * time. The number of calls must be the same on all members, so they agree on it first; then on the
+ * times, of which the slowest member's count. */
+#include "fused/choice.h"
+#include <errno.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/hash.h"
+#include "device/half.h"
+#include "fused/library.h"
+#include "fused/memo.h"
+#include "fused/plan.h"
+
+enum { CHOICES_MAX = 64 };
+
+/* What the calls of a team have found out, the same on all members. */
+struct choices {
+    int count;
+    bool kernels; /* some call has used the kernel; its graph may still run */
+    struct chosen {
+        uint64_t shape;
+        enum weft_fused_way way;
+        bool tried; /* false: the rule's way, until a call can try */
+    } of[CHOICES_MAX];
+};
+
+/* What a member contributes. */
+struct view {
+    int32_t may;  /* this member's GPU can run the kernel */
+    int32_t time; /* a trial is possible here */
+    int32_t kept; /* the way that an earlier run has found, or -1 */
+    double seconds[WEFT_FUSED_WAYS];
+};
+
+static int views_exchange(const struct weft_team *team, const struct view *mine, struct view *all) {
+    struct weft_exchange exchange = {.mine = mine, .bytes = sizeof *mine, .all = all};
+    return weft_device_channels_exchange(team, &exchange);
+}
+
+static uint64_t key_of(const struct weft_fused_choice *choice) {
+    return weft_library_machine(weft_hash(choice->shape, "exchange", 8));
+}
+
+static struct chosen *find(struct choices *choices, uint64_t shape) {
+    for (int i = 0; i < choices->count; i++)
+        if (choices->of[i].shape == shape)
+            return &choices->of[i];
+    return NULL;
+}
+
+/* --- The trial -------------------------------------------------------------------------------- */
+
+/* Returns the slowest member's seconds in a way. */
+static double slowest(const struct view *all, int n, enum weft_fused_way way) {
+    double most = 0;
+    for (int i = 0; i < n; i++)
+        most = all[i].seconds[way] > most ? all[i].seconds[way] : most;
+    return most;
+}
+
+static int try(const struct weft_fused_choice *choice, enum weft_fused_way *way) {
+    const struct weft_team *team = choice->on->team;
+    struct weft_contest contest = {choice->enqueue, choice->context, choice->on->stream};
+    struct view mine = {.may = true}, all[team->npes];
+    int error = weft_gpu_synchronize(choice->on->stream);
+    if (!error)
+        mine.seconds[0] = weft_trial_once(&contest, WEFT_FUSED_WAYS);
+    error = error ? error : views_exchange(team, &mine, all);
+    if (error)
+        return error;
+    weft_trial_measure(&contest, WEFT_FUSED_WAYS, slowest(all, team->npes, 0), mine.seconds);
+    error = views_exchange(team, &mine, all);
+    *way = weft_trial_better(slowest(all, team->npes, WEFT_BY_KERNEL),
+                             slowest(all, team->npes, WEFT_BY_ENGINES))
+               ? WEFT_BY_KERNEL
+               : WEFT_BY_ENGINES;
+    return error;
+}
+
+/* --- Agreement -------------------------------------------------------------------------------- */
+
+/* Returns whether WEFT_PRODUCTS asks for Weft's kernels wherever they run. */
+static bool is_own(void) {
+    return strcmp(weft_env.products, "own") == 0;
+}
+
+static bool is_fixed(void) {
+    return is_own() || weft_env.deterministic[0] == '1';
+}
+
+static struct view own_view(const struct weft_fused_choice *choice) {
+    uint64_t value[WEFT_MEMO_WORDS];
+    bool fixed = is_fixed(), runs = weft_plan_runs(weft_device.gpu->capability);
+    struct view mine = {.kept = -1, .time = !fixed && !weft_gpu_capturing(choice->on->stream)};
+    mine.may = runs && (is_own() || (choice->fits && weft_device_channels_claim(choice->on->team)));
+    if (!fixed && weft_memo_find(key_of(choice), value) && value[0] < WEFT_FUSED_WAYS)
+        mine.kept = (int32_t)value[0];
+    return mine;
+}
+
+static void keep(const struct weft_fused_choice *choice, enum weft_fused_way way) {
+    const uint64_t value[WEFT_MEMO_WORDS] = {(uint64_t)way};
+    if (choice->on->team->my_pe == 0)
+        weft_memo_keep(key_of(choice), value, choice->remark);
+}
+
+/* Decides by what all members have contributed. Member 0's earlier run counts. */
+static int decide(struct chosen *chosen, const struct weft_fused_choice *choice,
+                  const struct view *all) {
+    bool may = true, time = true;
+    for (int i = 0; i < choice->on->team->npes; i++) {
+        may = may && all[i].may;
+        time = time && all[i].time;
+    }
+    chosen->way = !may ? WEFT_BY_ENGINES : is_own() ? WEFT_BY_KERNEL : choice->rule;
+    chosen->tried = !may || time || is_fixed() || all[0].kept >= 0;
+    if (may && all[0].kept >= 0) {
+        chosen->way = (enum weft_fused_way)all[0].kept;
+    } else if (may && time) {
+        int error = try(choice, &chosen->way);
+        if (error)
+            return error;
+        keep(choice, chosen->way);
+    }
+    return 0;
+}
+
+static int agree(struct chosen *chosen, const struct weft_fused_choice *choice) {
+    const struct weft_team *team = choice->on->team;
+    struct view mine = own_view(choice), all[team->npes];
+    int error = views_exchange(team, &mine, all);
+    error = error ? error : decide(chosen, choice, all);
+    chosen->shape = choice->shape;
+    return error;
+}
+
+/* Decides for calls of one shape, or, if WEFT_PRODUCTS asks for Weft's kernels, for all calls. */
+static int choose(enum weft_fused_way *way, const struct weft_fused_choice *choice) {
+    struct choices *choices = weft_device_channels_notes(choice->on->team, sizeof *choices);
+    struct chosen *known = choices ? find(choices, choice->shape) : NULL, found;
+    *way = known ? known->way : WEFT_BY_ENGINES;
+    if (!choices)
+        return weft_fail(-ENOMEM, "no memory for what is known of the team's products");
+    if (known ? known->tried || weft_gpu_capturing(choice->on->stream)
+              : choices->count == CHOICES_MAX)
+        return 0;
+    int error = agree(&found, choice);
+    if (error)
+        return error;
+    if (!known)
+        known = &choices->of[choices->count++];
+    *known = found;
+    *way = found.way;
+    choices->kernels = choices->kernels || found.way == WEFT_BY_KERNEL;
+    if (!choices->kernels)
+        weft_device_channels_unclaim(choice->on->team);
+    return 0;
+}
+
+int weft_fused_choose(enum weft_fused_way *way, const struct weft_fused_choice *choice) {
+    struct weft_fused_choice all = *choice;
+    *way = WEFT_BY_ENGINES;
+    if (choice->on->team->far || (strcmp(weft_env.products, "auto") != 0 && !is_own()))
+        return 0;
+    if (is_own())
+        all.shape = 0;
+    return choose(way, &all);
+}

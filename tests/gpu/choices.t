@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The choice between copy engines and Weft's kernel, on the pretended driver: the members time both and take the
+faster one, which is kept for later runs; one team of a GPU alone has the kernel."""
+import memo
+import tap
+from memo import TIMES, VALUE, checked, with_cache, words
+
+ENGINES, KERNEL = 0, 1
+# The graph's shape, reduce-scatter, all-reduce, and all-gather with a transposed b: the kernel has no other b.
+SHAPES = 4
+
+
+def run(cache, pes=2, **settings):
+    memo.run("tests/gpu/choices", cache, pes, **settings)
+
+
+def lines(cache):
+    """Returns the lines of choices; others are of single products."""
+    return [line for line in memo.lines(cache) if " of " in line.split("#")[1]]
+
+
+def ways(cache):
+    return [words(line)[VALUE][0] for line in lines(cache)]
+
+
+def slow_down(cache):
+    """Forgets the choices, and lets what was the fastest algorithm of each product be slow."""
+    products = [words(line) for line in memo.lines(cache) if line not in lines(cache)]
+    for entry in products:
+        entry[1 + TIMES] = 1000
+    memo.file(cache).write_text("".join(checked(entry) + "\n" for entry in products))
+
+
+@with_cache
+def engines(cache):
+    """The pretended GPU runs the kernel slowly."""
+    run(cache, pes=3)
+    assert ways(cache) == [ENGINES] * SHAPES, lines(cache)
+
+
+@with_cache
+def kernel(cache):
+    run(cache)
+    slow_down(cache)
+    run(cache)
+    assert ways(cache) == [KERNEL] * SHAPES, lines(cache)
+
+
+@with_cache
+def kept(cache):
+    run(cache)
+    for line in lines(cache):  # the other way, which a trial would not choose
+        entry = words(line)
+        entry[1] = KERNEL
+        memo.file(cache).write_text("\n".join([*memo.lines(cache), checked(entry), ""]))
+    before = lines(cache)
+    run(cache)
+    assert lines(cache) == before, "nothing is timed again"
+
+
+@with_cache
+def fixed(cache):
+    for settings in ({"WEFT_DETERMINISTIC": "1"}, {"WEFT_PRODUCTS": "cublaslt"}, {"WEFT_PRODUCTS": "own"}):
+        run(cache, **settings)
+        assert not lines(cache), lines(cache)
+
+
+tap.run([("the engines, where they are faster", engines), ("the kernel, where it is", kernel),
+         ("a later run takes the same ways without timing", kept),
+         ("settings that decide alone: nothing is kept", fixed)])
