@@ -4,6 +4,7 @@
  * times, of which the slowest member's count. */
 #include "fused/choice.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/env.h"
 #include "base/hash.h"
@@ -59,10 +60,22 @@ static double slowest(const struct view *all, int n, enum weft_fused_way way) {
     return most;
 }
 
+/* Member 0 keeps the way for later runs. */
+static void keep(const struct weft_fused_choice *choice, enum weft_fused_way way,
+                 const double *seconds) {
+    const uint64_t value[WEFT_MEMO_WORDS] = {(uint64_t)way};
+    char remark[160];
+    snprintf(remark, sizeof remark, "%s: %.1f us by engines, %.1f us by the kernel", choice->remark,
+             1e6 * seconds[WEFT_BY_ENGINES], 1e6 * seconds[WEFT_BY_KERNEL]);
+    if (choice->on->team->my_pe == 0)
+        weft_memo_keep(key_of(choice), value, remark);
+}
+
 static int try(const struct weft_fused_choice *choice, enum weft_fused_way *way) {
     const struct weft_team *team = choice->on->team;
     struct weft_contest contest = {choice->enqueue, choice->context, choice->on->stream};
     struct view mine = {.may = true}, all[team->npes];
+    double seconds[WEFT_FUSED_WAYS];
     int error = weft_gpu_synchronize(choice->on->stream);
     if (!error)
         mine.seconds[0] = weft_trial_once(&contest, WEFT_FUSED_WAYS);
@@ -71,11 +84,14 @@ static int try(const struct weft_fused_choice *choice, enum weft_fused_way *way)
         return error;
     weft_trial_measure(&contest, WEFT_FUSED_WAYS, slowest(all, team->npes, 0), mine.seconds);
     error = views_exchange(team, &mine, all);
-    *way = weft_trial_better(slowest(all, team->npes, WEFT_BY_KERNEL),
-                             slowest(all, team->npes, WEFT_BY_ENGINES))
-               ? WEFT_BY_KERNEL
-               : WEFT_BY_ENGINES;
-    return error;
+    for (int i = 0; i < WEFT_FUSED_WAYS && !error; i++)
+        seconds[i] = slowest(all, team->npes, (enum weft_fused_way)i);
+    if (error)
+        return error;
+    *way = weft_trial_better(seconds[WEFT_BY_KERNEL], seconds[WEFT_BY_ENGINES]) ? WEFT_BY_KERNEL
+                                                                                : WEFT_BY_ENGINES;
+    keep(choice, *way, seconds);
+    return 0;
 }
 
 /* --- Agreement -------------------------------------------------------------------------------- */
@@ -99,12 +115,6 @@ static struct view own_view(const struct weft_fused_choice *choice) {
     return mine;
 }
 
-static void keep(const struct weft_fused_choice *choice, enum weft_fused_way way) {
-    const uint64_t value[WEFT_MEMO_WORDS] = {(uint64_t)way};
-    if (choice->on->team->my_pe == 0)
-        weft_memo_keep(key_of(choice), value, choice->remark);
-}
-
 /* Decides by what all members have contributed. Member 0's earlier run counts. */
 static int decide(struct chosen *chosen, const struct weft_fused_choice *choice,
                   const struct view *all) {
@@ -115,14 +125,10 @@ static int decide(struct chosen *chosen, const struct weft_fused_choice *choice,
     }
     chosen->way = !may ? WEFT_BY_ENGINES : is_own() ? WEFT_BY_KERNEL : choice->rule;
     chosen->tried = !may || time || is_fixed() || all[0].kept >= 0;
-    if (may && all[0].kept >= 0) {
+    if (may && all[0].kept >= 0)
         chosen->way = (enum weft_fused_way)all[0].kept;
-    } else if (may && time) {
-        int error = try(choice, &chosen->way);
-        if (error)
-            return error;
-        keep(choice, chosen->way);
-    }
+    else if (may && time)
+        return try(choice, &chosen->way);
     return 0;
 }
 

@@ -55,14 +55,15 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Stores the medians of the ways that are measured, and infinity for the others. */
+/* Stores the medians of the ways that are measured, all if `measured` is NULL, and infinity for the
+ * others. */
 static void measure(const struct weft_contest *contest, int ways, int times, const bool *measured,
                     double *medians) {
     double samples[ways][ROUNDS];
     for (int round = 0; round < ROUNDS; round++)
         for (int way = 0; way < ways; way++)
             samples[way][round] =
-                measured[way] ? seconds_of(contest, way, times) : (double)INFINITY;
+                !measured || measured[way] ? seconds_of(contest, way, times) : (double)INFINITY;
     for (int way = 0; way < ways; way++) {
         qsort(samples[way], ROUNDS, sizeof **samples, compare);
         medians[way] = samples[way][ROUNDS / 2];
@@ -113,10 +114,10 @@ void weft_trial_measure(const struct weft_contest *contest, int ways, double onc
                         double *seconds) {
     double wanted = once > 0 ? ROUND_S / once : 1;
     int times = wanted < 1 ? 1 : wanted > TIMES_MAX ? TIMES_MAX : (int)wanted;
-    bool measured[ways];
-    for (int way = 0; way < ways; way++)
-        measured[way] = isfinite(once);
     for (int i = 0; i < (int)(HEAT_S / ROUND_S) && isfinite(once); i++)
         seconds_of(contest, 0, times);
-    measure(contest, ways, times, measured, seconds);
+    if (isfinite(once))
+        measure(contest, ways, times, NULL, seconds);
+    for (int way = 0; way < ways; way++)
+        seconds[way] = isfinite(once) ? seconds[way] / times : (double)INFINITY;
 }

@@ -28,8 +28,8 @@ struct weft_contest {
  * infinite if one of the ways cannot do the work. */
 double weft_trial_once(const struct weft_contest *contest, int ways);
 
-/* Stores the median of the seconds of each way; `once` is an estimate of way 0. The GPU is made as
- * hot as for weft_trial_fastest. */
+/* Stores the median of the seconds that each way takes once; `once` is an estimate for way 0. The
+ * GPU is made as hot as for weft_trial_fastest. */
 void weft_trial_measure(const struct weft_contest *contest, int ways, double once, double *seconds);
 
 /* Returns whether a way with these seconds replaces way 0. */
