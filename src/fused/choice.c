@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/hash.h"
 #include "device/half.h"
@@ -22,15 +24,16 @@ struct choices {
     struct chosen {
         uint64_t shape;
         enum weft_fused_way way;
-        bool tried; /* false: the rule's way, until a call can try */
+        bool tried; /* false: the rule's way, until a call that is not captured */
     } of[CHOICES_MAX];
 };
 
 /* What a member contributes. */
 struct view {
-    int32_t may;  /* this member's GPU can run the kernel */
-    int32_t time; /* a trial is possible here */
-    int32_t kept; /* the way that an earlier run has found, or -1 */
+    int32_t may;      /* this member's GPU can run the kernel */
+    int32_t captured; /* the stream is, so there is no trial in this call */
+    int32_t time;     /* a trial is possible here */
+    int32_t kept;     /* the way that an earlier run has found, or -1 */
     double seconds[WEFT_FUSED_WAYS];
 };
 
@@ -76,10 +79,8 @@ static int try(const struct weft_fused_choice *choice, enum weft_fused_way *way)
     struct weft_contest contest = {choice->enqueue, choice->context, choice->on->stream};
     struct view mine = {.may = true}, all[team->npes];
     double seconds[WEFT_FUSED_WAYS];
-    int error = weft_gpu_synchronize(choice->on->stream);
-    if (!error)
-        mine.seconds[0] = weft_trial_once(&contest, WEFT_FUSED_WAYS);
-    error = error ? error : views_exchange(team, &mine, all);
+    mine.seconds[0] = weft_trial_once(&contest, WEFT_FUSED_WAYS);
+    int error = views_exchange(team, &mine, all);
     if (error)
         return error;
     weft_trial_measure(&contest, WEFT_FUSED_WAYS, slowest(all, team->npes, 0), mine.seconds);
@@ -105,26 +106,44 @@ static bool is_fixed(void) {
     return is_own() || weft_env.deterministic[0] == '1';
 }
 
+/* Waits until the stream's work is done, for a second at most: it may wait for what the program
+ * does after this call. */
+static bool is_idle_soon(weft_cu_stream stream) {
+    enum { MOST_NS = 1000000000, NAP_NS = 50000 };
+    uint64_t begin = weft_clock_ns();
+    int status = weft_cuda.cuStreamQuery(stream);
+    while (status == WEFT_CU_NOT_READY && weft_clock_ns() - begin < MOST_NS) {
+        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+        status = weft_cuda.cuStreamQuery(stream);
+    }
+    return status == WEFT_CU_SUCCESS;
+}
+
 static struct view own_view(const struct weft_fused_choice *choice) {
     uint64_t value[WEFT_MEMO_WORDS];
-    bool fixed = is_fixed(), runs = weft_plan_runs(weft_device.gpu->capability);
-    struct view mine = {.kept = -1, .time = !fixed && !weft_gpu_capturing(choice->on->stream)};
+    bool runs = weft_plan_runs(weft_device.gpu->capability);
+    struct view mine = {.kept = -1, .captured = weft_gpu_capturing(choice->on->stream)};
     mine.may = runs && (is_own() || (choice->fits && weft_device_channels_claim(choice->on->team)));
-    if (!fixed && weft_memo_find(key_of(choice), value) && value[0] < WEFT_FUSED_WAYS)
+    if (!mine.may || is_fixed())
+        return mine;
+    if (weft_memo_find(key_of(choice), value) && value[0] < WEFT_FUSED_WAYS)
         mine.kept = (int32_t)value[0];
+    else
+        mine.time = !mine.captured && is_idle_soon(choice->on->stream);
     return mine;
 }
 
 /* Decides by what all members have contributed. Member 0's earlier run counts. */
 static int decide(struct chosen *chosen, const struct weft_fused_choice *choice,
                   const struct view *all) {
-    bool may = true, time = true;
+    bool may = true, time = true, captured = false;
     for (int i = 0; i < choice->on->team->npes; i++) {
         may = may && all[i].may;
         time = time && all[i].time;
+        captured = captured || all[i].captured;
     }
     chosen->way = !may ? WEFT_BY_ENGINES : is_own() ? WEFT_BY_KERNEL : choice->rule;
-    chosen->tried = !may || time || is_fixed() || all[0].kept >= 0;
+    chosen->tried = !may || !captured || is_fixed() || all[0].kept >= 0;
     if (may && all[0].kept >= 0)
         chosen->way = (enum weft_fused_way)all[0].kept;
     else if (may && time)

@@ -28,8 +28,9 @@ struct weft_fused_choice {
 };
 
 /* *way <- the members' choice. The first call of a shape is collective on the host, and then times
- * both ways unless WEFT_DETERMINISTIC is 1 or some member captures its stream; the result of a
- * trial is kept for later runs (fused/memo.h). Later calls are local. Returns 0 or -errno with
+ * both ways, unless WEFT_DETERMINISTIC is 1, a member captures its stream, or a member's stream
+ * does not end its earlier work within a second; the result of a trial is kept for later runs
+ * (fused/memo.h). Later calls are local. Returns 0 or -errno with
  * text. Called where a call is enqueued. */
 int weft_fused_choose(enum weft_fused_way *way, const struct weft_fused_choice *choice);
 

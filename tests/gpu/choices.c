@@ -49,7 +49,7 @@ static void reductions(void) {
     for (uint64_t key = 1; key <= 6; key++) {
         draw_reduction(key, 1, key % 2);
         reduce_enqueue();
-        reduce_check(key);
+        reduce_check(key, 1);
         reduce_free();
     }
 }
@@ -68,11 +68,22 @@ static void in_graphs(void) {
     weft_cu_graph_exec graph = graph_capture(gpu_stream, reduce_enqueue);
     for (int i = 0; i < 2; i++) {
         graph_replay(graph, gpu_stream);
-        reduce_check(21);
+        reduce_check(21, 1);
         reduce_enqueue();
-        reduce_check(21);
+        reduce_check(21, 1);
     }
     graph_drop(graph);
+    reduce_free();
+}
+
+/* The stream waits for what the host does after the call. */
+static void behind_the_host(void) {
+    static uint64_t begun; /* symmetric */
+    draw_reduction(31, 3, true);
+    ON(signal_wait_until_on_stream(&begun, SHMEM_CMP_EQ, 1, gpu_stream));
+    reduce_enqueue();
+    shmem_uint64_atomic_set(&begun, 1, shmem_my_pe());
+    reduce_check(31, 1);
     reduce_free();
 }
 
@@ -89,6 +100,7 @@ int main(void) {
     with_group(SHMEM_TEAM_WORLD, "a shape that is first used in a graph", in_graphs);
     with_group(SHMEM_TEAM_WORLD, "reductions", reductions);
     with_group(SHMEM_TEAM_WORLD, "gathers", gathers);
+    with_group(SHMEM_TEAM_WORLD, "a stream that waits for the host", behind_the_host);
     with_group(gpu_list_team(), "another team", of_another_team);
     return gpu_finish();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: products by the kernels for Hopper that exchange data, while other kernels, which
- * wait until the products are complete, have so many multiprocessors of each GPU that few clusters
- * run at once; results against double. A GPU has room for both, so only on pretended ones the
+ * wait until the products are complete, leave room for one of their clusters on each GPU; results
+ * against double. A GPU has room for both, so only on pretended ones the
  * kernels are crowded. PEs: 2 3 */
 #include <unistd.h>
 #include "gpu/gather.h"
@@ -72,7 +72,7 @@ static void reduction(uint64_t key, bool scatters, bool odd) {
     gpu_drain(gpu_stream);
     crowd_gather();
     reduce_enqueue();
-    reduce_check(key);
+    reduce_check(key, 1);
     crowd_part();
     reduce_free();
 }

@@ -74,7 +74,7 @@ static void one_of_each(void) {
         for (int scatters = 0; scatters < 2; scatters++) {
             reduce_draw(key, scatters, NULL);
             reduce_enqueue();
-            reduce_check(key);
+            reduce_check(key, 1);
             if (!scatters)
                 same_bits();
             reduce_free();
@@ -124,7 +124,7 @@ static void graphs(void) {
             if (turn % 2 == 0)
                 graph_replay(graph, gpu_stream);
             gather_check(key + 100 * turn, 1);
-            reduce_check(key + 100 * turn);
+            reduce_check(key + 100 * turn, 1);
         }
         graph_drop(graph);
         gather_free();
