@@ -123,7 +123,7 @@ $(BUILD)/lib/libweft_ucx.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/ucx/
 WEFT_RPATH = -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/..'
 WEFT_SRC := tools/weft.c $(wildcard tools/weft/*.c)
 ifneq ($(NO_GPU),)
-WEFT_SRC := $(filter-out tools/weft/gpus.c,$(WEFT_SRC)) tools/weft/without_gpu/gpus.c
+WEFT_SRC := $(filter-out tools/weft/gpus.c tools/weft/plan.c,$(WEFT_SRC)) tools/weft/without_gpu/gpus.c
 endif
 WEFT_OBJ := $(WEFT_SRC:%.c=$(BUILD)/obj/%.o)
 $(BUILD)/bin/weft: $(WEFT_OBJ) $(LIB_OBJ)

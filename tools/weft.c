@@ -8,8 +8,9 @@
 #include "weft/version.h"
 
 static const char usage[] =
-    "usage: weft info      what this machine offers to a job\n"
-    "       weft perf      how fast puts, gets, signals and barriers are (see weft perf -h)\n"
+    "usage: weft info               what this machine offers to a job\n"
+    "       weft info --plan M N K  how GPUs multiply M x K by K x N elements\n"
+    "       weft perf               how fast puts, gets, signals and barriers are (see weft perf -h)\n"
     "       weft version\n"
     "\n"
     "`oshrun -n N weft info` describes a job of N PEs; weft perf needs two PEs or more.\n";
@@ -29,6 +30,8 @@ int main(int argc, char **argv) {
         return weft_perf(argv + 2);
     if (argc == 2 && strcmp(command, "info") == 0)
         return weft_info();
+    if (argc == 6 && strcmp(command, "info") == 0 && strcmp(argv[2], "--plan") == 0)
+        return weft_info_plan(argv + 3);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
         return printf("Weft %s\n", WEFT_VERSION_STRING) < 0;
     if (argc > 1)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/hash.h"
@@ -62,23 +63,59 @@ static bool read_entry(const char *line, struct memo_line *entry) {
     return entry->check == check_of(entry);
 }
 
-bool weft_memo_find(uint64_t key, uint64_t value[WEFT_MEMO_WORDS]) {
+/* Calls `visit` with each line that is not damaged, and its entry. */
+static void visit_lines(void (*visit)(void *context, const char *line, const struct memo_line *),
+                        void *context) {
     char line[LINE_BYTES];
     struct memo_line entry;
-    bool found = false;
     int fd = open_file(O_RDONLY);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     while (file && fgets(line, sizeof line, file))
-        if (read_entry(line, &entry) && entry.key == key) {
-            for (int i = 0; i < WEFT_MEMO_WORDS; i++)
-                value[i] = entry.value[i];
-            found = true;
-        }
+        if (read_entry(line, &entry))
+            visit(context, line, &entry);
     if (file)
         fclose(file);
     else if (fd >= 0)
         close(fd);
-    return found;
+}
+
+struct wanted {
+    uint64_t key, *value;
+    bool found;
+};
+
+static void take_wanted(void *context, const char *line, const struct memo_line *entry) {
+    struct wanted *wanted = context;
+    (void)line;
+    if (entry->key != wanted->key)
+        return;
+    wanted->found = true;
+    memcpy(wanted->value, entry->value, sizeof entry->value);
+}
+
+bool weft_memo_find(uint64_t key, uint64_t value[WEFT_MEMO_WORDS]) {
+    struct wanted wanted = {key, value, false};
+    visit_lines(take_wanted, &wanted);
+    return wanted.found;
+}
+
+struct visitor {
+    void (*visit)(void *context, const char *remark, const uint64_t *value);
+    void *context;
+};
+
+static void pass_line(void *context, const char *line, const struct memo_line *entry) {
+    const struct visitor *visitor = context;
+    char remark[LINE_BYTES];
+    const char *at = strstr(line, "# ");
+    snprintf(remark, sizeof remark, "%s", at ? at + 2 : "");
+    remark[strcspn(remark, "\n")] = '\0';
+    visitor->visit(visitor->context, remark, entry->value);
+}
+
+void weft_memo_visit(void (*visit)(void *context, const char *remark, const uint64_t *value),
+                     void *context) {
+    visit_lines(pass_line, &(struct visitor){visit, context});
 }
 
 /* Returns whether the file's last line is cut off. */

@@ -13,6 +13,10 @@ enum { WEFT_MEMO_WORDS = 8 };
 /* Finds the value that was kept last for a key. Lines that are damaged count as missing. */
 bool weft_memo_find(uint64_t key, uint64_t value[WEFT_MEMO_WORDS]);
 
+/* Calls `visit` for each line that is not damaged, in their order. */
+void weft_memo_visit(void (*visit)(void *context, const char *remark, const uint64_t *value),
+                     void *context);
+
 /* Keeps a value. `remark` has no line breaks. */
 void weft_memo_keep(uint64_t key, const uint64_t value[WEFT_MEMO_WORDS], const char *remark);
 

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The choice between copy engines and Weft's kernel, on the pretended driver: the members time both and take the
 faster one, which is kept for later runs; one team of a GPU alone has the kernel."""
+import os
+import subprocess
+
 import memo
 import tap
 from memo import TIMES, VALUE, checked, with_cache, words
@@ -66,6 +69,25 @@ def fixed(cache):
         assert not lines(cache), lines(cache)
 
 
+def plan(cache, *sizes):
+    return subprocess.run([memo.BUILD / "bin/weft", "info", "--plan", *map(str, sizes)], capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+
+
+@with_cache
+def printed(cache):
+    assert "  nothing: " in plan(cache, 128, 16, 24).stdout
+    run(cache)
+    said = plan(cache, 128, 16, 24).stdout
+    for operation in ("reduce-scatter", "all-reduce"):
+        assert f"  engines       128 x 16, {operation} of 2: " in said, said
+    assert "1 tiles of 256 x 168, in 1 rounds of 66" in said and "all-gather" not in said, said
+    assert "  engines       130 x 24, all-gather of 2: " in plan(cache, 260, 16, 24).stdout
+    for sizes in (("0", 1, 1), ("x", 1, 1), (1, 1, "1x"), (1, 1, 2 ** 40)):
+        refused = plan(cache, *sizes)
+        assert refused.returncode == 2 and "are not three sizes" in refused.stderr, refused
+
+
 tap.run([("the engines, where they are faster", engines), ("the kernel, where it is", kernel),
          ("a later run takes the same ways without timing", kept),
-         ("settings that decide alone: nothing is kept", fixed)])
+         ("settings that decide alone: nothing is kept", fixed), ("weft info --plan prints what is kept", printed)])

@@ -104,6 +104,10 @@ COUNTS = [
     ("the count of a chunk is no release", EXCHANGE, r"weft_red_add_sys\(", "weft_red_add_relaxed_sys_u64("),
     ("a chunk is counted before all lanes have stored", EXCHANGE, r"weft_warp_sync\(\);", ""),
     ("calls are not counted", EXCHANGE, r"weft_st_relaxed_sys\(epoch[^;]*;", ";"),
+    ("tiles are not taken anew in each call", EXCHANGE, r"weft_st_relaxed_sys\(&words->tiles[^;]*;", ";"),
+    ("pieces are not taken anew in each call", EXCHANGE, r"weft_st_relaxed_sys\(&words->pieces[^;]*;", ";"),
+    ("one block alone is given the tiles", TILE, r"rank < WEFT_HOPPER_CLUSTER; rank\+\+", "rank < 1; rank++"),
+    ("the turn before passes for this one", TILE, r"found >> 32 != turn \+ 1", "found == 0"),
 ]
 GATHERER = "src/fused/hopper_gather.cuh"
 GATHER = [
@@ -121,7 +125,9 @@ REDUCE = [
     ("a part is pushed before it is in memory", REDUCER, r"weft_bulk_wait\(\);", ";"),
     ("a panel is written before its store has read it", REDUCER, r"panel_await<WIDTH>\(\);", ";"),
     ("a warpgroup writes a panel that is not free", REDUCER,
-     r"weft_named_sync\(PANEL_FREE", "weft_named_arrive(PANEL_FREE"),
+     r"weft_named_sync(\(PANEL_FREE[^;]*;\s+panel_write)", r"weft_named_arrive\1"),
+    ("a warpgroup gets ahead where its part is outside", REDUCER,
+     r"else\s+weft_named_sync\(PANEL_FREE[^;]*;", ""),
     ("bulk stores do not see the sums", REDUCER, r"weft_fence_async_shared\(\);", ""),
     ("chunks without tiles are not counted", "src/fused/hopper.cu", r"count_empty\(call\);", ";"),
     ("the own part is stored, not added", REDUCER, r"if \(add\)", "if (false)"),
