@@ -109,7 +109,8 @@ def weft_info(problems):
 
 
 NUMBERS = {"SHMEM_SYMMETRIC_SIZE": "0 bytes", "WEFT_HANG_SECONDS": "10 s", "WEFT_START_TIMEOUT": "60 s",
-           "WEFT_HOST_TIMEOUT": "5 s", "WEFT_FAN_OUT": "32", "WEFT_BACKTRACE": "1", "WEFT_TF32": "0"}
+           "WEFT_HOST_TIMEOUT": "5 s", "WEFT_FAN_OUT": "32", "WEFT_BACKTRACE": "1", "WEFT_TF32": "0",
+           "WEFT_DETERMINISTIC": "0"}
 
 
 def units(problems):
