@@ -7,8 +7,6 @@
  * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
  * are far, by messages. With WEFT_PRODUCTS=own a kernel for Hopper gathers and multiplies, where
  * all members can. */
-#include <stdio.h>
-#include "base/hash.h"
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "fused/choice.h"
@@ -343,24 +341,17 @@ static bool suits_kernel(const struct gather *g) {
            weft_plan_gathers(g->call->shard, members(g));
 }
 
-static uint64_t shape_of(const struct gather *g) {
-    const weft_matrix *shard = g->call->shard;
-    bool transposed = g->call->nb > 0 && g->call->b[0].transposed;
-    const uint64_t facts[] = {(uint64_t)members(g), shard->rows, shard->cols,
-                              (uint64_t)shard->dtype, transposed};
-    return weft_hash(weft_hash(WEFT_HASH_BASIS, "gather", 6), facts, sizeof facts);
-}
-
 static int choose(enum weft_fused_way *way, const struct gather *g) {
-    char remark[80];
-    snprintf(remark, sizeof remark, "%zu x %zu, all-gather of %d", g->call->shard->rows,
-             g->call->shard->cols, members(g));
+    const struct weft_fused_gather *call = g->call;
     return weft_fused_choose(
         way, &(struct weft_fused_choice){.on = g->f.on,
-                                         .shape = shape_of(g),
-                                         .fits = multiplied_by_kernel(g) < g->call->nb,
+                                         .operation = "all-gather",
+                                         .rows = call->shard->rows,
+                                         .cols = call->shard->cols,
+                                         .dtype = call->shard->dtype,
+                                         .transposed = call->nb > 0 && call->b[0].transposed,
+                                         .fits = multiplied_by_kernel(g) < call->nb,
                                          .rule = WEFT_BY_ENGINES,
-                                         .remark = remark,
                                          .enqueue = gather_in,
                                          .context = g});
 }

@@ -6,13 +6,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/hash.h"
 #include "device/half.h"
 #include "fused/library.h"
-#include "fused/memo.h"
 #include "fused/plan.h"
 
 enum { CHOICES_MAX = 64 };
@@ -42,8 +40,21 @@ static int views_exchange(const struct weft_team *team, const struct view *mine,
     return weft_device_channels_exchange(team, &exchange);
 }
 
+/* Returns whether WEFT_PRODUCTS asks for Weft's kernels wherever they run. */
+static bool is_own(void) {
+    return strcmp(weft_env.products, "own") == 0;
+}
+
+/* Returns a hash of what is the same on all members; one for all calls, if a setting decides. */
+static uint64_t shape_of(const struct weft_fused_choice *choice) {
+    const uint64_t facts[] = {(uint64_t)choice->on->team->npes, choice->rows, choice->cols,
+                              (uint64_t)choice->dtype, choice->transposed};
+    uint64_t operation = weft_hash(WEFT_HASH_BASIS, choice->operation, strlen(choice->operation));
+    return is_own() ? 0 : weft_hash(operation, facts, sizeof facts);
+}
+
 static uint64_t key_of(const struct weft_fused_choice *choice) {
-    return weft_library_machine(weft_hash(choice->shape, "exchange", 8));
+    return weft_library_machine(shape_of(choice));
 }
 
 static struct chosen *find(struct choices *choices, uint64_t shape) {
@@ -68,7 +79,9 @@ static void keep(const struct weft_fused_choice *choice, enum weft_fused_way way
                  const double *seconds) {
     const uint64_t value[WEFT_MEMO_WORDS] = {(uint64_t)way};
     char remark[160];
-    snprintf(remark, sizeof remark, "%s: %.1f us by engines, %.1f us by the kernel", choice->remark,
+    snprintf(remark, sizeof remark,
+             "%zu x %zu, %s of %d: %.1f us by engines, %.1f us by the kernel", choice->rows,
+             choice->cols, choice->operation, choice->on->team->npes,
              1e6 * seconds[WEFT_BY_ENGINES], 1e6 * seconds[WEFT_BY_KERNEL]);
     if (choice->on->team->my_pe == 0)
         weft_memo_keep(key_of(choice), value, remark);
@@ -97,11 +110,6 @@ static int try(const struct weft_fused_choice *choice, enum weft_fused_way *way)
 
 /* --- Agreement -------------------------------------------------------------------------------- */
 
-/* Returns whether WEFT_PRODUCTS asks for Weft's kernels wherever they run. */
-static bool is_own(void) {
-    return strcmp(weft_env.products, "own") == 0;
-}
-
 static bool is_fixed(void) {
     return is_own() || weft_env.deterministic[0] == '1';
 }
@@ -109,11 +117,10 @@ static bool is_fixed(void) {
 /* Waits until the stream's work is done, for a second at most: it may wait for what the program
  * does after this call. */
 static bool is_idle_soon(weft_cu_stream stream) {
-    enum { MOST_NS = 1000000000, NAP_NS = 50000 };
-    uint64_t begin = weft_clock_ns();
+    enum { TURNS = 1000 };
     int status = weft_cuda.cuStreamQuery(stream);
-    while (status == WEFT_CU_NOT_READY && weft_clock_ns() - begin < MOST_NS) {
-        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+    for (int turn = 0; turn < TURNS && status == WEFT_CU_NOT_READY; turn++) {
+        weft_clock_sleep_ms(1);
         status = weft_cuda.cuStreamQuery(stream);
     }
     return status == WEFT_CU_SUCCESS;
@@ -156,15 +163,18 @@ static int agree(struct chosen *chosen, const struct weft_fused_choice *choice) 
     struct view mine = own_view(choice), all[team->npes];
     int error = views_exchange(team, &mine, all);
     error = error ? error : decide(chosen, choice, all);
-    chosen->shape = choice->shape;
+    chosen->shape = shape_of(choice);
     return error;
 }
 
-/* Decides for calls of one shape, or, if WEFT_PRODUCTS asks for Weft's kernels, for all calls. */
-static int choose(enum weft_fused_way *way, const struct weft_fused_choice *choice) {
+int weft_fused_choose(enum weft_fused_way *way, const struct weft_fused_choice *choice) {
+    *way = WEFT_BY_ENGINES;
+    if (choice->on->team->far || (strcmp(weft_env.products, "auto") != 0 && !is_own()))
+        return 0;
     struct choices *choices = weft_device_channels_notes(choice->on->team, sizeof *choices);
-    struct chosen *known = choices ? find(choices, choice->shape) : NULL, found;
-    *way = known ? known->way : WEFT_BY_ENGINES;
+    struct chosen *known = choices ? find(choices, shape_of(choice)) : NULL, found;
+    if (known)
+        *way = known->way;
     if (!choices)
         return weft_fail(-ENOMEM, "no memory for what is known of the team's products");
     if (known ? known->tried || weft_gpu_capturing(choice->on->stream)
@@ -181,14 +191,4 @@ static int choose(enum weft_fused_way *way, const struct weft_fused_choice *choi
     if (!choices->kernels)
         weft_device_channels_unclaim(choice->on->team);
     return 0;
-}
-
-int weft_fused_choose(enum weft_fused_way *way, const struct weft_fused_choice *choice) {
-    struct weft_fused_choice all = *choice;
-    *way = WEFT_BY_ENGINES;
-    if (choice->on->team->far || (strcmp(weft_env.products, "auto") != 0 && !is_own()))
-        return 0;
-    if (is_own())
-        all.shape = 0;
-    return choose(way, &all);
 }

@@ -24,16 +24,20 @@ WEFT_DEVICE struct weft_hopper_words *words_of(const struct weft_hopper_task *ta
     return (struct weft_hopper_words *)weft_array_at(&task->exchange.words, (int)member);
 }
 
+WEFT_DEVICE struct weft_hopper_words *own_words(const struct weft_hopper_task *task) {
+    return words_of(task, task->exchange.me);
+}
+
 /* --- Taking work ------------------------------------------------------------------------------ */
 
 WEFT_DEVICE uint32_t take_tile(const struct weft_hopper_task *task) {
-    uint64_t *tiles = &words_of(task, task->exchange.me)->tiles;
-    return (uint32_t)weft_atom_add_relaxed_sys_u64(tiles, 1);
+    return (uint32_t)weft_atom_add_relaxed_sys_u64(&own_words(task)->tiles, 1);
 }
 
+/* Takes a piece for all lanes of a warp, of which the first one has it. */
 WEFT_DEVICE uint32_t take_piece(const struct weft_hopper_task *task) {
-    uint64_t *pieces = &words_of(task, task->exchange.me)->pieces;
-    return (uint32_t)weft_atom_add_relaxed_sys_u64(pieces, 1);
+    return weft_lane() == 0 ? (uint32_t)weft_atom_add_relaxed_sys_u64(&own_words(task)->pieces, 1)
+                            : 0;
 }
 
 /* The turns of a thread that loads. In block 0 it takes the tiles of the cluster, each a turn
@@ -58,7 +62,7 @@ WEFT_DEVICE uint32_t turns_next(const struct hopper_call &call, const struct hop
  * kinds from `first` to `last` were exchanged. */
 WEFT_DEVICE void exchange_end(const struct hopper_call &call, enum weft_hopper_kind first,
                               enum weft_hopper_kind last) {
-    struct weft_hopper_words *words = words_of(call.task, call.task->exchange.me);
+    struct weft_hopper_words *words = own_words(call.task);
     if (weft_atom_add_gpu_u64(&words->ended, 1) + 1 < weft_block_count())
         return;
     weft_st_relaxed_sys(&words->ended, (uint64_t)0);
@@ -75,8 +79,7 @@ WEFT_DEVICE void exchange_end(const struct hopper_call &call, enum weft_hopper_k
 /* Waits for a chunk of a member. */
 WEFT_DEVICE void await_chunk(const struct hopper_call &call, enum weft_hopper_kind kind,
                              uint32_t member, uint32_t chunk) {
-    const struct weft_hopper_counts *counts =
-        &words_of(call.task, call.task->exchange.me)->of[kind];
+    const struct weft_hopper_counts *counts = &own_words(call.task)->of[kind];
     uint64_t count = (weft_ld_relaxed_sys(&counts->epoch) + 1) * WEFT_HOPPER_SHARES;
     struct weft_spin spin = {};
     while (weft_ld_acquire_sys(&counts->arrived[member][chunk]) < count)

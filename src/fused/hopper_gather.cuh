@@ -54,9 +54,9 @@ WEFT_DEVICE void push_piece(const struct hopper_call &call, uint32_t member, uin
 WEFT_DEVICE void push_shard(const struct hopper_call &call) {
     uint32_t n = call.task->tiles.members, me = call.task->exchange.me;
     uint32_t of_chunk = pieces_of_chunk(), of_member = WEFT_HOPPER_SHARD_CHUNKS * of_chunk;
-    uint32_t taken = weft_lane() == 0 ? take_piece(call.task) : 0, piece;
+    uint32_t taken = take_piece(call.task), piece;
     while ((piece = weft_warp_broadcast_u32(taken, 0)) < (n - 1) * of_member) {
-        taken = weft_lane() == 0 ? take_piece(call.task) : 0;
+        taken = take_piece(call.task);
         push_piece(call, (me + n - 1 - piece / of_member) % n, piece % of_member / of_chunk,
                    piece % of_chunk);
     }

@@ -394,9 +394,9 @@ template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void move_pieces(const struct hopper_call &call, const struct hopper_block &block,
                              uint32_t group) {
     uint32_t count = weft_hopper_tile_count(&call.task->tiles) * PARTS;
-    uint32_t taken = weft_lane() == 0 ? take_piece(call.task) : 0, piece;
+    uint32_t taken = take_piece(call.task), piece;
     while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
-        taken = weft_lane() == 0 ? take_piece(call.task) : 0;
+        taken = take_piece(call.task);
         part_move<WIDTH, ELEMENT>(call, block, group,
                                   part_of<WIDTH>(call.task, piece / PARTS, piece % PARTS));
     }

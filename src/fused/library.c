@@ -16,7 +16,6 @@
 #include "base/hash.h"
 #include "fused/cublaslt.h"
 #include "fused/hopper.h"
-#include "fused/memo.h"
 #include "fused/plan.h"
 #include "fused/trial.h"
 
@@ -210,8 +209,7 @@ uint64_t weft_library_machine(uint64_t hash) {
     return weft_hash(hash, name, strlen(name));
 }
 
-/* A choice is kept as cuBLASLt's algorithm; Weft's kernel as zeros. */
-static bool is_own(const uint64_t words[WEFT_MEMO_WORDS]) {
+bool weft_library_is_own(const uint64_t words[WEFT_MEMO_WORDS]) {
     uint64_t all = 0;
     for (int i = 0; i < WEFT_MEMO_WORDS; i++)
         all |= words[i];
@@ -228,7 +226,7 @@ static bool is_kept(struct plan *plan, uint64_t key, const struct weft_product *
     struct weft_lt_heuristic *found = &plan->chosen, checked;
     if (!weft_memo_find(key, found->algorithm))
         return false;
-    if (is_own(found->algorithm))
+    if (weft_library_is_own(found->algorithm))
         return plan->own = fits_own(p);
     return weft_cublaslt.cublasLtMatmulAlgoCheck(kept.handle, plan->desc, plan->b, plan->a, plan->c,
                                                  plan->c, found->algorithm, &checked) == 0 &&

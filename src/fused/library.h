@@ -5,6 +5,7 @@
 
 #include "base/cuda.h"
 #include "coll/scaling.h"
+#include "fused/memo.h"
 
 /* c = a x b, scaled unless `scaling` is NULL. All matrices are in memory that this GPU's kernels
  * reach; factors may be transposed. Without scales they all have one type, F32, F64, BF16 or F16;
@@ -17,6 +18,10 @@ struct weft_product {
 /* Returns the hash with what decides, besides a shape, which way is the fastest: the GPU, its
  * driver, the library and its settings. */
 uint64_t weft_library_machine(uint64_t hash);
+
+/* The choice for a product is kept as cuBLASLt's algorithm, and Weft's kernel as zeros. Returns
+ * whether a value that is kept is Weft's kernel. */
+bool weft_library_is_own(const uint64_t words[WEFT_MEMO_WORDS]);
 
 /* The GPU memory that a product of the library may use, aligned to 256 bytes. */
 enum { WEFT_LIBRARY_ROOM_BYTES = 32 << 20 };

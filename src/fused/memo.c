@@ -63,16 +63,17 @@ static bool read_entry(const char *line, struct memo_line *entry) {
     return entry->check == check_of(entry);
 }
 
-/* Calls `visit` with each line that is not damaged, and its entry. */
-static void visit_lines(void (*visit)(void *context, const char *line, const struct memo_line *),
-                        void *context) {
+void weft_memo_visit(weft_memo_visitor *visit, void *context) {
     char line[LINE_BYTES];
     struct memo_line entry;
     int fd = open_file(O_RDONLY);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    while (file && fgets(line, sizeof line, file))
+    while (file && fgets(line, sizeof line, file)) {
+        const char *remark = strstr(line, "# ");
+        line[strcspn(line, "\n")] = '\0';
         if (read_entry(line, &entry))
-            visit(context, line, &entry);
+            visit(context, entry.key, entry.value, remark ? remark + 2 : "");
+    }
     if (file)
         fclose(file);
     else if (fd >= 0)
@@ -84,38 +85,19 @@ struct wanted {
     bool found;
 };
 
-static void take_wanted(void *context, const char *line, const struct memo_line *entry) {
+static void take_wanted(void *context, uint64_t key, const uint64_t *value, const char *remark) {
     struct wanted *wanted = context;
-    (void)line;
-    if (entry->key != wanted->key)
+    (void)remark;
+    if (key != wanted->key)
         return;
     wanted->found = true;
-    memcpy(wanted->value, entry->value, sizeof entry->value);
+    memcpy(wanted->value, value, WEFT_MEMO_WORDS * sizeof *value);
 }
 
 bool weft_memo_find(uint64_t key, uint64_t value[WEFT_MEMO_WORDS]) {
     struct wanted wanted = {key, value, false};
-    visit_lines(take_wanted, &wanted);
+    weft_memo_visit(take_wanted, &wanted);
     return wanted.found;
-}
-
-struct visitor {
-    void (*visit)(void *context, const char *remark, const uint64_t *value);
-    void *context;
-};
-
-static void pass_line(void *context, const char *line, const struct memo_line *entry) {
-    const struct visitor *visitor = context;
-    char remark[LINE_BYTES];
-    const char *at = strstr(line, "# ");
-    snprintf(remark, sizeof remark, "%s", at ? at + 2 : "");
-    remark[strcspn(remark, "\n")] = '\0';
-    visitor->visit(visitor->context, remark, entry->value);
-}
-
-void weft_memo_visit(void (*visit)(void *context, const char *remark, const uint64_t *value),
-                     void *context) {
-    visit_lines(pass_line, &(struct visitor){visit, context});
 }
 
 /* Returns whether the file's last line is cut off. */

@@ -14,10 +14,12 @@ enum { WEFT_MEMO_WORDS = 8 };
 bool weft_memo_find(uint64_t key, uint64_t value[WEFT_MEMO_WORDS]);
 
 /* Calls `visit` for each line that is not damaged, in their order. */
-void weft_memo_visit(void (*visit)(void *context, const char *remark, const uint64_t *value),
-                     void *context);
+typedef void weft_memo_visitor(void *context, uint64_t key, const uint64_t *value,
+                               const char *remark);
+void weft_memo_visit(weft_memo_visitor *visit, void *context);
 
-/* Keeps a value. `remark` has no line breaks. */
+/* Keeps a value. `remark` has no line breaks; `weft info --plan` finds the lines of a shape by it.
+ */
 void weft_memo_keep(uint64_t key, const uint64_t value[WEFT_MEMO_WORDS], const char *remark);
 
 #endif

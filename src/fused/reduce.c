@@ -9,8 +9,6 @@
  *
  * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
  * and so do copy engines. */
-#include <stdio.h>
-#include "base/hash.h"
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
@@ -26,6 +24,7 @@ struct reduction {
     const struct weft_fused_reduction *call;
     struct weft_fused f;
     bool scatters;
+    bool small;   /* one kernel makes the sum after the whole product */
     size_t rows;  /* of a member's part; the last ones may be shorter */
     size_t bytes; /* of a part */
     size_t step;  /* bytes from one slot to the next: kernels fold 16 bytes at a time */
@@ -237,7 +236,7 @@ static int reduce_by_kernel(struct reduction *r) {
 /* A half has a set of slots, one for each member, and a second one for all sums; a small sum needs
  * none. This member's own memory takes all parts, and a sum that cannot be made in c. A member
  * alone multiplies straight into c. */
-static int reduction_open(struct reduction *r, bool small, bool by_kernel) {
+static int reduction_open(struct reduction *r, bool by_kernel) {
     const struct weft_fused_reduction *call = r->call;
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
     r->rows = weft_steps_up(rows, n);
@@ -250,8 +249,8 @@ static int reduction_open(struct reduction *r, bool small, bool by_kernel) {
         scaling = weft_scaling_of(call->scales, 0, &(struct weft_piece){0, rows, 0, cols});
         whole.scaling = &scaling;
     }
-    size_t parts = small || by_kernel ? 2 : 1, sets = r->scatters ? 1 : 2;
-    struct weft_fused_sizes sizes = {.half = n > 1 && !small ? sets * n * r->step : 0,
+    size_t parts = r->small || by_kernel ? 2 : 1, sets = r->scatters ? 1 : 2;
+    struct weft_fused_sizes sizes = {.half = n > 1 && !r->small ? sets * n * r->step : 0,
                                      .room = weft_product_room(&whole),
                                      .own = n > 1 ? parts * n * r->bytes : 0};
     return weft_fused_open(&r->f, r->f.on, &sizes);
@@ -265,16 +264,15 @@ static int reduce_by_engines(struct reduction *r) {
     return error ? error : copy_slots_to_c(r);
 }
 
-/* Makes the whole call; `reduction` has the call alone. */
+/* Makes the whole call; `reduction` has what is known before memory is prepared. */
 static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
     struct reduction r = *(const struct reduction *)reduction;
-    bool alone = members(&r) == 1, small = !alone && is_small(&r),
-         by_kernel = way == WEFT_BY_KERNEL;
-    int error = reduction_open(&r, small, by_kernel);
+    bool alone = members(&r) == 1, by_kernel = way == WEFT_BY_KERNEL;
+    int error = reduction_open(&r, by_kernel);
     (void)stream;
     if (error || alone)
         return error ? error : multiply_rows(&r, 0, r.call->c);
-    if (small)
+    if (r.small)
         return reduce_small(&r);
     return by_kernel ? reduce_by_kernel(&r) : reduce_by_engines(&r);
 }
@@ -282,27 +280,23 @@ static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
 /* Returns whether the kernel adds products like this one: the same on all members. */
 static bool suits_kernel(const struct reduction *r) {
     const struct weft_fused_reduction *call = r->call;
-    return !call->scales && call->op == WEFT_SUM && call->b->transposed && !is_small(r) &&
+    return !r->small && !call->scales && call->op == WEFT_SUM && call->b->transposed &&
            weft_plan_reduces(call->a->rows, call->b->cols, call->c->dtype, members(r));
 }
 
-static uint64_t shape_of(const struct reduction *r) {
-    const uint64_t facts[] = {(uint64_t)members(r), r->call->a->rows, r->call->b->cols,
-                              (uint64_t)r->call->c->dtype, r->scatters};
-    return weft_hash(weft_hash(WEFT_HASH_BASIS, "reduce", 6), facts, sizeof facts);
-}
-
 static int choose(enum weft_fused_way *way, const struct reduction *r) {
-    char remark[80];
-    snprintf(remark, sizeof remark, "%zu x %zu, %s of %d", r->call->a->rows, r->call->b->cols,
-             r->scatters ? "reduce-scatter" : "all-reduce", members(r));
-    return weft_fused_choose(way, &(struct weft_fused_choice){.on = r->f.on,
-                                                              .shape = shape_of(r),
-                                                              .fits = fits_kernel(r),
-                                                              .rule = WEFT_BY_KERNEL,
-                                                              .remark = remark,
-                                                              .enqueue = reduce_in,
-                                                              .context = r});
+    const struct weft_fused_reduction *call = r->call;
+    return weft_fused_choose(
+        way, &(struct weft_fused_choice){.on = r->f.on,
+                                         .operation = r->scatters ? "reduce-scatter" : "all-reduce",
+                                         .rows = call->a->rows,
+                                         .cols = call->b->cols,
+                                         .dtype = call->c->dtype,
+                                         .transposed = call->b->transposed,
+                                         .fits = fits_kernel(r),
+                                         .rule = WEFT_BY_KERNEL,
+                                         .enqueue = reduce_in,
+                                         .context = r});
 }
 
 static int reduce(const struct weft_on_stream *on, const struct weft_fused_reduction *call,
@@ -311,6 +305,7 @@ static int reduce(const struct weft_on_stream *on, const struct weft_fused_reduc
     enum weft_fused_way way = WEFT_BY_ENGINES;
     if (call->a->rows == 0 || call->b->cols == 0)
         return 0;
+    r.small = members(&r) > 1 && is_small(&r);
     int error = suits_kernel(&r) ? choose(&way, &r) : 0;
     return error ? error : reduce_in(&r, way, on->stream);
 }

@@ -6,15 +6,13 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
+#include "base/clock.h"
 
 enum { ROUNDS = 5, TIMES_MAX = 1 << 12, SLOW = 8 };
 static const double HEAT_S = 0.02, ROUND_S = 0.003, GAIN_MIN = 0.01;
 
 static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return 1e-9 * (double)weft_clock_ns();
 }
 
 /* Returns the seconds of `times` times; infinite if the way cannot do the work. */
@@ -123,10 +121,13 @@ void weft_trial_measure(const struct weft_contest *contest, int ways, double onc
                         double *seconds) {
     double wanted = once > 0 ? ROUND_S / once : 1;
     int times = wanted < 1 ? 1 : wanted > TIMES_MAX ? TIMES_MAX : (int)wanted;
-    for (int i = 0; i < (int)(HEAT_S / ROUND_S) && isfinite(once); i++)
-        seconds_of(contest, 0, times);
-    if (isfinite(once))
-        measure(contest, ways, times, NULL, seconds);
     for (int way = 0; way < ways; way++)
-        seconds[way] = isfinite(once) ? seconds[way] / times : (double)INFINITY;
+        seconds[way] = (double)INFINITY;
+    if (!isfinite(once))
+        return;
+    for (int i = 0; i < (int)(HEAT_S / ROUND_S); i++)
+        seconds_of(contest, 0, times);
+    measure(contest, ways, times, NULL, seconds);
+    for (int way = 0; way < ways; way++)
+        seconds[way] /= times;
 }

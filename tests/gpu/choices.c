@@ -2,47 +2,15 @@
 /* Description: products for which copy engines and Weft's kernel are timed, as tests/gpu/choices.t
  * sets them up: each shape several times, in a graph first, and by another team of the same
  * members; results against double. PEs: 2 3 */
-#include "gpu/gather.h"
+#include "gpu/fixed.h"
 #include "gpu/graph.h"
-#include "gpu/reduction.h"
 
 enum { K = 24, N = 16, BOX_ROWS = 64, GATHERED_ROWS = 130 };
 
-static struct placed drawn_factor(size_t rows, size_t cols, bool transposed, uint64_t seed) {
-    weft_matrix shape = {NULL, rows, cols, transposed ? rows : cols, WEFT_BF16, transposed};
-    struct tensor image = tensor_of(PRIVATE, shape);
-    tensor_fill(&image, seed);
-    return place(OWN, image);
-}
-
-static struct placed drawn_result(size_t rows, size_t cols) {
-    return place(OWN, tensor_new(PRIVATE, rows, cols, cols, WEFT_BF16));
-}
-
 static void draw_reduction(uint64_t key, size_t boxes, bool scatters) {
-    draw_alike(key);
-    size_t rows = BOX_ROWS * boxes, all = rows * (size_t)group.n;
-    r = (struct reduction){
-        .dtype = WEFT_BF16, .op = WEFT_SUM, .roundings = 2, .scatters = scatters};
-    r.m = all;
-    r.n = N;
     for (int member = 0; member < group.n; member++)
         r.depths[member] = K;
-    suits = true;
-    r.a = drawn_factor(all, K, false, seed_of(key, group.me, 0));
-    r.b = drawn_factor(K, N, true, seed_of(key, group.me, 1));
-    r.c = drawn_result(scatters ? rows : all, N);
-    suits = false;
-}
-
-static void draw_gather(uint64_t key, bool transposed) {
-    draw_alike(key);
-    g = (struct gather){.dtype = WEFT_BF16, .rows = GATHERED_ROWS, .k = K, .nb = 1};
-    suits = true;
-    g.shard = drawn_factor(g.rows, K, false, seed_of(key, group.me, 0));
-    g.b[0] = drawn_factor(K, N, transposed, seed_of(key, group.me, 1));
-    g.c[0] = drawn_result(g.rows * (size_t)group.n, N);
-    suits = false;
+    fixed_reduction(key, BOX_ROWS * boxes, N, 0, scatters);
 }
 
 static void reductions(void) {
@@ -56,7 +24,7 @@ static void reductions(void) {
 
 static void gathers(void) {
     for (uint64_t key = 11; key <= 14; key++) {
-        draw_gather(key, key % 2);
+        fixed_gather(key, GATHERED_ROWS, K, N, 0, key % 2);
         gather_enqueue();
         gather_check(key, 1);
         gather_free();

@@ -6,8 +6,9 @@
 #include <string.h>
 #include "base/size.h"
 #include "command.h"
+#include "fused/choice.h"
 #include "fused/hopper_task.h"
-#include "fused/memo.h"
+#include "fused/library.h"
 #include "fused/plan.h"
 
 enum { H200_SMS = 132 };
@@ -23,7 +24,7 @@ static void print_tiles(const struct shape *shape) {
     unsigned width = weft_plan_width(shape->m, shape->n, H200_SMS);
     size_t tiles = weft_steps_up(shape->m, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(shape->n, width);
     printf("%zu x %zu x %zu, bf16 or f16, on one H100 or H200\n", shape->m, shape->n, shape->k);
-    printf("  %-12s %zu tiles of %d x %u, in %zu rounds of %zu\n", "Weft's kernel", tiles,
+    printf("  %-13s %zu tiles of %d x %u, in %zu rounds of %zu\n", "Weft's kernel", tiles,
            WEFT_HOPPER_TILE_ROWS, width, weft_steps_up(tiles, clusters), clusters);
 }
 
@@ -41,18 +42,16 @@ static bool is_of_shape(const struct shape *shape, const char *remark) {
     return strncmp(remark, text, strlen(text)) == 0;
 }
 
-/* Products are kept as cuBLASLt's algorithm, or zeros for Weft's kernel; exchanges as 0 or 1. */
+/* The remark of an exchange has a comma. */
 static const char *way_of(const char *remark, const uint64_t *value) {
     if (strchr(remark, ','))
-        return value[0] ? "kernel" : "engines";
-    for (int i = 0; i < WEFT_MEMO_WORDS; i++)
-        if (value[i])
-            return "cuBLASLt";
-    return "Weft's kernel";
+        return value[0] == WEFT_BY_KERNEL ? "kernel" : "engines";
+    return weft_library_is_own(value) ? "Weft's kernel" : "cuBLASLt";
 }
 
-static void print_line(void *context, const char *remark, const uint64_t *value) {
+static void print_line(void *context, uint64_t key, const uint64_t *value, const char *remark) {
     struct shape *shape = context;
+    (void)key;
     if (!is_of_shape(shape, remark))
         return;
     printf("  %-13s %s\n", way_of(remark, value), remark);
