@@ -237,21 +237,19 @@ int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_arr
     struct weft_stream_call call = {
         .operation = WEFT_STREAM_ALL_GATHER, .n = on->team->npes, .bytes = bytes};
     struct route route;
-    if (on->team->far) {
-        *done = true;
-        return weft_stream_far_gather(on, weft_array_at(dests, on->team->my_pe), source, bytes);
-    }
+    char *dest = weft_array_at(dests, on->team->my_pe);
+    *done = weft_on_stream_is_apart(on);
+    if (*done)
+        return on->team->far ? weft_stream_far_gather(on, dest, source, bytes)
+                             : weft_stream_gather_staged(on, dest, source, bytes);
     int error = choose_route(&route, on, &call);
     *done = error == 0 && route.family;
     if (error == 0)
         weft_same_way_check(on->team, route.family ? route.way : WEFT_WAY_MEET);
     if (!*done)
         return error;
-    struct weft_gpu_collective task = {.source = source,
-                                       .dest = weft_array_at(dests, on->team->my_pe),
-                                       .dests = *dests,
-                                       .bytes = bytes,
-                                       .dest_step = bytes};
+    struct weft_gpu_collective task = {
+        .source = source, .dest = dest, .dests = *dests, .bytes = bytes, .dest_step = bytes};
     return run_kernel(&route, on, &task, 0);
 }
 
@@ -273,10 +271,21 @@ bool weft_on_stream_folds_any(const struct weft_on_stream *on,
                               const struct weft_stream_folding *folding) {
     struct weft_stream_call call = call_of(on, folding);
     struct route route;
-    if (on->team->far)
+    if (weft_on_stream_is_apart(on))
         return true;
     return folding->nelems > 0 && choose_route(&route, on, &call) == 0 && route.family &&
            route.family->own;
+}
+
+/* Between GPUs that do not reach each other, no other member accesses the arrays, so they may be in
+ * any memory of this PE's GPU. */
+static int find_folded(struct weft_stream_arrays *arrays, const struct weft_on_stream *on,
+                       const struct weft_located *own) {
+    if (!weft_on_stream_is_apart(on) || own->kind != WEFT_LOCATED_PRIVATE || !own->reached)
+        return find_arrays(arrays, on, own);
+    *arrays =
+        (struct weft_stream_arrays){.all.first = (char *)own->p, .staged = true, .reached = true};
+    return 0;
 }
 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
@@ -300,8 +309,8 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                                   weft_saturated(bytes, reduced.times));
     int error = choose_route(&route, on, &call);
     bool any = takes_any(&route, &to) && from.reached;
-    error = error || any ? error : find_arrays(&reduced.to, on, &to);
-    error = error || any ? error : find_arrays(&reduced.from, on, &from);
+    error = error || any ? error : find_folded(&reduced.to, on, &to);
+    error = error || any ? error : find_folded(&reduced.from, on, &from);
     if (error)
         return error;
     if (!uses_kernel(&route, on, &to, any))

@@ -24,10 +24,10 @@ int weft_on_stream_end(const struct weft_on_stream *on, int error);
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source);
 
-/* Gathers the members' blocks, if one kernel carries them or members are far: block k of each
- * member's dest <- the source of member k. `dests` is memory that all near members can write, such
- * as a half; source is memory that kernels of this PE reach. Sets *done to whether they are
- * gathered, the same on all members. */
+/* Gathers the members' blocks, if one kernel carries them or members are apart: block k of each
+ * member's dest <- the source of member k. `dests` is memory that all members can write, such as a
+ * half, or this member's own if they are apart; source is memory that kernels of this PE reach.
+ * Sets *done to whether they are gathered, the same on all members. */
 int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_array *dests,
                           const void *source, size_t bytes, bool *done);
 

@@ -251,6 +251,27 @@ static int fold_staged(const struct weft_on_stream *on, const struct weft_stream
     return error ? error : weft_stream_sync(on->team, on->stream);
 }
 
+/* In pieces and halves, as fold_staged. */
+int weft_stream_gather_staged(const struct weft_on_stream *on, char *dest, const char *source,
+                              size_t bytes) {
+    struct weft_device_area area;
+    int n = on->team->npes, error = weft_device_area(&area, on->team);
+    size_t half = area.bytes / 2;
+    for (size_t first = 0, turn = 0; first < bytes && error == 0; first += half, turn++) {
+        size_t piece = bytes - first < half ? bytes - first : half;
+        struct weft_array pieces = area.all;
+        pieces.first += turn % 2 * half;
+        error = weft_gpu_copy(weft_stream_array_of(on, &pieces, on->team->my_pe), source + first,
+                              piece, WEFT_TO_HOST, on->stream);
+        error = error ? error : weft_stream_sync(on->team, on->stream);
+        for (int member = 0; member < n && error == 0; member++)
+            error = weft_gpu_copy(dest + (size_t)member * bytes + first,
+                                  weft_stream_array_of(on, &pieces, member), piece, WEFT_FROM_HOST,
+                                  on->stream);
+    }
+    return error ? error : weft_stream_sync(on->team, on->stream);
+}
+
 /* Reduces the task to this member's share: a chunk that it folds for all members, or its own block.
  * Returns the number of elements of the largest share. */
 static size_t take_share(struct weft_fold_task *task, const struct weft_on_stream *on,

@@ -25,4 +25,9 @@ struct weft_stream_reduced {
 int weft_stream_meet_fold(const struct weft_on_stream *on,
                           const struct weft_stream_reduced *reduced);
 
+/* Gathers the blocks of members whose GPUs do not reach each other's memory: block k of dest <- the
+ * source of member k. Both arrays are in any memory that this PE's GPU reaches. */
+int weft_stream_gather_staged(const struct weft_on_stream *on, char *dest, const char *source,
+                              size_t bytes);
+
 #endif

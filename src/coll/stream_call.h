@@ -13,6 +13,12 @@ struct weft_on_stream {
     struct weft_gpu_scope scope;
 };
 
+/* Returns whether members do not access each other's GPU memory, the same on all members: they are
+ * far, or their GPUs do not reach each other. */
+static inline bool weft_on_stream_is_apart(const struct weft_on_stream *on) {
+    return on->team->far || (on->team->npes > 1 && weft_device.staged);
+}
+
 /* An array on all members as this GPU accesses it, in the order of their places
  * (weft_team_place). */
 struct weft_stream_arrays {

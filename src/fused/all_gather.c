@@ -5,8 +5,8 @@
  * same way, the scales of the shards' rows.
  *
  * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
- * are far, by messages. With WEFT_PRODUCTS=own a kernel for Hopper gathers and multiplies, where
- * all members can. */
+ * are apart, by messages or through host memory. Where a trial finds it faster, a kernel for Hopper
+ * gathers and multiplies (fused/choice.h). */
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "fused/choice.h"
@@ -67,8 +67,8 @@ static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m
 
 static int take_own(struct gather *g) {
     const struct weft_scales *scales = g->call->scales;
-    /* Far members are sent all bytes to the next scale. */
-    bool padded = g->f.on->team->far && g->scale_step != g->scale_bytes;
+    /* Members that are apart are sent all bytes to the next scale. */
+    bool padded = weft_on_stream_is_apart(g->f.on) && g->scale_step != g->scale_bytes;
     int error = take(g, &g->own, g->call->shard, g->f.own, false);
     return error || !scales ? error
                             : take(g, &g->scales, scales->a, g->f.own + aligned(g->bytes), padded);
@@ -203,7 +203,7 @@ static bool has_few_rows(const struct gather *g) {
 static int multiply_whole(struct gather *g, bool *done) {
     bool few = has_few_rows(g) && is_one_factor(g);
     *done = false;
-    if (!few && !g->f.on->team->far)
+    if (!few && !weft_on_stream_is_apart(g->f.on))
         return 0;
     int error = gather_part(g, &g->own, 0, g->bytes, done);
     if (!error && *done && g->call->scales)
@@ -240,7 +240,7 @@ static int gather_by_kernel(struct gather *g) {
     size_t j = g->multiplied;
     const weft_matrix *b = j < call->nb ? &call->b[j] : NULL, *c = b ? &call->c[j] : NULL;
     unsigned width = weft_plan_width(b ? c->rows : 1, b ? c->cols : 1, weft_device.gpu->sms);
-    int error = weft_fused_meet_before_kernel(&g->f);
+    int error = weft_fused_begin_writes(&g->f);
     return error ? error
                  : weft_hopper_enqueue_gathered(&team, &g->own, b, c, width, g->f.on->stream);
 }

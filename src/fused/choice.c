@@ -169,7 +169,8 @@ static int agree(struct chosen *chosen, const struct weft_fused_choice *choice) 
 
 int weft_fused_choose(enum weft_fused_way *way, const struct weft_fused_choice *choice) {
     *way = WEFT_BY_ENGINES;
-    if (choice->on->team->far || (strcmp(weft_env.products, "auto") != 0 && !is_own()))
+    if (weft_on_stream_is_apart(choice->on) ||
+        (strcmp(weft_env.products, "auto") != 0 && !is_own()))
         return 0;
     struct choices *choices = weft_device_channels_notes(choice->on->team, sizeof *choices);
     struct chosen *known = choices ? find(choices, shape_of(choice)) : NULL, found;

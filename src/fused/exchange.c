@@ -5,9 +5,7 @@
 #include "fused/fused.h"
 #include "fused/product.h"
 
-int weft_fused_begin(const struct weft_on_stream *on) {
-    if (on->team->npes > 1 && weft_device.staged)
-        return weft_fail_bare(-ENOTSUP, "the members' GPUs cannot access each other's memory");
+int weft_fused_begin(void) {
     return weft_product_begin();
 }
 
@@ -21,13 +19,13 @@ int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
     enum { ALIGNMENT = 256 };
     void *room = NULL;
     size_t own = weft_round_up(sizes->own, ALIGNMENT);
-    bool far = on->team->far;
+    bool apart = weft_on_stream_is_apart(on);
     *f = (struct weft_fused){.on = on};
     int error =
-        weft_device_channels_copy(&room, on->team, sizes->room + own + (far ? sizes->half : 0));
+        weft_device_channels_copy(&room, on->team, sizes->room + own + (apart ? sizes->half : 0));
     f->room = room;
     f->own = f->room + sizes->room;
-    if (far)
+    if (apart)
         f->half.all.first = f->own + own;
     else if (error == 0 && sizes->half > 0)
         error = weft_device_channels_half(&f->half, on->team, sizes->half, on->stream);
@@ -42,12 +40,17 @@ int weft_fused_member(const struct weft_fused *f, int distance) {
     return weft_team_member_after(f->on->team, distance);
 }
 
-int weft_fused_fork(struct weft_fused *f) {
-    int error = weft_gpu_lane_fork(weft_device.gpu, f->on->stream, &f->beside);
-    if (error || !f->half.meets)
-        return error;
+/* On the stream, not beside it: the product would leave no room for the kernel that meets, and the
+ * pushes after it would begin when the product ends. */
+int weft_fused_begin_writes(struct weft_fused *f) {
+    bool meets = f->half.meets;
     f->half.meets = false;
-    return weft_fused_meet(f);
+    return meets ? weft_stream_sync(f->on->team, f->on->stream) : 0;
+}
+
+int weft_fused_fork(struct weft_fused *f) {
+    int error = weft_fused_begin_writes(f);
+    return error ? error : weft_gpu_lane_fork(weft_device.gpu, f->on->stream, &f->beside);
 }
 
 int weft_fused_push(const struct weft_fused *f, int member, size_t at, const void *from,
@@ -57,10 +60,6 @@ int weft_fused_push(const struct weft_fused *f, int member, size_t at, const voi
 
 int weft_fused_meet(const struct weft_fused *f) {
     return weft_stream_sync(f->on->team, f->beside);
-}
-
-int weft_fused_meet_before_kernel(const struct weft_fused *f) {
-    return f->half.meets ? weft_stream_sync(f->on->team, f->on->stream) : 0;
 }
 
 int weft_fused_join(const struct weft_fused *f, int error) {

@@ -16,7 +16,8 @@
 
 /* A call between weft_on_stream_begin and _end. Each member has a half of a region, to which the
  * others push, and memory of its own: room for its products, then what the call asks for. If
- * members are far, the half is this member's own, too, and nobody pushes. */
+ * members are apart (weft_on_stream_is_apart), the half is this member's own, too, and nobody
+ * pushes. */
 struct weft_fused {
     const struct weft_on_stream *on;
     struct weft_device_half half;
@@ -37,6 +38,10 @@ int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
 /* Returns the address of byte `at` of a member's half. */
 char *weft_fused_at(const struct weft_fused *f, int member, size_t at);
 
+/* Makes the stream wait until no graph uses the half any more: for a kernel that writes to the
+ * others' halves. A fork does the same. */
+int weft_fused_begin_writes(struct weft_fused *f);
+
 /* Starts the pushes of a call: they wait for the work now on the stream, and run beside its later
  * work. Every fork needs a join, also after an error. */
 int weft_fused_fork(struct weft_fused *f);
@@ -47,10 +52,6 @@ int weft_fused_push(const struct weft_fused *f, int member, size_t at, const voi
 
 /* Makes f->beside wait until the pushes of all members have arrived. Between fork and join. */
 int weft_fused_meet(const struct weft_fused *f);
-
-/* For a kernel on the stream that writes to the others' halves, instead of a fork: makes it wait
- * until a graph that may still use the half has ended. */
-int weft_fused_meet_before_kernel(const struct weft_fused *f);
 
 /* Makes the stream wait for all work since the fork. Returns `error` if it is not 0, otherwise the
  * result of the join. */

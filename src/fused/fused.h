@@ -13,9 +13,8 @@
 #include "coll/scaling.h"
 #include "coll/stream_call.h"
 
-/* Returns 0 if the members of this call can multiply matrices on GPUs; -ENOTSUP with text if there
- * is no library, or if GPUs of one host cannot access each other's memory. */
-int weft_fused_begin(const struct weft_on_stream *on);
+/* Returns 0 if this PE's GPU can multiply matrices; -ENOTSUP with text if there is no library. */
+int weft_fused_begin(void);
 
 /* Returns whether kernels of this PE's GPU reach a matrix. Called between weft_on_stream_begin and
  * _end. */

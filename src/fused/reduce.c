@@ -226,7 +226,7 @@ static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum) {
 
 static int reduce_by_kernel(struct reduction *r) {
     weft_matrix sum = sum_of(r);
-    int error = weft_fused_meet_before_kernel(&r->f);
+    int error = weft_fused_begin_writes(&r->f);
     error = error ? error : enqueue_kernel(r, &sum);
     return error || sum.data == r->call->c->data ? error : copy_to_c(r, sum.data, 0, sum.rows);
 }

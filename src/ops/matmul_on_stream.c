@@ -78,7 +78,7 @@ static int check_gather(const struct weft_fused_gather *g, int npes) {
 
 static int enqueue_gather(const struct weft_on_stream *on, const struct weft_fused_gather *g) {
     int error = check_gather(g, on->team->npes);
-    error = error ? error : weft_fused_begin(on);
+    error = error ? error : weft_fused_begin();
     return error ? weft_check_fail_named(error) : weft_fused_all_gather(on, g);
 }
 
@@ -122,7 +122,7 @@ static int enqueue_reduction(const struct weft_on_stream *on, const struct weft_
         .name = scatters ? "c_shard" : "c", .index = -1, .matrix = r->c, .gpu = true};
     size_t rows = !r->c ? 0 : scatters ? (size_t)on->team->npes * r->c->rows : r->c->rows;
     int error = check_reduction(r, &c, rows);
-    error = error ? error : weft_fused_begin(on);
+    error = error ? error : weft_fused_begin();
     if (error)
         return weft_check_fail_named(error);
     return scatters ? weft_fused_reduce_scatter(on, r) : weft_fused_all_reduce(on, r);

@@ -4,7 +4,7 @@
  * results against double, the same bits on all members, nothing written beside them; graphs that
  * are launched again with other data, between calls of the host; calls without waiting, with one
  * member late; and wrong arguments, which are an error of the member that passes them.
- * PEs: 1 2 3 4
+ * PEs: 1 2 3 4, also staged
  * Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
 #include <time.h>

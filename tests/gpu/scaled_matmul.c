@@ -3,7 +3,7 @@
  * both types in any mixture, one scale or one for each row or column, biases of all types or none,
  * all types of results, shapes that suit the library and others, transposed factors, several b,
  * a_full; and in graphs.
- * PEs: 1 2 3 4
+ * PEs: 1 2 3 4, also staged
  * Far: cyclic:2 seed=7,reorder=16 */
 #include "gpu/graph.h"
 #include "gpu/matrices.h"
