@@ -18,6 +18,7 @@ import weft
 import weft.torch as symm_mem
 
 import job
+import torch_async
 
 ME, N = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", ME)) % torch.cuda.device_count())
@@ -361,6 +362,13 @@ def gradients():
     say("gradients, torch.compile")
 
 
+def async_tensor_parallelism():
+    """Last, as it sets PyTorch's seed."""
+    with torch_async.compiling():
+        torch_async.tensor_parallel(WORLD, "cuda")
+    say("Inductor's asynchronous tensor parallelism")
+
+
 def groups():
     for ranks in ([0, 1], [N - 1, 0], list(range(1, N))):
         group = dist.new_group(sorted(set(ranks)))
@@ -387,6 +395,7 @@ by_kernels()
 exchanges()
 gradients()
 groups()
+async_tensor_parallelism()
 if ME == 0:
     print(f"all checks passed on {N} ranks, {torch.cuda.device_count()} GPUs, seed {int(SEED)}; weft has counted {symm_mem.counters()}")
 job.end()

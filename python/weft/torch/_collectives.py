@@ -31,7 +31,7 @@ def has_columns(matrix):
 def factor(matrix):
     """Returns a factor for Weft's products: as it is if its rows or its columns are contiguous, otherwise a contiguous
     copy."""
-    return matrix if has_rows(matrix) or has_columns(matrix) else plain(matrix)
+    return matrix if matrix.is_contiguous() or has_rows(matrix) or has_columns(matrix) else plain(matrix)
 
 
 def fold(tensor, dim, parts):

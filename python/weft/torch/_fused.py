@@ -25,16 +25,17 @@ ops = torch.ops.weft
 def check_product(call, a, bs, dim, name, inner):
     """Checks that a has the dimension `dim`, and that the matrices bs have `inner` times as many rows as a's last
     dimension."""
-    if a.dim() < 2:
-        raise ValueError(f"{call}: A_shard must be a matrix, got {list(a.shape)}")
-    if not 0 <= dim < a.dim():
-        raise ValueError(f"{call}: Invalid {name}: got {dim}, expected 0 to {a.dim() - 1}")
+    shape = a.shape
+    if len(shape) < 2:
+        raise ValueError(f"{call}: A_shard must be a matrix, got {list(shape)}")
+    if not 0 <= dim < len(shape):
+        raise ValueError(f"{call}: Invalid {name}: got {dim}, expected 0 to {len(shape) - 1}")
     for b in bs:
         if b.dim() != 2:
             raise ValueError(f"{call}: B must be a matrix, got {list(b.shape)}")
-        if b.shape[0] != a.shape[-1] * inner:
+        if b.shape[0] != shape[-1] * inner:
             raise RuntimeError(f"{call}: got B of {list(b.shape)}, expected "
-                               f"{a.shape[-1] * inner} rows for A of {list(a.shape)}")
+                               f"{shape[-1] * inner} rows for A of {list(shape)}")
         if b.dtype != a.dtype:
             raise RuntimeError(f"{call}: got B of {b.dtype}, expected A's {a.dtype}")
 
@@ -57,12 +58,12 @@ def unrow(matrix, a, dim, parts):
     return matrix.view(a.shape[dim] * parts, *outer, matrix.shape[-1]).movedim(0, dim)
 
 
-def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
-    call, group = "fused_all_gather_matmul", group_of(group_name)
+def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
+    call, group = "fused_all_gather_matmul", group_of(group)
     last = gather_dim == A.dim() - 1
     check_product(call, A, Bs, gather_dim, "gather_dim", group.size if last else 1)
     if last:
-        whole = ops.all_gather(A.detach(), gather_dim, group_name).contiguous()
+        whole = ops.all_gather(A.detach(), gather_dim, group.name).contiguous()
         return whole if return_A else None, [whole @ b.detach() for b in Bs]
     shard = rows_of(A, gather_dim)
     rows = shard.shape[0] * group.size
@@ -85,8 +86,8 @@ def multiply_gathered(group, shard, bs, products, whole):
         whole.copy_(gathered)
 
 
-def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
-    call, group = "fused_matmul_reduce_scatter", group_of(group_name)
+def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
+    call, group = "fused_matmul_reduce_scatter", group_of(group)
     check_product(call, A, [B], scatter_dim, "scatter_dim", 1)
     check_reduce_op(call, reduce_op, ("sum", "avg"))
     if scatter_dim == A.dim() - 1:
@@ -110,8 +111,8 @@ def multiply_scattered(group, a, b, reduce_op):
     return product
 
 
-def fused_matmul_all_reduce(A, B, reduce_op, group_name):
-    call, group = "fused_matmul_all_reduce", group_of(group_name)
+def fused_matmul_all_reduce(A, B, reduce_op, group):
+    call, group = "fused_matmul_all_reduce", group_of(group)
     check_product(call, A, [B], 0, "dimension", 1)
     check_reduce_op(call, reduce_op, ("sum", "avg"))
     a, b = factor(A if A.dim() == 2 else A.flatten(0, -2)), factor(B)
@@ -119,5 +120,5 @@ def fused_matmul_all_reduce(A, B, reduce_op, group_name):
         product = a.new_empty((a.shape[0], b.shape[1]))
         _products.run(weft.matmul_all_reduce, group, (product,), (a, b), reduce_op)
     else:
-        product = ops.all_reduce(torch.mm(a, b), reduce_op, group_name)
+        product = ops.all_reduce(torch.mm(a, b), reduce_op, group.name)
     return product if A.dim() == 2 else product.view(*A.shape[:-1], B.shape[1])

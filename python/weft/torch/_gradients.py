@@ -15,6 +15,8 @@ contributions of every member's loss, as in PyTorch.
 import torch
 import torch.distributed.distributed_c10d as c10d
 
+from weft.torch import _products
+
 ops = torch.ops.weft
 
 
@@ -24,8 +26,8 @@ def _check_differentiable(call, reduce_op):
                                   "or avg: others have no gradient here")
 
 
-def _weight(reduce_op, group_name):
-    return 1 if reduce_op == "sum" else 1 / c10d._get_group_size_by_name(group_name)
+def _weighted(grad, reduce_op, group_name):
+    return grad if reduce_op == "sum" else grad / c10d._get_group_size_by_name(group_name)
 
 
 # --- all_gather, reduce_scatter, all_reduce, all_to_all -----------------------------------------
@@ -45,7 +47,7 @@ def reduce_scatter_setup(ctx, inputs, output):
 
 def reduce_scatter_backward(ctx, grad):
     _check_differentiable("reduce_scatter", ctx.reduce_op)
-    spread = ops.all_gather(grad * _weight(ctx.reduce_op, ctx.group_name), ctx.dim, ctx.group_name)
+    spread = ops.all_gather(_weighted(grad, ctx.reduce_op, ctx.group_name), ctx.dim, ctx.group_name)
     return spread, None, None, None
 
 
@@ -76,15 +78,19 @@ def gather_matmul_setup(ctx, inputs, keyword_only_inputs, output):
 
 
 def gather_matmul_backward(ctx, grad_whole, grads):
+    needs_a, needs_bs = ctx.needs_input_grad[:2]
+    return *_gather_matmul_grads(ctx, needs_a, needs_bs, grad_whole, grads), None, None
+
+
+def _gather_matmul_grads(ctx, needs_a, needs_bs, grad_whole, grads):
     """Gathers A again instead of keeping it from forward to backward."""
     A, *Bs = ctx.saved_tensors
-    needs_a, needs_bs = ctx.needs_input_grad[:2]
     pairs = [(grad, b) for grad, b in zip(grads, Bs) if grad is not None]
     grad_a = _gathered_grad(ctx, grad_whole, pairs) if needs_a else None
     whole = ops.all_gather(A, ctx.dim, ctx.group_name) if any(needs_bs) else None
     grad_bs = [_product_of_rows(whole, grad) if needed and grad is not None else None
                for needed, grad in zip(needs_bs, grads)]
-    return grad_a, grad_bs, None, None
+    return grad_a, grad_bs
 
 
 def _gathered_grad(ctx, grad_whole, pairs):
@@ -93,7 +99,8 @@ def _gathered_grad(ctx, grad_whole, pairs):
     if pairs:
         grad = torch.cat([grad for grad, _ in pairs], -1)
         b = torch.cat([b for _, b in pairs], 1)
-        parts.append(ops.fused_matmul_reduce_scatter(grad, b.t(), "sum", ctx.dim, ctx.group_name))
+        call, group = _products.route("fused_matmul_reduce_scatter", ctx.group_name, grad, [b])
+        parts.append(call(grad, b.t(), "sum", ctx.dim, group))
     if grad_whole is not None:
         parts.append(ops.reduce_scatter(grad_whole, "sum", ctx.dim, ctx.group_name))
     return sum(parts[1:], parts[0]) if parts else None
@@ -112,9 +119,10 @@ def matmul_scatter_setup(ctx, inputs, output):
 def matmul_scatter_backward(ctx, grad):
     A, B = ctx.saved_tensors
     needs_a, needs_b = ctx.needs_input_grad[:2]
-    grad = grad * _weight(ctx.reduce_op, ctx.group_name)
-    whole, products = ops.fused_all_gather_matmul(
-        grad, [B.t()] if needs_a else [], ctx.dim, ctx.group_name, return_A=needs_b)
+    grad = _weighted(grad, ctx.reduce_op, ctx.group_name)
+    bs = [B.t()] if needs_a else []
+    call, group = _products.route("fused_all_gather_matmul", ctx.group_name, grad, bs)
+    whole, products = call(grad, bs, ctx.dim, group, return_A=needs_b)
     return (products[0] if needs_a else None, _product_of_rows(A, whole) if needs_b else None,
             None, None, None)
 
@@ -129,3 +137,44 @@ def matmul_reduce_backward(ctx, grad):
     needs_a, needs_b = ctx.needs_input_grad[:2]
     whole = ops.all_reduce(grad, ctx.reduce_op, ctx.group_name)
     return whole @ B.t() if needs_a else None, _product_of_rows(A, whole) if needs_b else None, None, None
+
+
+# --- Without the dispatcher ----------------------------------------------------------------------
+
+
+def recorded(kernel, setup, backward):
+    """Returns the operator, whose last argument is the group, as a function that records its gradient itself: it takes
+    half the time of the same rules in PyTorch's dispatcher. Without setup_context(), for which PyTorch looks up the
+    signature in every call."""
+    def forward(ctx, *inputs):
+        output = kernel(*inputs)
+        setup(ctx, (*inputs[:-1], inputs[-1].name), output)
+        return output
+    return _function(forward, backward)
+
+
+def _function(forward, backward):
+    return type("Recorded", (torch.autograd.Function,),
+                {"forward": staticmethod(forward), "backward": staticmethod(backward)}).apply
+
+
+def recorded_gather_matmul(kernel):
+    """Like recorded(). Autograd sees only tensors that are arguments and results themselves, not those in lists."""
+    def forward(ctx, return_A, dim, group, A, *Bs):
+        ctx.dim, ctx.group_name = dim, group.name
+        ctx.save_for_backward(A, *Bs)
+        ctx.set_materialize_grads(False)
+        whole, products = kernel(A, Bs, dim, group, return_A=return_A)
+        return whole, *products
+
+    def backward(ctx, grad_whole, *grads):
+        _, _, _, needs_a, *needs_bs = ctx.needs_input_grad
+        grad_a, grad_bs = _gather_matmul_grads(ctx, needs_a, needs_bs, grad_whole, grads)
+        return None, None, None, grad_a, *grad_bs
+
+    function = _function(forward, backward)
+
+    def call(A, Bs, dim, group, *, return_A=True):
+        whole, *products = function(return_A, dim, group, A, *Bs)
+        return whole, products
+    return call

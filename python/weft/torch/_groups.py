@@ -52,7 +52,10 @@ _teams = {}
 
 
 def group_of(group):
-    """Returns the Group of a name or a ProcessGroup, of which this process must be a member."""
+    """Returns the Group of a name, a ProcessGroup or a DeviceMesh, of which this process must be a member; a Group as it
+    is."""
+    if type(group) is Group:
+        return group
     name = group_name(group)
     process_group = _resolve(name)
     known = _groups.get(name)
@@ -88,8 +91,13 @@ def _name_of_mesh(mesh):
     return mesh.get_group().group_name
 
 
+_NO_DTENSORS = frozenset((torch.Tensor, torch.nn.Parameter, dist.ProcessGroup, str, int, bool, type(None)))
+
+
 def _refuse_dtensors(call, given):
     for each in given:
+        if type(each) in _NO_DTENSORS:
+            continue
         if isinstance(each, (list, tuple)):
             _refuse_dtensors(call, each)
         elif isinstance(each, torch.Tensor) and hasattr(each, "redistribute"):
@@ -103,7 +111,8 @@ def by_either_name(function):
     @functools.wraps(function)
     def call(*args, **named):
         _refuse_dtensors(function.__name__, args)
-        _refuse_dtensors(function.__name__, named.values())
+        if named:
+            _refuse_dtensors(function.__name__, named.values())
         if "group_name" in named:
             if "group" in named:
                 raise TypeError(f"{function.__name__}: got group and group_name, expected one of them")

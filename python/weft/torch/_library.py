@@ -94,6 +94,8 @@ _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_split
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
 
 _matmul_all_reduce = _products.operators["fused_matmul_all_reduce"] = _counted(_fused.fused_matmul_all_reduce)
+_products.recorded["fused_matmul_all_reduce"] = _gradients.recorded(
+    _matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
 _define("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
         _matmul_all_reduce, _collectives_cuda.with_memory(_matmul_all_reduce),
         _shapes.fused_matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
@@ -110,6 +112,10 @@ _fused_rules = {
 }
 
 _products.operators |= _fused_kernels
+_products.recorded["fused_matmul_reduce_scatter"] = _gradients.recorded(
+    _fused_kernels["fused_matmul_reduce_scatter"], *_fused_rules["fused_matmul_reduce_scatter"])
+_products.recorded["fused_all_gather_matmul"] = _gradients.recorded_gather_matmul(
+    _fused_kernels["fused_all_gather_matmul"])
 for _name, _kernel in _fused_kernels.items():
     _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
     _define(_schema, _kernel, _collectives_cuda.forward(_name), getattr(_shapes, _name),

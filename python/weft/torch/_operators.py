@@ -125,8 +125,8 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     gather_dim < A.dim(). When the last dimension is gathered, B has K * members rows. A is not copied if
     A.movedim(gather_dim, 0) is contiguous; the results have that layout. float32, float64, bfloat16 and float16 are
     multiplied while they are gathered."""
-    call = _products.direct("fused_all_gather_matmul", group, A, Bs) or _weft.fused_all_gather_matmul
-    return call(A, Bs, gather_dim, name_of(group), return_A=return_A)
+    call, group = _products.route("fused_all_gather_matmul", group, A, Bs)
+    return call(A, Bs, gather_dim, group, return_A=return_A)
 
 
 @by_either_name
@@ -135,15 +135,15 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
 
     A: (..., K), B: (K, N); the size of the scattered dimension is a multiple of the members. The result is contiguous.
     A is not copied if A.movedim(scatter_dim, 0) is contiguous."""
-    call = _products.direct("fused_matmul_reduce_scatter", group, A, [B]) or _weft.fused_matmul_reduce_scatter
-    return call(A, B, reduce_op, scatter_dim, name_of(group))
+    call, group = _products.route("fused_matmul_reduce_scatter", group, A, [B])
+    return call(A, B, reduce_op, scatter_dim, group)
 
 
 @by_either_name
 def fused_matmul_all_reduce(A, B, reduce_op, group):
     """Returns the sum (reduce_op avg: mean) over the ranks' A @ B, with the same bits on all. A: (..., K), B: (K, N)."""
-    call = _products.direct("fused_matmul_all_reduce", group, A, [B]) or _weft.fused_matmul_all_reduce
-    return call(A, B, reduce_op, name_of(group))
+    call, group = _products.route("fused_matmul_all_reduce", group, A, [B])
+    return call(A, B, reduce_op, group)
 
 
 # --- Products of 8-bit floats --------------------------------------------------------------------
