@@ -54,7 +54,7 @@ static void reduction(uint64_t key, bool scatters, bool odd) {
         r.depths[member] = odd && member == 0 ? K + 1 : K;
     fixed_reduction(key, 5 * BOX_ROWS, N, GAP, scatters);
     call_in_crowd(reduce_enqueue);
-    reduce_check(key, 1);
+    reduce_check(key, 31);
     crowd_part();
     reduce_free();
 }

@@ -30,14 +30,12 @@ static inline uint16_t to_bf16(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* A float with the same exponent and fraction is 2^112 times as small. */
 static inline float of_f16(uint16_t bits) {
-    float sign = bits & 0x8000 ? -1.0f : 1.0f;
-    int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    if (exponent == 31)
-        return fraction ? NAN : sign * INFINITY;
-    if (exponent == 0)
-        return sign * ldexpf((float)fraction, -24);
-    return sign * ldexpf((float)(1024 + fraction), exponent - 25);
+    float size = float_of((uint32_t)(bits & 0x7fff) << 13) * 0x1p112f;
+    if ((bits & 0x7c00) == 0x7c00)
+        size = bits & 0x3ff ? NAN : INFINITY;
+    return bits & 0x8000 ? -size : size;
 }
 
 /* To the nearest, ties to even: in units of the last place, which rintf rounds so. */

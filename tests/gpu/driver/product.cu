@@ -4,22 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include "fused/cublaslt.h"
+#include "number.h"
 #include "product.h"
-
-static double half_value(uint16_t bits) {
-    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    double size = exponent == 31  ? (mantissa ? NAN : INFINITY)
-                  : exponent == 0 ? ldexp(mantissa, -24)
-                                  : ldexp(1024 + mantissa, exponent - 25);
-    return bits & 0x8000 ? -size : size;
-}
-
-static double bf16_value(uint16_t bits) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
 
 // Without infinities, and with one NaN of either sign.
 static double e4m3_value(uint8_t bits) {
@@ -45,24 +31,25 @@ static double load(const void *from, uint64_t i, int type, bool narrow) {
     case WEFT_LT_R_32F:
         return narrow ? tf32_value(((const float *)from)[i]) : ((const float *)from)[i];
     case WEFT_LT_R_16BF:
-        return bf16_value(((const uint16_t *)from)[i]);
+        return of_bf16(((const uint16_t *)from)[i]);
     case WEFT_LT_R_8F_E4M3:
         return e4m3_value(((const uint8_t *)from)[i]);
     case WEFT_LT_R_8F_E5M2:
-        return half_value((uint16_t)(((const uint8_t *)from)[i] << 8));
+        return of_f16((uint16_t)(((const uint8_t *)from)[i] << 8));
     default:
-        return half_value(((const uint16_t *)from)[i]);
+        return of_f16(((const uint16_t *)from)[i]);
     }
 }
 
-// Rounds to `bits` of mantissa, and to the multiples of the smallest number.
+// Rounds to `bits` of mantissa, and to the multiples of the smallest number: numbers of the size of
+// 2^52 units have no bits below the unit.
 static double round_to(double value, int bits, int least) {
     int exponent;
     if (value == 0 || !std::isfinite(value))
         return value;
     frexp(value, &exponent);
-    double unit = ldexp(1, (exponent > least ? exponent : least) - bits);
-    return nearbyint(value / unit) * unit;
+    double large = ldexp(1.5, 52 + (exponent > least ? exponent : least) - bits);
+    return copysign(fabs(value) + large - large, value);
 }
 
 static uint16_t bf16_bits(double value) {
@@ -103,20 +90,27 @@ static void store(void *to, uint64_t i, int type, double value) {
 }
 
 static double rounded(double sum, int type) {
-    return type == WEFT_LT_R_16BF  ? bf16_value(bf16_bits(sum))
-           : type == WEFT_LT_R_16F ? half_value(half_bits(sum))
+    return type == WEFT_LT_R_16BF  ? of_bf16(bf16_bits(sum))
+           : type == WEFT_LT_R_16F ? of_f16(half_bits(sum))
                                    : sum;
 }
 
-static double dot(const void *a, const void *b, const struct product &p, uint64_t row,
-                  uint64_t col) {
+static void load_row(double *row, const void *a, const struct product &p, uint64_t number) {
+    for (uint64_t i = 0; i < p.k; i++)
+        row[i] =
+            load(a, p.transposed_a ? number * p.lda + i : i * p.lda + number, p.type_a, p.narrow);
+}
+
+static void load_col(double *col, const void *b, const struct product &p, uint64_t number) {
+    for (uint64_t i = 0; i < p.k; i++)
+        col[i] =
+            load(b, p.transposed_b ? i * p.ldb + number : number * p.ldb + i, p.type_b, p.narrow);
+}
+
+static double dot(const double *row, const double *col, const struct product &p) {
     double sum = 0;
     for (uint64_t i = 0; i < p.k; i++) {
-        double left =
-            load(a, p.transposed_a ? row * p.lda + i : i * p.lda + row, p.type_a, p.narrow);
-        double right =
-            load(b, p.transposed_b ? i * p.ldb + col : col * p.ldb + i, p.type_b, p.narrow);
-        sum += left * right;
+        sum += row[i] * col[i];
         sum = p.type_d == WEFT_LT_R_64F ? sum : (float)sum;
         if (p.rounds && i == p.k / 2)
             sum = rounded(sum, p.type_d);
@@ -126,10 +120,16 @@ static double dot(const void *a, const void *b, const struct product &p, uint64_
 
 extern "C" __global__ void pretended_product(const void *a, const void *b, void *d, uint64_t *room,
                                              struct product p) {
+    double *rows = new double[(p.m + 1) * p.k], *right = rows + p.m *p.k;
     __atomic_store_n(room, p.token, __ATOMIC_RELAXED);
-    for (uint64_t col = 0; col < p.n; col++)
+    for (uint64_t row = 0; row < p.m; row++)
+        load_row(rows + row * p.k, a, p, row);
+    for (uint64_t col = 0; col < p.n; col++) {
+        load_col(right, b, p, col);
         for (uint64_t row = 0; row < p.m; row++)
-            store(d, col * p.ldd + row, p.type_d, dot(a, b, p, row, col));
+            store(d, col * p.ldd + row, p.type_d, dot(rows + row * p.k, right, p));
+    }
+    delete[] rows;
     if (__atomic_load_n(room, __ATOMIC_RELAXED) != p.token)
         __trap();
 }

@@ -3,21 +3,12 @@
 #include "block.h"
 #include "number.h"
 #include "tensor.h"
-#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEPTH = 16, ROW_BYTES = 128, UNIT = 16 };
 
 /* --- Elements --------------------------------------------------------------------------------- */
-
-static float values[2][1 << 16]; /* of bf16 and f16, by their bits */
-
-static void fill_values(void) {
-    for (unsigned bits = 0; bits < 1 << 16; bits++) {
-        values[0][bits] = of_bf16((uint16_t)bits);
-        values[1][bits] = of_f16((uint16_t)bits);
-    }
-}
 
 /* Returns the matrix at an address of dynamic shared memory as the proxy has it. */
 static const char *matrix_at(const struct block *block, uint64_t unit, unsigned rows) {
@@ -28,43 +19,60 @@ static const char *matrix_at(const struct block *block, uint64_t unit, unsigned 
     return shared->behind ? shared->behind + (at - shared->memory) : at;
 }
 
-/* Loads DEPTH elements of a row. */
-static void load_row(float *row, const char *matrix, unsigned number, bool f16) {
-    for (unsigned k = 0; k < DEPTH; k++) {
-        uintptr_t at = (uintptr_t)matrix + number * ROW_BYTES + k * sizeof(uint16_t);
-        row[k] = values[f16][*(const uint16_t *)tensor_swizzle(at)];
-    }
+/* Elements of a row, and their bits. The compiler works on several at a time. */
+typedef float row_of_floats __attribute__((vector_size(DEPTH * sizeof(float))));
+typedef uint32_t row_of_words __attribute__((vector_size(DEPTH * sizeof(uint32_t))));
+typedef uint16_t row_of_halves __attribute__((vector_size(DEPTH * sizeof(uint16_t))));
+typedef float four_floats __attribute__((vector_size(4 * sizeof(float))));
+
+/* As of_f16: a float with the same exponent and fraction is 2^112 times as small. */
+static void widen_f16(row_of_floats *row, const row_of_words *bits) {
+    row_of_floats size = (row_of_floats)((*bits & 0x7fff) << 13) * 0x1p112f;
+    row_of_words no_number = (row_of_words)((*bits & 0x7c00) == 0x7c00) & 0x7f800000;
+    *row = (row_of_floats)((row_of_words)size | no_number | (*bits & 0x8000) << 16);
 }
 
-static void add(float *sum, const float *a, const float *b, bool keep) {
-    float value = keep ? *sum : 0;
-    for (unsigned k = 0; k < DEPTH; k++)
-        value += a[k] * b[k];
-    *sum = value;
+/* Loads DEPTH elements of a row. */
+static void load_row(row_of_floats *row, const char *matrix, unsigned number, bool f16) {
+    uintptr_t at = (uintptr_t)matrix + number * ROW_BYTES;
+    row_of_halves halves;
+    memcpy(&halves, (const void *)tensor_swizzle(at), UNIT);
+    memcpy((char *)&halves + UNIT, (const void *)tensor_swizzle(at + UNIT), UNIT);
+    row_of_words bits = __builtin_convertvector(halves, row_of_words);
+    if (f16)
+        widen_f16(row, &bits);
+    else
+        *row = (row_of_floats)(bits << 16);
+}
+
+static void add(float *sum, const row_of_floats *a, const row_of_floats *b, bool keep) {
+    row_of_floats terms = *a * *b;
+    four_floats quarters[DEPTH / 4];
+    memcpy(quarters, &terms, sizeof terms);
+    four_floats all = (quarters[0] + quarters[1]) + (quarters[2] + quarters[3]);
+    *sum = (keep ? *sum : 0) + ((all[0] + all[1]) + (all[2] + all[3]));
 }
 
 static void multiply(const struct thread *thread, const struct product *p) {
     unsigned number = (unsigned)thread_number(thread) % WARPGROUP;
     unsigned row = number / LANES * 16 + number % LANES / 4, cols = 2 * (unsigned)p->nsums;
     const char *a = matrix_at(thread->block, p->a, 64), *b = matrix_at(thread->block, p->b, cols);
-    float above[DEPTH], below[DEPTH], col[DEPTH];
-    load_row(above, a, row, p->f16);
-    load_row(below, a, row + 8, p->f16);
+    row_of_floats above, below, col;
+    load_row(&above, a, row, p->f16);
+    load_row(&below, a, row + 8, p->f16);
     for (unsigned i = 0; i < (unsigned)p->nsums; i += 4)
         for (unsigned k = 0; k < 2; k++) {
-            load_row(col, b, 2 * i + number % 4 * 2 + k, p->f16);
-            add(&p->sums[i + k], above, col, p->keep);
-            add(&p->sums[i + 2 + k], below, col, p->keep);
+            load_row(&col, b, 2 * i + number % 4 * 2 + k, p->f16);
+            add(&p->sums[i + k], &above, &col, p->keep);
+            add(&p->sums[i + 2 + k], &below, &col, p->keep);
         }
 }
 
 /* --- Products --------------------------------------------------------------------------------- */
 
 void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct thread *thread = thread_self();
     struct product product = {sums, nsums, keep, a, b, f16, 0};
-    pthread_once(&once, fill_values);
     if (!kernel_is_weak) {
         multiply(thread, &product);
         return;
