@@ -31,15 +31,21 @@ def slow_down(cache):
     """Forgets the choices, and lets what was the fastest algorithm of each product be slow."""
     products = [words(line) for line in memo.lines(cache) if line not in lines(cache)]
     for entry in products:
-        entry[1 + TIMES] = 1000
+        entry[1 + TIMES] = 300
     memo.file(cache).write_text("".join(checked(entry) + "\n" for entry in products))
 
 
 @with_cache
 def engines(cache):
     """The pretended GPU runs the kernel slowly."""
-    run(cache, pes=3)
+    assert "  nothing: " in plan(cache, 128, 16, 24).stdout
+    run(cache)
     assert ways(cache) == [ENGINES] * SHAPES, lines(cache)
+    said = plan(cache, 128, 16, 24).stdout
+    for operation in ("reduce-scatter", "all-reduce"):
+        assert f"  engines       128 x 16, {operation} of 2: " in said, said
+    assert "1 tiles of 256 x 168, in 1 rounds of 66" in said and "all-gather" not in said, said
+    assert "  engines       130 x 24, all-gather of 2: " in plan(cache, 260, 16, 24).stdout
 
 
 @with_cache
@@ -52,13 +58,13 @@ def kernel(cache):
 
 @with_cache
 def kept(cache):
-    run(cache)
+    run(cache, pes=3)
     for line in lines(cache):  # the other way, which a trial would not choose
         entry = words(line)
         entry[1] = KERNEL
         memo.file(cache).write_text("\n".join([*memo.lines(cache), checked(entry), ""]))
     before = lines(cache)
-    run(cache)
+    run(cache, pes=3)
     assert lines(cache) == before, "nothing is timed again"
 
 
@@ -75,19 +81,12 @@ def plan(cache, *sizes):
 
 
 @with_cache
-def printed(cache):
-    assert "  nothing: " in plan(cache, 128, 16, 24).stdout
-    run(cache)
-    said = plan(cache, 128, 16, 24).stdout
-    for operation in ("reduce-scatter", "all-reduce"):
-        assert f"  engines       128 x 16, {operation} of 2: " in said, said
-    assert "1 tiles of 256 x 168, in 1 rounds of 66" in said and "all-gather" not in said, said
-    assert "  engines       130 x 24, all-gather of 2: " in plan(cache, 260, 16, 24).stdout
+def wrong_sizes(cache):
     for sizes in (("0", 1, 1), ("x", 1, 1), (1, 1, "1x"), (1, 1, 2 ** 40)):
         refused = plan(cache, *sizes)
         assert refused.returncode == 2 and "are not three sizes" in refused.stderr, refused
 
 
-tap.run([("the engines, where they are faster", engines), ("the kernel, where it is", kernel),
+tap.run([("the engines, where they are faster, as weft info --plan prints", engines), ("the kernel, where it is", kernel),
          ("a later run takes the same ways without timing", kept),
-         ("settings that decide alone: nothing is kept", fixed), ("weft info --plan prints what is kept", printed)])
+         ("settings that decide alone: nothing is kept", fixed), ("weft info --plan refuses wrong sizes", wrong_sizes)])

@@ -103,6 +103,8 @@ struct grid {
     uint64_t random;
     size_t polls, turns; /* of this turn; turns since somebody has last got ahead */
     struct timespec idle_since;
+    unsigned sms; /* for how many blocks there is room */
+    long hang_ms; /* after which the kernel traps; 0: never */
     bool trapped, weak;
 };
 

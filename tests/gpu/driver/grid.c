@@ -21,15 +21,15 @@ static unsigned sms(void) {
     return (unsigned)call_setting("WEFT_FAKE_SMS", GPU_SMS);
 }
 
-static bool take_places(int gpu, unsigned count) {
-    if (__atomic_fetch_add(&resident[gpu], count, __ATOMIC_ACQ_REL) + count <= sms())
+static bool take_places(int gpu, unsigned count, unsigned most) {
+    if (__atomic_fetch_add(&resident[gpu], count, __ATOMIC_ACQ_REL) + count <= most)
         return true;
     __atomic_fetch_sub(&resident[gpu], count, __ATOMIC_ACQ_REL);
     return false;
 }
 
 void grid_enter(int gpu) {
-    while (sms() != GPU_SMS && !take_places(gpu, 1))
+    while (sms() != GPU_SMS && !take_places(gpu, 1, sms()))
         usleep(SLEEP_US);
 }
 
@@ -250,14 +250,15 @@ static void let_arrive(struct grid *grid) {
 
 /* A kernel that waits in vain traps, if that is wanted. */
 static void look_for_hang(struct grid *grid) {
-    long most_ms = call_setting("WEFT_FAKE_HANG_MS", 0);
     struct timespec now;
+    if (grid->hang_ms == 0)
+        return;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (grid->turns == 0)
         grid->idle_since = now;
     long ms = (now.tv_sec - grid->idle_since.tv_sec) * 1000 +
               (now.tv_nsec - grid->idle_since.tv_nsec) / 1000000;
-    if (most_ms == 0 || ms < most_ms)
+    if (ms < grid->hang_ms)
         return;
     grid->trapped = true;
     fprintf(stderr, "pretended GPU %d: %zu threads of %s have polled for %ld ms in vain\n",
@@ -279,7 +280,8 @@ static void end_turn(struct grid *grid) {
 
 static void run_all(struct grid *grid) {
     while (!grid->trapped && (grid->begun < grid->nblocks || grid->resident > 0)) {
-        while (grid->begun < grid->nblocks && take_places(grid->gpu, grid->cluster_blocks))
+        while (grid->begun < grid->nblocks &&
+               take_places(grid->gpu, grid->cluster_blocks, grid->sms))
             begin_cluster(grid);
         if (grid->nrunnable > 0)
             step(grid);
@@ -306,8 +308,9 @@ bool grid_run(const struct kernel *kernel, const void *packed, int gpu,
     static uint64_t launches;
     uint64_t launch = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
     unsigned nblocks = kernel_volume(shape->blocks), nthreads = kernel_volume(shape->threads);
-    size_t most = nblocks < sms() ? nblocks : sms();
     struct grid grid = {.kernel = kernel,
+                        .sms = sms(),
+                        .hang_ms = call_setting("WEFT_FAKE_HANG_MS", 0),
                         .packed = packed,
                         .gpu = gpu,
                         .size = shape->blocks,
@@ -322,6 +325,7 @@ bool grid_run(const struct kernel *kernel, const void *packed, int gpu,
     grid.blocks = calloc(nblocks, sizeof(struct block *));
     grid.clusters = calloc(nblocks, sizeof *grid.clusters);
     grid.caches = calloc((nblocks + 1) / 2, sizeof *grid.caches);
+    size_t most = nblocks < grid.sms ? nblocks : grid.sms;
     grid.runnable = calloc(most * nthreads, sizeof(struct thread *));
     run_all(&grid);
     abandon(&grid);
