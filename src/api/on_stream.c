@@ -322,7 +322,7 @@ static int fold_array(shmem_team_t team, void *dest, const void *source,
              shmemx_stream_t stream) {                                                             \
         WEFT_IN_CALL(__func__);                                                                    \
         struct weft_stream_folding folding = {                                                     \
-            {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, nreduce, SCATTER};              \
+            {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, nreduce, SCATTER, false};       \
         return fold_array(team, dest, source, &folding, stream);                                   \
     }
 #define REDUCE(N, T, OP, FOLD)                                                                     \

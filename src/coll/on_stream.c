@@ -277,11 +277,10 @@ bool weft_on_stream_folds_any(const struct weft_on_stream *on,
            route.family->own;
 }
 
-/* Between GPUs that do not reach each other, no other member accesses the arrays, so they may be in
- * any memory of this PE's GPU. */
+/* If data passes through host memory, no other member accesses `any` arrays. */
 static int find_folded(struct weft_stream_arrays *arrays, const struct weft_on_stream *on,
-                       const struct weft_located *own) {
-    if (!weft_on_stream_is_apart(on) || own->kind != WEFT_LOCATED_PRIVATE || !own->reached)
+                       const struct weft_located *own, bool any) {
+    if (!any || !weft_on_stream_is_apart(on))
         return find_arrays(arrays, on, own);
     *arrays =
         (struct weft_stream_arrays){.all.first = (char *)own->p, .staged = true, .reached = true};
@@ -309,8 +308,8 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                                   weft_saturated(bytes, reduced.times));
     int error = choose_route(&route, on, &call);
     bool any = takes_any(&route, &to) && from.reached;
-    error = error || any ? error : find_folded(&reduced.to, on, &to);
-    error = error || any ? error : find_folded(&reduced.from, on, &from);
+    error = error || any ? error : find_folded(&reduced.to, on, &to, folding->any);
+    error = error || any ? error : find_folded(&reduced.from, on, &from, folding->any);
     if (error)
         return error;
     if (!uses_kernel(&route, on, &to, any))

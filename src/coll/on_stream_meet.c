@@ -251,7 +251,8 @@ static int fold_staged(const struct weft_on_stream *on, const struct weft_stream
     return error ? error : weft_stream_sync(on->team, on->stream);
 }
 
-/* In pieces and halves, as fold_staged. */
+/* Copies this member's block to host memory, piece by piece; after each meeting every member copies
+ * all members' pieces from there. The two halves take turns as in fold_staged. */
 int weft_stream_gather_staged(const struct weft_on_stream *on, char *dest, const char *source,
                               size_t bytes) {
     struct weft_device_area area;

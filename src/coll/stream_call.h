@@ -13,8 +13,8 @@ struct weft_on_stream {
     struct weft_gpu_scope scope;
 };
 
-/* Returns whether members do not access each other's GPU memory, the same on all members: they are
- * far, or their GPUs do not reach each other. */
+/* Returns whether the members' data passes through the host, the same on all members: some are far,
+ * or some GPU of the job cannot access another one's memory. */
 static inline bool weft_on_stream_is_apart(const struct weft_on_stream *on) {
     return on->team->far || (on->team->npes > 1 && weft_device.staged);
 }
@@ -43,6 +43,7 @@ struct weft_stream_folding {
     struct weft_reduction reduction;
     size_t nelems; /* of dest */
     bool scatter;
+    bool any; /* dest and source are any memory of this PE's GPU: weft_on_stream_folds_any */
 };
 
 #endif

@@ -4,9 +4,9 @@
  * between its rows, so the slots of row-major shards are one matrix; and after the n slots, in the
  * same way, the scales of the shards' rows.
  *
- * If A has few rows it is gathered first, by a kernel, and multiplied as a whole; also if members
- * are apart, by messages or through host memory. Where a trial finds it faster, a kernel for Hopper
- * gathers and multiplies (fused/choice.h). */
+ * If A has few rows it is gathered first, by a kernel, and multiplied as a whole. So is every A
+ * that passes through the host, between far members or GPUs that do not reach each other. Where a
+ * trial finds it faster, a kernel for Hopper gathers and multiplies (fused/choice.h). */
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "fused/choice.h"
@@ -67,7 +67,7 @@ static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m
 
 static int take_own(struct gather *g) {
     const struct weft_scales *scales = g->call->scales;
-    /* Members that are apart are sent all bytes to the next scale. */
+    /* What passes through the host are all bytes to the next scale. */
     bool padded = weft_on_stream_is_apart(g->f.on) && g->scale_step != g->scale_bytes;
     int error = take(g, &g->own, g->call->shard, g->f.own, false);
     return error || !scales ? error

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fused/exchange.h"
-#include <errno.h>
 #include "base/size.h"
 #include "fused/fused.h"
 #include "fused/product.h"
-
-int weft_fused_begin(void) {
-    return weft_product_begin();
-}
 
 bool weft_fused_reaches(const weft_matrix *m) {
     size_t bytes = weft_matrix_span(m);
@@ -40,8 +35,8 @@ int weft_fused_member(const struct weft_fused *f, int distance) {
     return weft_team_member_after(f->on->team, distance);
 }
 
-/* On the stream, not beside it: the product would leave no room for the kernel that meets, and the
- * pushes after it would begin when the product ends. */
+/* The meeting is on the program's stream: beside the product its kernel would find no free
+ * multiprocessor, and the pushes would start only when the product ends. */
 int weft_fused_begin_writes(struct weft_fused *f) {
     bool meets = f->half.meets;
     f->half.meets = false;

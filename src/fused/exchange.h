@@ -38,8 +38,8 @@ int weft_fused_open(struct weft_fused *f, const struct weft_on_stream *on,
 /* Returns the address of byte `at` of a member's half. */
 char *weft_fused_at(const struct weft_fused *f, int member, size_t at);
 
-/* Makes the stream wait until no graph uses the half any more: for a kernel that writes to the
- * others' halves. A fork does the same. */
+/* If a graph may still use the half, meets all members on the stream, once in a call, before any
+ * member writes to the others' halves. The first fork of a call does so, too. */
 int weft_fused_begin_writes(struct weft_fused *f);
 
 /* Starts the pushes of a call: they wait for the work now on the stream, and run beside its later

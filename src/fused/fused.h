@@ -13,9 +13,6 @@
 #include "coll/scaling.h"
 #include "coll/stream_call.h"
 
-/* Returns 0 if this PE's GPU can multiply matrices; -ENOTSUP with text if there is no library. */
-int weft_fused_begin(void);
-
 /* Returns whether kernels of this PE's GPU reach a matrix. Called between weft_on_stream_begin and
  * _end. */
 bool weft_fused_reaches(const weft_matrix *m);

@@ -8,7 +8,7 @@
  * slots.
  *
  * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
- * and so do copy engines. */
+ * and so do copy engines. If members' data passes through the host, every sum is made then. */
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
@@ -24,7 +24,7 @@ struct reduction {
     const struct weft_fused_reduction *call;
     struct weft_fused f;
     bool scatters;
-    bool small;   /* one kernel makes the sum after the whole product */
+    bool whole;   /* the sum is made after the whole product, by weft_on_stream_fold */
     size_t rows;  /* of a member's part; the last ones may be shorter */
     size_t bytes; /* of a part */
     size_t step;  /* bytes from one slot to the next: kernels fold 16 bytes at a time */
@@ -93,7 +93,8 @@ static int multiply_and_push(struct reduction *r, int from, int to) {
 /* Fills this member's slots with all members' parts of its rows. If it does not meet the others,
  * their parts have arrived after the next meeting. */
 static int collect_parts(struct reduction *r, bool meets) {
-    int error = multiply_and_push(r, me(r) + 1, members(r));
+    int error = weft_fused_begin_writes(&r->f);
+    error = error ? error : multiply_and_push(r, me(r) + 1, members(r));
     error = error ? error : multiply_and_push(r, 0, me(r));
     error = error ? error : multiply(r, me(r), me(r) + 1, own_slot(r, me(r)));
     if (meets && !error)
@@ -164,23 +165,26 @@ static int fold_to_c(const struct reduction *r) {
     return error ? error : copy_to_c(r, r->f.own, 0, c->rows);
 }
 
-/* --- Small sums ------------------------------------------------------------------------------- */
+/* --- After the whole product ------------------------------------------------------------------ */
 
 static struct weft_stream_folding folding_of(const struct reduction *r) {
     const weft_matrix *c = r->call->c;
-    return (struct weft_stream_folding){weft_element_reduction(c->dtype, r->call->op),
-                                        c->rows * c->cols, r->scatters};
+    return (struct weft_stream_folding){
+        .reduction = weft_element_reduction(c->dtype, r->call->op),
+        .nelems = c->rows * c->cols,
+        .scatter = r->scatters,
+        .any = true,
+    };
 }
 
-/* Returns whether one kernel carries the sum after the whole product, without a copy to symmetric
- * memory. */
-static bool is_small(const struct reduction *r) {
+/* Returns whether weft_on_stream_fold takes the product as it lies in this member's memory. */
+static bool is_whole(const struct reduction *r) {
     struct weft_stream_folding folding = folding_of(r);
     return weft_on_stream_folds_any(r->f.on, &folding);
 }
 
 /* A dest in host memory, or with gaps, is copied from this member's own memory. */
-static int reduce_small(const struct reduction *r) {
+static int reduce_whole(const struct reduction *r) {
     const weft_matrix *c = r->call->c;
     bool direct = weft_matrix_is_dense(c) && weft_gpu_memory_kind(c->data) == WEFT_MEMORY_DEVICE;
     struct weft_stream_folding folding = folding_of(r);
@@ -249,8 +253,8 @@ static int reduction_open(struct reduction *r, bool by_kernel) {
         scaling = weft_scaling_of(call->scales, 0, &(struct weft_piece){0, rows, 0, cols});
         whole.scaling = &scaling;
     }
-    size_t parts = r->small || by_kernel ? 2 : 1, sets = r->scatters ? 1 : 2;
-    struct weft_fused_sizes sizes = {.half = n > 1 && !r->small ? sets * n * r->step : 0,
+    size_t parts = r->whole || by_kernel ? 2 : 1, sets = r->scatters ? 1 : 2;
+    struct weft_fused_sizes sizes = {.half = n > 1 && !r->whole ? sets * n * r->step : 0,
                                      .room = weft_product_room(&whole),
                                      .own = n > 1 ? parts * n * r->bytes : 0};
     return weft_fused_open(&r->f, r->f.on, &sizes);
@@ -272,15 +276,15 @@ static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
     (void)stream;
     if (error || alone)
         return error ? error : multiply_rows(&r, 0, r.call->c);
-    if (r.small)
-        return reduce_small(&r);
+    if (r.whole)
+        return reduce_whole(&r);
     return by_kernel ? reduce_by_kernel(&r) : reduce_by_engines(&r);
 }
 
 /* Returns whether the kernel adds products like this one: the same on all members. */
 static bool suits_kernel(const struct reduction *r) {
     const struct weft_fused_reduction *call = r->call;
-    return !r->small && !call->scales && call->op == WEFT_SUM && call->b->transposed &&
+    return !r->whole && !call->scales && call->op == WEFT_SUM && call->b->transposed &&
            weft_plan_reduces(call->a->rows, call->b->cols, call->c->dtype, members(r));
 }
 
@@ -305,7 +309,7 @@ static int reduce(const struct weft_on_stream *on, const struct weft_fused_reduc
     enum weft_fused_way way = WEFT_BY_ENGINES;
     if (call->a->rows == 0 || call->b->cols == 0)
         return 0;
-    r.small = members(&r) > 1 && is_small(&r);
+    r.whole = members(&r) > 1 && is_whole(&r);
     int error = suits_kernel(&r) ? choose(&way, &r) : 0;
     return error ? error : reduce_in(&r, way, on->stream);
 }

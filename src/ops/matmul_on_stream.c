@@ -5,6 +5,7 @@
 #include "ops/matmul_on_stream.h"
 #include <errno.h>
 #include "coll/on_stream.h"
+#include "fused/product.h"
 #include "ops/check.h"
 
 /* Checks that the GPU reaches a matrix. */
@@ -78,7 +79,7 @@ static int check_gather(const struct weft_fused_gather *g, int npes) {
 
 static int enqueue_gather(const struct weft_on_stream *on, const struct weft_fused_gather *g) {
     int error = check_gather(g, on->team->npes);
-    error = error ? error : weft_fused_begin();
+    error = error ? error : weft_product_begin();
     return error ? weft_check_fail_named(error) : weft_fused_all_gather(on, g);
 }
 
@@ -122,7 +123,7 @@ static int enqueue_reduction(const struct weft_on_stream *on, const struct weft_
         .name = scatters ? "c_shard" : "c", .index = -1, .matrix = r->c, .gpu = true};
     size_t rows = !r->c ? 0 : scatters ? (size_t)on->team->npes * r->c->rows : r->c->rows;
     int error = check_reduction(r, &c, rows);
-    error = error ? error : weft_fused_begin();
+    error = error ? error : weft_product_begin();
     if (error)
         return weft_check_fail_named(error);
     return scatters ? weft_fused_reduce_scatter(on, r) : weft_fused_all_reduce(on, r);

@@ -69,8 +69,11 @@ static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vec
         return weft_fail(-EINVAL, "source is NULL");
     if (!vector->op)
         return weft_on_stream_copy(on, &vector->plan, vector->dest, vector->source);
-    struct weft_stream_folding folding = {weft_element_reduction(vector->dtype, *vector->op),
-                                          vector->nelems, vector->plan.source_block != 0};
+    struct weft_stream_folding folding = {
+        .reduction = weft_element_reduction(vector->dtype, *vector->op),
+        .nelems = vector->nelems,
+        .scatter = vector->plan.source_block != 0,
+    };
     return weft_on_stream_fold(on, vector->dest, vector->source, &folding);
 }
 

@@ -96,7 +96,7 @@ int weft_on_stream_reserve(const struct weft_team *team) {
 
 /* --- Products --------------------------------------------------------------------------------- */
 
-int weft_fused_begin(void) {
+int weft_product_begin(void) {
     return weft_space_missing();
 }
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inductor's asynchronous tensor parallelism: the compiled graph of a perceptron that parallelize_module() has split has
-symm_mem's fused operators in both directions, which run, and it agrees with the plain model."""
+"""Inductor's asynchronous tensor parallelism: the compiled graph of a perceptron that parallelize_module() has split
+has symm_mem's fused operators in both directions, which run, and it agrees with the plain model."""
 import contextlib
 import os
 import tempfile
+import unittest.mock
 
 import torch
 import torch._inductor.config as config
@@ -39,9 +40,9 @@ def learn(model, x):
 
 @contextlib.contextmanager
 def compiling():
-    """The cached graph of another run would prove nothing."""
-    with tempfile.TemporaryDirectory() as cache, config.patch(_micro_pipeline_tp=True):
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+    """Uses an empty cache of compiled graphs: a graph that another run has compiled shows nothing of this one."""
+    with (tempfile.TemporaryDirectory() as cache, config.patch(_micro_pipeline_tp=True),
+          unittest.mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)):
         yield
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.ops.weft.*: gradients compared with plain PyTorch in one process, and PyTorch's checks of an operator
-(opcheck): schema, autograd, fake tensors, compilation with varying sizes.
+"""Gradients of weft.torch's functions and of torch.ops.weft.* compared with plain PyTorch in one process, and
+PyTorch's checks of an operator (opcheck): schema, autograd, fake tensors, compilation with varying sizes.
 """
 import pytest
 
@@ -54,6 +54,11 @@ def random_weights(seed):
         generator=torch.Generator().manual_seed(seed * 100 + rank * 10 + at))
 
 
+def fused(name, group, direct):
+    """Returns a fused operator as weft.torch's function or as the dispatcher's, and what it calls the group."""
+    return (getattr(symm_mem, name), group) if direct else (getattr(torch.ops.weft, name), group.group_name)
+
+
 @property_test(20, shape=st.lists(st.integers(1, 3), min_size=1, max_size=3),
                dim=st.integers(0, 2), seed=seeds)
 def test_all_gather(group, shape, dim, seed):
@@ -98,15 +103,16 @@ def test_all_to_all(group, rows, seed):
 
 @property_test(40, shape=st.lists(st.integers(1, 3), min_size=2, max_size=3), dim=st.integers(0, 2),
                columns=st.lists(st.integers(1, 3), min_size=1, max_size=2), seed=seeds,
-               return_A=st.booleans())
-def test_fused_all_gather_matmul(group, shape, dim, columns, seed, return_A):
+               return_A=st.booleans(), direct=st.booleans())
+def test_fused_all_gather_matmul(group, shape, dim, columns, seed, return_A, direct):
+    call, where = fused("fused_all_gather_matmul", group, direct)
     dim, n, noise = dim % len(shape), group.size(), seeded(seed, group)
     inner = shape[-1] * (n if dim == len(shape) - 1 else 1)
     inputs = [drawn(shape, torch.float64, noise)]
     inputs += [drawn((inner, each), torch.float64, noise) for each in columns]
 
     def operator(x, *bs):
-        return symm_mem.fused_all_gather_matmul(x, list(bs), dim, group, return_A=return_A)
+        return call(x, list(bs), dim, where, return_A=return_A)
 
     def model(xs, *bs):
         whole = torch.cat(xs, dim)
@@ -116,8 +122,9 @@ def test_fused_all_gather_matmul(group, shape, dim, columns, seed, return_A):
 
 
 @property_test(40, shape=st.lists(st.integers(1, 3), min_size=2, max_size=3), dim=st.integers(0, 2),
-               columns=st.integers(1, 3), seed=seeds, op=st.sampled_from(["sum", "avg"]))
-def test_fused_matmul_reduce_scatter(group, shape, dim, columns, seed, op):
+               columns=st.integers(1, 3), seed=seeds, op=st.sampled_from(["sum", "avg"]), direct=st.booleans())
+def test_fused_matmul_reduce_scatter(group, shape, dim, columns, seed, op, direct):
+    call, where = fused("fused_matmul_reduce_scatter", group, direct)
     dim, n, noise = dim % len(shape), group.size(), seeded(seed, group)
     if dim < len(shape) - 1:
         shape[dim] *= n
@@ -125,17 +132,18 @@ def test_fused_matmul_reduce_scatter(group, shape, dim, columns, seed, op):
         columns *= n
     inputs = [drawn(shape, torch.float64, noise), drawn((shape[-1], columns), torch.float64, noise)]
     check(group, inputs,
-          lambda x, b: symm_mem.fused_matmul_reduce_scatter(x, b, op, dim, group),
+          lambda x, b: call(x, b, op, dim, where),
           lambda xs, bs: (sum(x @ b for x, b in zip(xs, bs)) / (n if op == "avg" else 1)).chunk(
               n, dim), random_weights(seed))
 
 
 @property_test(20, shape=st.lists(st.integers(1, 4), min_size=2, max_size=3), columns=st.integers(1, 4),
-               seed=seeds, op=st.sampled_from(["sum", "avg"]))
-def test_fused_matmul_all_reduce(group, shape, columns, seed, op):
+               seed=seeds, op=st.sampled_from(["sum", "avg"]), direct=st.booleans())
+def test_fused_matmul_all_reduce(group, shape, columns, seed, op, direct):
+    call, where = fused("fused_matmul_all_reduce", group, direct)
     n, noise = group.size(), seeded(seed, group)
     inputs = [drawn(shape, torch.float64, noise), drawn((shape[-1], columns), torch.float64, noise)]
-    check(group, inputs, lambda x, b: symm_mem.fused_matmul_all_reduce(x, b, op, group),
+    check(group, inputs, lambda x, b: call(x, b, op, where),
           lambda xs, bs: [sum(x @ b for x, b in zip(xs, bs)) / (n if op == "avg" else 1)] * n, random_weights(seed))
 
 
@@ -152,6 +160,43 @@ def test_gradients_of_some_inputs(group):
     y = torch.ones(3, requires_grad=True)
     raises(NotImplementedError, "'max' in backward",
            symm_mem.all_reduce(y, "max", group).sum().backward)
+
+
+@on_groups
+def test_gradients_of_gradients(group):
+    x, b = (torch.randn(shape, dtype=torch.float64, generator=seeded(7, group))
+            for shape in ((2 * group.size(), 3), (3, 4)))
+    found = []
+    for direct in (True, False):
+        call, where = fused("fused_matmul_reduce_scatter", group, direct)
+        w = b.clone().requires_grad_()
+        [grad] = torch.autograd.grad(call(x, w, "sum", 0, where).pow(3).sum(), w, create_graph=True)
+        grad.square().sum().backward()
+        found.append((grad.detach(), w.grad))
+    torch.testing.assert_close(found[0], found[1])
+
+
+@on_groups
+def test_ranks_whose_losses_use_different_results(group):
+    """An unused result has a gradient of zeros, so all ranks make the same calls."""
+    for direct in (True, False):
+        call, where = fused("fused_all_gather_matmul", group, direct)
+        x, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+        whole, [product] = call(x, (b,) if direct else [b], 0, where)
+        (whole if group.rank() else product).sum().backward()
+        assert (x.grad == 4 + group.size() - 1).all(), x.grad
+        assert (b.grad == (0 if group.rank() else 2 * group.size())).all(), b.grad
+
+
+@on_groups
+def test_batches_of_gradients(group):
+    x, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4)
+    _, [product] = symm_mem.fused_all_gather_matmul(x, [b], 0, group, return_A=False)
+    rows = torch.eye(2 * group.size())[:, :, None].expand(-1, -1, 4).contiguous()
+    [batch] = torch.autograd.grad(product, x, rows, is_grads_batched=True)
+    expected = torch.zeros(2 * group.size(), 2, 3)
+    expected[2 * group.rank() + torch.arange(2), torch.arange(2)] = 4. * group.size()
+    torch.testing.assert_close(batch, expected)
 
 
 def check_schema(op, args):

@@ -83,7 +83,8 @@ def gather_matmul_backward(ctx, grad_whole, grads):
 
 
 def _gather_matmul_grads(ctx, needs_a, needs_bs, grad_whole, grads):
-    """Gathers A again instead of keeping it from forward to backward."""
+    """Returns A's gradient and those of Bs, None where none is needed. Gathers A again instead of keeping it from forward
+    to backward."""
     A, *Bs = ctx.saved_tensors
     pairs = [(grad, b) for grad, b in zip(grads, Bs) if grad is not None]
     grad_a = _gathered_grad(ctx, grad_whole, pairs) if needs_a else None
@@ -142,29 +143,27 @@ def matmul_reduce_backward(ctx, grad):
 # --- Without the dispatcher ----------------------------------------------------------------------
 
 
-def recorded(kernel, setup, backward):
-    """Returns the operator, whose last argument is the group, as a function that records its gradient itself: it takes
-    half the time of the same rules in PyTorch's dispatcher. Without setup_context(), for which PyTorch looks up the
-    signature in every call."""
+def recorded(name, kernel, setup, backward):
+    """Returns an operator, whose last argument is the group, as a function that records its gradient itself, which takes
+    less time than the same rules in PyTorch's dispatcher (docs/performance.md). It has no setup_context(), because
+    PyTorch looks up the signature in every call of a function that has one."""
     def forward(ctx, *inputs):
         output = kernel(*inputs)
         setup(ctx, (*inputs[:-1], inputs[-1].name), output)
         return output
-    return _function(forward, backward)
+    return _function(name, forward, backward)
 
 
-def _function(forward, backward):
-    return type("Recorded", (torch.autograd.Function,),
+def _function(name, forward, backward):
+    return type(name, (torch.autograd.Function,),
                 {"forward": staticmethod(forward), "backward": staticmethod(backward)}).apply
 
 
-def recorded_gather_matmul(kernel):
+def recorded_gather_matmul(name, kernel):
     """Like recorded(). Autograd sees only tensors that are arguments and results themselves, not those in lists."""
     def forward(ctx, return_A, dim, group, A, *Bs):
-        ctx.dim, ctx.group_name = dim, group.name
-        ctx.save_for_backward(A, *Bs)
-        ctx.set_materialize_grads(False)
         whole, products = kernel(A, Bs, dim, group, return_A=return_A)
+        gather_matmul_setup(ctx, (A, Bs, dim, group.name), None, None)
         return whole, *products
 
     def backward(ctx, grad_whole, *grads):
@@ -172,7 +171,7 @@ def recorded_gather_matmul(kernel):
         grad_a, grad_bs = _gather_matmul_grads(ctx, needs_a, needs_bs, grad_whole, grads)
         return None, None, None, grad_a, *grad_bs
 
-    function = _function(forward, backward)
+    function = _function(name, forward, backward)
 
     def call(A, Bs, dim, group, *, return_A=True):
         whole, *products = function(return_A, dim, group, A, *Bs)

@@ -91,6 +91,7 @@ def _name_of_mesh(mesh):
     return mesh.get_group().group_name
 
 
+# Frequent types of arguments, which need no further look.
 _NO_DTENSORS = frozenset((torch.Tensor, torch.nn.Parameter, dist.ProcessGroup, str, int, bool, type(None)))
 
 

@@ -93,34 +93,34 @@ _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_split
         _exchange.all_to_all, _collectives_cuda.all_to_all, _shapes.all_to_all,
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
 
-_matmul_all_reduce = _products.operators["fused_matmul_all_reduce"] = _counted(_fused.fused_matmul_all_reduce)
-_products.recorded["fused_matmul_all_reduce"] = _gradients.recorded(
-    _matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
-_define("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
-        _matmul_all_reduce, _collectives_cuda.with_memory(_matmul_all_reduce),
-        _shapes.fused_matmul_all_reduce, _gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward)
-
-_fused_kernels = {
-    kernel.__name__: _or_fallback(kernel)
-    for kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
-                   _scaled.fused_all_gather_scaled_matmul,
-                   _scaled.fused_scaled_matmul_reduce_scatter)}
 _fused_rules = {
     "fused_all_gather_matmul": (_gradients.gather_matmul_setup, _gradients.gather_matmul_backward),
-    "fused_matmul_reduce_scatter": (_gradients.matmul_scatter_setup,
-                                    _gradients.matmul_scatter_backward),
+    "fused_matmul_reduce_scatter": (_gradients.matmul_scatter_setup, _gradients.matmul_scatter_backward),
+    "fused_matmul_all_reduce": (_gradients.matmul_reduce_setup, _gradients.matmul_reduce_backward),
 }
 
-_products.operators |= _fused_kernels
-_products.recorded["fused_matmul_reduce_scatter"] = _gradients.recorded(
-    _fused_kernels["fused_matmul_reduce_scatter"], *_fused_rules["fused_matmul_reduce_scatter"])
-_products.recorded["fused_all_gather_matmul"] = _gradients.recorded_gather_matmul(
-    _fused_kernels["fused_all_gather_matmul"])
-for _name, _kernel in _fused_kernels.items():
+
+def _define_product(schema, kernel, cuda):
+    """Registers a fused operator, also for calls without the dispatcher (_products.py)."""
+    name = schema.partition("(")[0]
+    rules = _fused_rules.get(name, ())
+    _products.operators[name] = kernel
+    if name == "fused_all_gather_matmul":
+        _products.recorded[name] = _gradients.recorded_gather_matmul(name, kernel)
+    elif rules:
+        _products.recorded[name] = _gradients.recorded(name, kernel, *rules)
+    _define(schema, kernel, cuda, getattr(_shapes, name), *rules)
+
+
+_matmul_all_reduce = _counted(_fused.fused_matmul_all_reduce)
+_define_product("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
+                _matmul_all_reduce, _collectives_cuda.with_memory(_matmul_all_reduce))
+for _kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
+                _scaled.fused_all_gather_scaled_matmul, _scaled.fused_scaled_matmul_reduce_scatter):
+    _name, _chosen = _kernel.__name__, _or_fallback(_kernel)
     _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
-    _define(_schema, _kernel, _collectives_cuda.forward(_name), getattr(_shapes, _name),
-            *_fused_rules.get(_name, ()))
-    _on_cpu(_name, _kernel)
+    _define_product(_schema, _chosen, _collectives_cuda.forward(_name))
+    _on_cpu(_name, _chosen)
 
 for _kernel in (
         _collectives.one_shot_all_reduce, _collectives.one_shot_all_reduce_out,

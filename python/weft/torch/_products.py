@@ -4,16 +4,17 @@ in the GPU's current stream.
 """
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
+from torch.autograd import forward_ad
 
 import weft
 from weft.torch import _kernels, _memory
 from weft.torch._groups import group_name, group_of
 
-# The fused operators for all devices, by PyTorch's name, and the same recording their gradients; _library fills both.
+# By PyTorch's name, for all devices: the fused operators, and the same as functions that record their gradients. _library
+# fills both.
 operators, recorded = {}, {}
-
-
 _ORDINARY = (torch.Tensor, torch.nn.Parameter)
+_is_batch = torch._C._functorch.is_legacy_batchedtensor  # of gradients: is_grads_batched
 
 
 def takes(tensor, group):
@@ -23,24 +24,31 @@ def takes(tensor, group):
 
 
 def route(name, group, a, bs):
-    """Returns the function to call for the fused operator of that name, and the group to pass to it. For ordinary tensors,
-    outside of compilation and other modes, that is not PyTorch's dispatcher, which takes longer than the operator."""
-    if not (torch.compiler.is_compiling() or torch_symm_mem._is_test_mode) and _are_ordinary(a, bs):
+    """Returns the function to call for the fused operator of that name, and the group to pass to it: PyTorch's dispatcher,
+    which takes longer than the operator, or for ordinary tensors outside of compilation and other modes the operator
+    itself, which records its gradient if one is needed."""
+    if _is_plain_call() and _are_ordinary(a, bs):
         known = group_of(group)
-        if a.is_cpu or (a.is_cuda and _is_ready(a, known)):
+        if a.is_cpu or _is_ready(a, known):
             records = torch.is_grad_enabled() and (a.requires_grad or any(b.requires_grad for b in bs))
             return (recorded if records else operators)[name], known
     return getattr(torch.ops.weft, name), group_name(group)
 
 
+def _is_plain_call():
+    """Returns whether no mode of PyTorch watches or changes what is called."""
+    return not (torch.compiler.is_compiling() or torch_symm_mem._is_test_mode
+                or torch._C._len_torch_dispatch_stack() > 0 or torch._C._are_functorch_transforms_active()
+                or forward_ad._current_level >= 0)
+
+
 def _are_ordinary(a, bs):
-    if torch._C._len_torch_dispatch_stack() > 0 or not isinstance(bs, (list, tuple)):
-        return False
-    return all(type(tensor) in _ORDINARY and not tensor.is_neg() for tensor in (a, *bs))
+    return (isinstance(bs, (list, tuple)) and (a.is_cpu or a.is_cuda)
+            and all(type(tensor) in _ORDINARY and not tensor.is_neg() and not _is_batch(tensor) for tensor in (a, *bs)))
 
 
 def _is_ready(tensor, group):
-    """Returns whether Weft multiplies the group's CUDA tensors on the tensor's GPU, and that is the current one."""
+    """Returns whether Weft multiplies the group's CUDA tensors, and the tensor's GPU is the current one."""
     device = tensor.get_device()
     return ((group.multiplies or (_memory.registered(tensor.device) and takes(tensor, group)))
             and torch.cuda.current_device() == device)

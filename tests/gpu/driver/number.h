@@ -30,7 +30,7 @@ static inline uint16_t to_bf16(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* A float with the same exponent and fraction is 2^112 times as small. */
+/* With the same bits of exponent and fraction a float is 2^-112 times the number. */
 static inline float of_f16(uint16_t bits) {
     float size = float_of((uint32_t)(bits & 0x7fff) << 13) * 0x1p112f;
     if ((bits & 0x7c00) == 0x7c00)

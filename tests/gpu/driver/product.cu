@@ -41,8 +41,8 @@ static double load(const void *from, uint64_t i, int type, bool narrow) {
     }
 }
 
-// Rounds to `bits` of mantissa, and to the multiples of the smallest number: numbers of the size of
-// 2^52 units have no bits below the unit.
+// Rounds a number below 2^900 to `bits` of mantissa, and to the multiples of the smallest number:
+// adding and subtracting 1.5 * 2^52 units rounds to a unit.
 static double round_to(double value, int bits, int least) {
     int exponent;
     if (value == 0 || !std::isfinite(value))

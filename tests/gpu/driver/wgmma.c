@@ -25,7 +25,7 @@ typedef uint32_t row_of_words __attribute__((vector_size(DEPTH * sizeof(uint32_t
 typedef uint16_t row_of_halves __attribute__((vector_size(DEPTH * sizeof(uint16_t))));
 typedef float four_floats __attribute__((vector_size(4 * sizeof(float))));
 
-/* As of_f16: a float with the same exponent and fraction is 2^112 times as small. */
+/* As of_f16: with the same bits of exponent and fraction a float is 2^-112 times the number. */
 static void widen_f16(row_of_floats *row, const row_of_words *bits) {
     row_of_floats size = (row_of_floats)((*bits & 0x7fff) << 13) * 0x1p112f;
     row_of_words no_number = (row_of_words)((*bits & 0x7c00) == 0x7c00) & 0x7f800000;
