@@ -43,8 +43,9 @@ def _is_plain_call():
 
 
 def _are_ordinary(a, bs):
-    return (isinstance(bs, (list, tuple)) and (a.is_cpu or a.is_cuda)
-            and all(type(tensor) in _ORDINARY and not tensor.is_neg() and not _is_batch(tensor) for tensor in (a, *bs)))
+    return (isinstance(bs, (list, tuple))
+            and all(type(tensor) in _ORDINARY and not tensor.is_neg() and not _is_batch(tensor) for tensor in (a, *bs))
+            and (a.is_cpu or a.is_cuda))
 
 
 def _is_ready(tensor, group):
