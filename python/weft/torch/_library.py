@@ -112,16 +112,19 @@ def _define_product(schema, kernel, cuda):
     _define(schema, kernel, cuda, getattr(_shapes, name), *rules)
 
 
-_matmul_all_reduce = _counted(_fused.fused_matmul_all_reduce)
-_define_product("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
-                _matmul_all_reduce, _collectives_cuda.with_memory(_matmul_all_reduce))
-for _kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
-                _scaled.fused_all_gather_scaled_matmul, _scaled.fused_scaled_matmul_reduce_scatter):
-    _name, _chosen = _kernel.__name__, _or_fallback(_kernel)
-    _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
-    _define_product(_schema, _chosen, _collectives_cuda.forward(_name))
-    _on_cpu(_name, _chosen)
+def _define_products():
+    ours = _counted(_fused.fused_matmul_all_reduce)  # PyTorch has no such operator
+    _define_product("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
+                    ours, _collectives_cuda.with_memory(ours))
+    for kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
+                   _scaled.fused_all_gather_scaled_matmul, _scaled.fused_scaled_matmul_reduce_scatter):
+        name, chosen = kernel.__name__, _or_fallback(kernel)
+        schema = str(getattr(torch.ops.symm_mem, name).default._schema).partition("::")[2]
+        _define_product(schema, chosen, _collectives_cuda.forward(name))
+        _on_cpu(name, chosen)
 
+
+_define_products()
 for _kernel in (
         _collectives.one_shot_all_reduce, _collectives.one_shot_all_reduce_out,
         _collectives.one_shot_all_reduce_copy, _collectives.one_shot_all_reduce_copy_out,
