@@ -59,6 +59,7 @@ def kernel(cache):
 @with_cache
 def kept(cache):
     run(cache, pes=3)
+    assert ways(cache) == [ENGINES] * SHAPES, lines(cache)
     for line in lines(cache):  # the other way, which a trial would not choose
         entry = words(line)
         entry[1] = KERNEL

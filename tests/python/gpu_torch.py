@@ -362,13 +362,6 @@ def gradients():
     say("gradients, torch.compile")
 
 
-def async_tensor_parallelism():
-    """Last, as it sets PyTorch's seed."""
-    with torch_async.compiling():
-        torch_async.tensor_parallel(WORLD, "cuda")
-    say("Inductor's asynchronous tensor parallelism")
-
-
 def groups():
     for ranks in ([0, 1], [N - 1, 0], list(range(1, N))):
         group = dist.new_group(sorted(set(ranks)))
@@ -383,6 +376,13 @@ def groups():
                 assert (handle.get_buffer(at, (1024,), torch.float32) == rank).all()
             handle.barrier()
     say("groups that overlap")
+
+
+def async_tensor_parallelism():
+    """Last, as it sets PyTorch's seed."""
+    with torch_async.compiling():
+        torch_async.tensor_parallel(WORLD, "cuda")
+    say("Inductor's asynchronous tensor parallelism")
 
 
 handles()

@@ -112,8 +112,7 @@ def by_either_name(function):
     @functools.wraps(function)
     def call(*args, **named):
         _refuse_dtensors(function.__name__, args)
-        if named:
-            _refuse_dtensors(function.__name__, named.values())
+        _refuse_dtensors(function.__name__, named.values())
         if "group_name" in named:
             if "group" in named:
                 raise TypeError(f"{function.__name__}: got group and group_name, expected one of them")

@@ -120,7 +120,8 @@ static double dot(const double *row, const double *col, const struct product &p)
 
 extern "C" __global__ void pretended_product(const void *a, const void *b, void *d, uint64_t *room,
                                              struct product p) {
-    double *rows = new double[(p.m + 1) * p.k], *right = rows + p.m *p.k;
+    double *rows = new double[(p.m + 1) * p.k];
+    double *right = rows + p.m * p.k;
     __atomic_store_n(room, p.token, __ATOMIC_RELAXED);
     for (uint64_t row = 0; row < p.m; row++)
         load_row(rows + row * p.k, a, p, row);
