@@ -9,9 +9,9 @@
 
 /* --- Pushing: called by all lanes of a warp --------------------------------------------------- */
 
-/* Warps of a block, from warp 1 on. One in each block has too few loads under way for the link, and
- * three take no time from the product. */
-enum { PUSHERS = 3 };
+/* Warps of a block, from warp 1 on. One in each block has too few loads under way for the link;
+ * with three, stores wait for the link, and the loads of factors behind them. */
+enum { PUSHERS = 2 };
 
 /* Returns the number of pieces in a chunk: as many as warps push. */
 WEFT_DEVICE uint32_t pieces_of_chunk(void) {

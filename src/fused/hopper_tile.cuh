@@ -100,6 +100,11 @@ WEFT_DEVICE uint32_t turn_tile(const struct hopper_block &block, uint32_t turn) 
     return (uint32_t)found;
 }
 
+/* Returns whether the thread that loads has given a turn, of those that take tiles. */
+WEFT_DEVICE bool turn_is_given(const struct hopper_block &block, uint32_t turn) {
+    return weft_shared_load(block.turns + turn % TURNS) >> 32 == turn + 1;
+}
+
 /* As turn_tile, for all lanes of a warp. */
 WEFT_DEVICE uint32_t turn_tile_of_warp(const struct hopper_block &block, uint32_t turn) {
     return weft_warp_broadcast_u32(turn_tile(block, turn), 0);
