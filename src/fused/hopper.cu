@@ -30,8 +30,10 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
         load_taken<WIDTH>(call, block);
     if (MODE == REDUCE && warp >= MOVER && warp < MOVER + GROUPS)
         move<WIDTH, ELEMENT>(call, block, warp - MOVER);
-    if (MODE == REDUCE && warp == MOVER + GROUPS && weft_block_index() == 0)
+    if (MODE == REDUCE && warp == COLLECTOR && weft_block_index() == 0)
         count_empty(call);
+    if (MODE == REDUCE && warp == COLLECTOR && call.task->reduce.for_all)
+        collect_sums<WIDTH>(call);
 }
 
 template <int WIDTH, class ELEMENT, enum mode MODE>

@@ -34,10 +34,9 @@ WEFT_DEVICE uint32_t take_tile(const struct weft_hopper_task *task) {
     return (uint32_t)weft_atom_add_relaxed_sys_u64(&own_words(task)->tiles, 1);
 }
 
-/* Takes a piece for all lanes of a warp, of which the first one has it. */
-WEFT_DEVICE uint32_t take_piece(const struct weft_hopper_task *task) {
-    return weft_lane() == 0 ? (uint32_t)weft_atom_add_relaxed_sys_u64(&own_words(task)->pieces, 1)
-                            : 0;
+/* Takes a piece from a counter for all lanes of a warp, of which the first one has it. */
+WEFT_DEVICE uint32_t take_piece(uint64_t *counter) {
+    return weft_lane() == 0 ? (uint32_t)weft_atom_add_relaxed_sys_u64(counter, 1) : 0;
 }
 
 /* The turns of a thread that loads. In block 0 it takes the tiles of the cluster, each a turn
@@ -68,6 +67,7 @@ WEFT_DEVICE void exchange_end(const struct hopper_call &call, enum weft_hopper_k
     weft_st_relaxed_sys(&words->ended, (uint64_t)0);
     weft_st_relaxed_sys(&words->tiles, (uint64_t)0);
     weft_st_relaxed_sys(&words->pieces, (uint64_t)0);
+    weft_st_relaxed_sys(&words->collected, (uint64_t)0);
     for (int kind = first; kind <= last; kind++) {
         uint64_t *epoch = &words->of[kind].epoch;
         weft_st_relaxed_sys(epoch, weft_ld_relaxed_sys(epoch) + 1);

@@ -54,9 +54,10 @@ WEFT_DEVICE void push_piece(const struct hopper_call &call, uint32_t member, uin
 WEFT_DEVICE void push_shard(const struct hopper_call &call) {
     uint32_t n = call.task->tiles.members, me = call.task->exchange.me;
     uint32_t of_chunk = pieces_of_chunk(), of_member = WEFT_HOPPER_SHARD_CHUNKS * of_chunk;
-    uint32_t taken = take_piece(call.task), piece;
+    uint64_t *counter = &own_words(call.task)->pieces;
+    uint32_t taken = take_piece(counter), piece;
     while ((piece = weft_warp_broadcast_u32(taken, 0)) < (n - 1) * of_member) {
-        taken = take_piece(call.task);
+        taken = take_piece(counter);
         push_piece(call, (me + n - 1 - piece / of_member) % n, piece % of_member / of_chunk,
                    piece % of_chunk);
     }

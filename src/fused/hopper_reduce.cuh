@@ -4,7 +4,7 @@
  *
  *   others' rows   panel -> own product -> the owner's slot
  *   own rows       all members' parts in the slots -> C, while the product runs; then C += panel
- *                  for all members: C -> the others' slots
+ *                  for all members: C -> the others' slots, and there -> C, by another warp
  *
  * A store into another GPU straight from a panel would make the warpgroup wait for the link: all
  * blocks end their tiles at about the same time. So movers push from memory while the next tile
@@ -18,11 +18,13 @@
 
 enum {
     MOVER = 1,      /* the first of two warps, one for each warpgroup that multiplies */
+    COLLECTOR = 3,  /* the warp that copies the others' sums */
     PANEL_FREE = 3, /* named barriers of warpgroup 0 and its mover; + 1: of warpgroup 1 */
     PANEL_FULL = 5,
     PANEL_THREADS = GROUP_THREADS + WEFT_WARP_LANES,
     UNIT_ELEMENTS = WEFT_HOPPER_UNIT / 2,
     FOLDED = 2, /* rows that are folded at a time */
+    STRIPS = 4, /* of a part that is collected: strip s has the rows s, s + STRIPS, ... */
 };
 
 /* Loads that a thread has under way while it copies. If movers push as fast as they can, stores
@@ -221,24 +223,42 @@ WEFT_DEVICE struct tile_part part_of_group(const struct weft_hopper_task *task,
     return part_of<WIDTH>(task, t, block.rank * GROUPS + group);
 }
 
-/* Copies the sums of the others' rows to C, as they arrive: those of every clusters-th tile. */
+/* Returns the part of which number `piece` of the others' sums is a strip. All members send their
+ * sums at the same time, so pieces of all of them take turns. */
 template <int WIDTH>
-WEFT_DEVICE void collect_sums(const struct hopper_call &call, const struct hopper_block &block,
-                              uint32_t group) {
+WEFT_DEVICE struct tile_part part_of_sums(const struct weft_hopper_task *task, uint32_t piece) {
+    uint32_t of_member = weft_hopper_tiles_of_member(&task->tiles);
+    uint32_t others = task->tiles.members - 1;
+    uint32_t number = piece / STRIPS / others, distance = piece / STRIPS % others;
+    return part_of<WIDTH>(task, distance * of_member + number / PARTS, number % PARTS);
+}
+
+/* Copies a strip of the others' sums to C when it has arrived. */
+template <int WIDTH>
+WEFT_DEVICE void strip_collect(const struct hopper_call &call, uint32_t piece) {
     const struct weft_hopper_task *task = call.task;
-    uint32_t thread = weft_block_thread() % GROUP_THREADS, me = task->exchange.me;
-    const uint32_t warps = GROUP_THREADS / WEFT_WARP_LANES;
-    uint32_t count = weft_hopper_tile_count(&task->tiles);
-    for (uint32_t t = block.cluster; t < count; t += block.clusters) {
-        struct tile_part part = part_of_group<WIDTH>(task, block, t, group);
-        if (part.member == me || part.units == 0)
-            continue;
-        if (thread == 0)
-            await_chunk(call, WEFT_HOPPER_SUMS, part.member, part.chunk);
-        weft_named_sync(1 + group, GROUP_THREADS);
-        rows_copy<FLIGHT>(rows_in_c(task, part),
-                          rows_in_slot(task, me, task->tiles.members + part.member, part),
-                          part.units, thread / WEFT_WARP_LANES, warps);
+    struct tile_part part = part_of_sums<WIDTH>(task, piece);
+    if (part.units == 0)
+        return;
+    if (weft_lane() == 0)
+        await_chunk(call, WEFT_HOPPER_SUMS, part.member, part.chunk);
+    weft_warp_sync();
+    rows_copy<FLIGHT>(
+        rows_in_c(task, part),
+        rows_in_slot(task, task->exchange.me, task->tiles.members + part.member, part), part.units,
+        piece % STRIPS, STRIPS);
+}
+
+/* Copies the others' sums to C as they arrive, in pieces that this warp takes: one warp of a block
+ * while the product runs, so that little is left when it ends, and then the multiplying ones. */
+template <int WIDTH> WEFT_DEVICE void collect_sums(const struct hopper_call &call) {
+    const struct weft_hopper_tiles *tiles = &call.task->tiles;
+    uint32_t count = (tiles->members - 1) * weft_hopper_tiles_of_member(tiles) * PARTS * STRIPS;
+    uint64_t *counter = &own_words(call.task)->collected;
+    uint32_t taken = take_piece(counter), piece;
+    while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
+        taken = take_piece(counter);
+        strip_collect<WIDTH>(call, piece);
     }
 }
 
@@ -257,7 +277,7 @@ WEFT_DEVICE void multiply_for_mover(const struct hopper_call &call,
             weft_named_sync(PANEL_FREE + group, PANEL_THREADS);
     }
     if (task->reduce.for_all)
-        collect_sums<WIDTH>(call, block, group);
+        collect_sums<WIDTH>(call);
 }
 
 /* --- Storing: called by all lanes of a warp -------------------------------------------------- */
@@ -419,9 +439,10 @@ template <int WIDTH, class ELEMENT> WEFT_DEVICE void move_tiles(struct mover &mo
 template <int WIDTH, class ELEMENT> WEFT_DEVICE void move_pieces(const struct mover &mover) {
     const struct weft_hopper_task *task = mover.call.task;
     uint32_t count = weft_hopper_tile_count(&task->tiles) * PARTS;
-    uint32_t taken = take_piece(task), piece;
+    uint64_t *counter = &own_words(task)->pieces;
+    uint32_t taken = take_piece(counter), piece;
     while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
-        taken = take_piece(task);
+        taken = take_piece(counter);
         part_move<WIDTH, ELEMENT>(mover, part_of<WIDTH>(task, piece / PARTS, piece % PARTS));
     }
 }

@@ -127,13 +127,14 @@ struct weft_hopper_counts {
     uint64_t arrived[WEFT_HOPPER_MEMBERS][WEFT_HOPPER_CHUNKS];
 };
 
-/* Words in each member's GPU memory, zero at the start. The first three are this member's own, and
+/* Words in each member's GPU memory, zero at the start. The first four are this member's own, and
  * count in the call under way. */
 struct weft_hopper_words {
-    uint64_t ended;  /* blocks */
-    uint64_t tiles;  /* that clusters have taken */
-    uint64_t pieces; /* that warps have taken, of the shards to push or of the sum */
-    uint64_t pad[5];
+    uint64_t ended;     /* blocks */
+    uint64_t tiles;     /* that clusters have taken */
+    uint64_t pieces;    /* that warps have taken, of the shards to push or of the sum */
+    uint64_t collected; /* pieces of the others' sums that warps have taken */
+    uint64_t pad[4];
     struct weft_hopper_counts of[WEFT_HOPPER_KINDS];
 };
 
