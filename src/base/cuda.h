@@ -79,6 +79,7 @@ enum {
     WEFT_CU_POINTER_TO_DEVICE = 2,
     WEFT_CU_FUNCTION_SHARED_MAX = 8, /* attribute of a function: most dynamic shared memory */
     WEFT_CU_LAUNCH_CLUSTER = 4,      /* attribute of a launch: the blocks of a cluster */
+    WEFT_CU_LAUNCH_EARLY = 6,        /* ... whether it starts when the kernel before it allows it */
     WEFT_CU_TENSOR_F16 = 6,
     WEFT_CU_TENSOR_BF16 = 9,
     WEFT_CU_TENSOR_NO_SWIZZLE = 0,
@@ -136,6 +137,7 @@ struct weft_cu_launch_attribute {
     union {
         uint64_t pad[8];
         unsigned cluster[3]; /* blocks */
+        int early;
     } value;
 };
 

@@ -134,6 +134,7 @@ WEFT_DEVICE void fold_call(struct weft_gpu_abort abort, const struct weft_gpu_ch
     extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS, 1)                             \
         weftk_fold_##op##_##number(struct weft_gpu_abort abort, struct weft_gpu_channels channels, \
                                    struct weft_fold_task task) {                                   \
+        weft_dependency_wait();                                                                    \
         fold_call<fold_##op, number_##number>(abort, channels, task);                              \
     }
 

@@ -172,6 +172,7 @@ WEFT_DEVICE void gather(const struct weft_ll_work &work, const struct ll_place &
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_exchange(struct weft_gpu_abort abort, struct weft_ll_work work) {
+    weft_dependency_wait();
     struct ll_place place = place_in(work);
     if (work.single) {
         struct ll_single it = pass(&place, work, abort);
@@ -227,6 +228,7 @@ WEFT_DEVICE void take(const struct weft_ll_work &work, const struct ll_place &pl
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_broadcast(struct weft_gpu_abort abort, struct weft_ll_work work) {
+    weft_dependency_wait();
     struct ll_place place = place_in(work);
     begin(&place, work, weft_ld_relaxed_sys(place.word));
     if (work.me == work.root) {
@@ -363,6 +365,7 @@ WEFT_DEVICE void reduce(struct weft_gpu_abort abort, const struct weft_ll_work &
 #define SUM(X, family, op, number, OP, NUMBER)                                            \
     extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)             \
         weftk_ll_##op##_##number(struct weft_gpu_abort abort, struct weft_ll_work work) { \
+        weft_dependency_wait();                                                           \
         reduce<ll_fold<fold_##op, number_##number>>(abort, work);                         \
     }
 WEFT_LL_SUMS(SUM, , )
@@ -370,5 +373,6 @@ WEFT_LL_SUMS(SUM, , )
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_fold(struct weft_gpu_abort abort, struct weft_ll_work work) {
+    weft_dependency_wait();
     reduce<ll_fold_any>(abort, work);
 }

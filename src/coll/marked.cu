@@ -327,6 +327,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_marked_work 
     extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)                \
         weftk_marked_##number##_##members##x##units(struct weft_gpu_abort abort,             \
                                                     struct weft_marked_work work) {          \
+        weft_dependency_wait();                                                              \
         run<T, units, members - 1>(abort, work);                                             \
     }
 #define MARKED_KERNELS(number, T)      \

@@ -9,6 +9,7 @@
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     weftk_meet(struct weft_gpu_abort abort, struct weft_array words, int me, int n,
                struct weft_gpu_call call) {
+    weft_dependency_wait();
     if (weft_block_index() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();

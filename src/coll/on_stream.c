@@ -233,7 +233,7 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
 }
 
 int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_array *dests,
-                          const void *source, size_t bytes, bool *done) {
+                          const void *source, size_t bytes, bool ready, bool *done) {
     struct weft_stream_call call = {
         .operation = WEFT_STREAM_ALL_GATHER, .n = on->team->npes, .bytes = bytes};
     struct route route;
@@ -248,8 +248,12 @@ int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_arr
         weft_same_way_check(on->team, route.family ? route.way : WEFT_WAY_MEET);
     if (!*done)
         return error;
-    struct weft_gpu_collective task = {
-        .source = source, .dest = dest, .dests = *dests, .bytes = bytes, .dest_step = bytes};
+    struct weft_gpu_collective task = {.source = source,
+                                       .dest = dest,
+                                       .dests = *dests,
+                                       .bytes = bytes,
+                                       .dest_step = bytes,
+                                       .ready = ready};
     return run_kernel(&route, on, &task, 0);
 }
 

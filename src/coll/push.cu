@@ -2,7 +2,8 @@
 /* Exchanges of blocks: the members meet, push, and meet again (coll/push.h).
  *
  * A thread has units of 16 bytes for several members in flight, for the next member first, so that
- * no two members push to the same one. The first units are loaded before the members have met.
+ * no two members push to the same one. The first units are loaded before the members have met. They
+ * do not meet before they push if the call says that all dests are ready.
  * Stores are aligned; loads have the alignment of the block. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_channel.cuh"
@@ -128,7 +129,7 @@ WEFT_DEVICE void push_ends(const struct exchange &push) {
 WEFT_DEVICE bool push_units(struct weft_gpu_abort abort, const struct exchange &push,
                             uint64_t epoch) {
     struct push_place at = {weft_thread_index(), 1};
-    for (bool met = false;; at = place_after(push, at)) {
+    for (bool met = push.task->ready;; at = place_after(push, at)) {
         struct push_flight flight;
         load_flight(&flight, push, at);
         if (!met && !weft_channel_await(abort, push.channels, weft_block_index(),
@@ -144,11 +145,13 @@ WEFT_DEVICE bool push_units(struct weft_gpu_abort abort, const struct exchange &
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_push_exchange(struct weft_gpu_abort abort, struct weft_gpu_channels channels,
                         struct weft_gpu_collective task) {
+    weft_dependency_wait();
     uint32_t channel = weft_block_index();
     uint64_t *word = &weft_gpu_channel_head(&channels, channels.me, channel)->epoch;
     uint64_t epoch = weft_channel_epoch_begin(word);
     struct exchange push = push_of(&channels, &task);
-    weft_channel_tell_ready(&channels, channel, epoch);
+    if (!task.ready)
+        weft_channel_tell_ready(&channels, channel, epoch);
     if (!push_units(abort, push, epoch))
         return;
     push_ends(push);

@@ -192,7 +192,9 @@ static int gather_part(const struct gather *g, const weft_matrix *own, size_t at
     struct weft_array dests = g->f.half.all;
     dests.first += at;
     *done = bytes == 0;
-    return bytes == 0 ? 0 : weft_on_stream_gather(g->f.on, &dests, own->data, bytes, done);
+    return bytes == 0
+               ? 0
+               : weft_on_stream_gather(g->f.on, &dests, own->data, bytes, !g->f.half.meets, done);
 }
 
 static bool has_few_rows(const struct gather *g) {

@@ -99,7 +99,7 @@ static int launch(enum weft_gpu_kernel kernel, struct weft_hopper_task *task, ui
     clusters = wanted < clusters ? wanted : clusters;
     struct weft_gpu_shape shape = {(unsigned)clusters * WEFT_HOPPER_CLUSTER, WEFT_HOPPER_THREADS,
                                    WEFT_HOPPER_CLUSTER, weft_hopper_shared_bytes(width)};
-    return weft_gpu_launch_clusters(kernel, &shape, stream, (void *[]){task, NULL});
+    return weft_gpu_launch_shape(kernel, &shape, stream, (void *[]){task, NULL});
 }
 
 int weft_hopper_enqueue(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c,

@@ -42,6 +42,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
     uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
     struct hopper_call call = {task, abort, 0};
+    weft_dependency_trigger(); /* a block of the next call may take this one's place when it ends */
     if (MODE != PRODUCT && block.rank == 0 && weft_block_thread() == 0)
         call.first = take_tile(task);
     block_begin(block);
@@ -76,6 +77,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     extern "C" __global__ void __launch_bounds__(WEFT_HOPPER_THREADS, 1)                           \
         weftk_##name##_##element##_##width(struct weft_gpu_abort abort,                            \
                                            const __grid_constant__ struct weft_hopper_task task) { \
+        weft_dependency_wait();                                                                    \
         (void)abort, (void)task;                                                                   \
         WEFT_RUN(width, element, mode);                                                            \
     }

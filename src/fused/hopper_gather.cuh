@@ -10,7 +10,7 @@
 /* --- Pushing: called by all lanes of a warp --------------------------------------------------- */
 
 /* Warps of a block, from warp 1 on. One in each block has too few loads under way for the link;
- * with three, stores wait for the link, and the loads of factors behind them. */
+ * with three, stores wait for the link, and loads of factors wait for the stores. */
 enum { PUSHERS = 2 };
 
 /* Returns the number of pieces in a chunk: as many as warps push. */

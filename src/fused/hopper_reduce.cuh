@@ -28,9 +28,9 @@ enum {
 };
 
 /* Loads that a thread has under way while it copies. If movers push as fast as they can, stores
- * wait for the link, and loads of factors wait behind them: with four loads under way, a tile took
- * 72,400 cycles beside the pushes of the tile before it, and with two 68,400, as without pushes (2
- * H200s). */
+ * wait for the link, and loads of factors wait for the stores: with four loads under way, a tile
+ * took 72,400 cycles beside the pushes of the tile before it, and with two 68,400, as without
+ * pushes (2 H200s). */
 enum { FLIGHT = 4, FLIGHT_BESIDE_PRODUCT = 2 };
 
 /* A part of a tile: the rows of one warpgroup, as far as they are inside C. Parts outside are

@@ -9,6 +9,7 @@ WEFT_DEVICE float f8_value(uint8_t byte, int type) {
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_widen(struct weft_gpu_abort, struct weft_widen_task task) {
+    weft_dependency_wait();
     size_t nelems = task.lines * task.nelems;
     for (size_t i = weft_thread_index(); i < nelems; i += weft_thread_count()) {
         size_t line = i / task.nelems, within = i % task.nelems;
@@ -36,6 +37,7 @@ WEFT_DEVICE void number_store(void *to, size_t i, int type, float value) {
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_scale(struct weft_gpu_abort, struct weft_scale_task task) {
+    weft_dependency_wait();
     size_t nelems = task.nrows * task.ncols;
     for (size_t i = weft_thread_index(); i < nelems; i += weft_thread_count()) {
         size_t row = i / task.ncols, col = i % task.ncols;

@@ -6,6 +6,7 @@
 
 extern "C" __global__ void weftk_call_begin(struct weft_gpu_abort abort,
                                             struct weft_gpu_call call) {
+    weft_dependency_wait();
     if (weft_thread_index() == 0 &&
         weft_call_holds(abort, &call, weft_ld_relaxed_sys(&call.mine->generation)) &&
         weft_atom_exch_sys(&call.mine->busy, 1u) != 0)
@@ -13,6 +14,7 @@ extern "C" __global__ void weftk_call_begin(struct weft_gpu_abort abort,
 }
 
 extern "C" __global__ void weftk_call_end(struct weft_gpu_abort, struct weft_gpu_call call) {
+    weft_dependency_wait();
     if (weft_thread_index() == 0 && weft_ld_relaxed_sys(&call.mine->generation) == call.generation)
         weft_st_relaxed_sys(&call.mine->busy, 0u);
 }

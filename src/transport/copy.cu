@@ -6,6 +6,7 @@
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy(struct weft_gpu_abort, void *to, const void *from, size_t bytes) {
+    weft_dependency_wait();
     weft_copy_by(to, from, bytes, weft_thread_group_all(), 8);
 }
 
@@ -13,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy_blocks(struct weft_gpu_abort, struct weft_array to, struct weft_array from,
                       size_t bytes, size_t nblocks) {
+    weft_dependency_wait();
     struct weft_thread_group all = weft_thread_group_all(), group = {all.id, 1};
     while (group.count * 64 < bytes && group.count * 2 <= all.count)
         group.count *= 2;
@@ -28,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 /* Uses one block, whose barrier separates the copy from the signal. */
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_put_signal(struct weft_gpu_abort, struct weft_put_signal put) {
+    weft_dependency_wait();
     if (weft_block_index() != 0)
         return;
     struct weft_thread_group group = weft_thread_group_block();

@@ -17,6 +17,7 @@
 #ifndef WEFT_TRANSPORT_GPU_CHANNEL_H
 #define WEFT_TRANSPORT_GPU_CHANNEL_H
 
+#include <stdbool.h>
 #include "weft/device/team.cuh"
 
 enum {
@@ -130,7 +131,8 @@ struct weft_gpu_collective {
     struct weft_array dests; /* of all members, for kernels that write there */
     size_t bytes;
     size_t source_step, dest_step;
-    int root;                /* of a broadcast */
+    bool ready; /* nobody uses `dests` any more: kernels need not meet before they write */
+    int root;   /* of a broadcast */
     int op, number, divisor; /* of a reduction, as in struct weft_fold_task */
 };
 

@@ -13,7 +13,7 @@
 struct weft_gpu_abort weft_gpu_abort;
 bool weft_gpu_waits;
 
-enum { IMAGES_MAX = 32 };
+enum { IMAGES_MAX = 32, EARLY_CAPABILITY = 90 };
 
 /* The loaded kernels, one entry per context, in the order of loading. Changes are made under the
  * lock. Readers need no lock, because an entry is complete before it is in the list. */
@@ -21,6 +21,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct loaded {
     weft_cu_context context;
     unsigned holders;
+    bool starts_early; /* the GPU can start a kernel before the one before it has ended */
     int nmodules;
     weft_cu_module modules[IMAGES_MAX];
     weft_cu_function functions[WEFT_KERNELS];
@@ -101,12 +102,13 @@ static struct loaded *_Atomic *loaded_place(weft_cu_context context) {
     return at;
 }
 
-static int loaded_add(struct loaded *_Atomic *at, weft_cu_context context) {
+static int loaded_add(struct loaded *_Atomic *at, const struct weft_gpu *gpu) {
     struct loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
         return weft_fail_bare(-ENOMEM, "no memory for the names of kernels");
-    loaded->context = context;
+    loaded->context = gpu->context;
     loaded->holders = 1;
+    loaded->starts_early = gpu->capability >= EARLY_CAPABILITY;
     int error = library_load(loaded);
     if (error)
         loaded_drop(loaded);
@@ -119,7 +121,7 @@ static int loaded_hold(const struct weft_gpu *gpu) {
     struct loaded *_Atomic *at = loaded_place(gpu->context);
     struct loaded *loaded = atomic_load(at);
     if (!loaded)
-        return loaded_add(at, gpu->context);
+        return loaded_add(at, gpu);
     loaded->holders++;
     return 0;
 }
@@ -200,32 +202,45 @@ static void arguments_take(void **all, enum weft_gpu_kernel kernel, void *const 
         __atomic_store_n(&weft_gpu_waits, true, __ATOMIC_RELAXED);
 }
 
-int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
-                    weft_cu_stream stream, void *const *arguments) {
-    void *all[ARGUMENTS_MAX] = {NULL};
-    arguments_take(all, kernel, arguments);
-    return weft_cuda_check(weft_cuda.cuLaunchKernel(loaded_current()->functions[kernel], blocks, 1,
-                                                    1, threads, 1, 1, 0, stream, all, NULL),
-                           names[kernel]);
+/* Returns the number of attributes. */
+static unsigned attributes_take(struct weft_cu_launch_attribute attributes[2],
+                                const struct loaded *loaded, const struct weft_gpu_shape *shape) {
+    unsigned count = 0;
+    if (loaded->starts_early)
+        attributes[count++] =
+            (struct weft_cu_launch_attribute){.id = WEFT_CU_LAUNCH_EARLY, .value.early = 1};
+    if (shape->cluster_blocks > 1)
+        attributes[count++] = (struct weft_cu_launch_attribute){
+            .id = WEFT_CU_LAUNCH_CLUSTER, .value.cluster = {shape->cluster_blocks, 1, 1}};
+    return count;
 }
 
 /* A function takes more shared memory than the usual 48 KiB when it has been asked to. */
-int weft_gpu_launch_clusters(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
-                             weft_cu_stream stream, void *const *arguments) {
-    weft_cu_function function = loaded_current()->functions[kernel];
-    struct weft_cu_launch_attribute cluster = {.id = WEFT_CU_LAUNCH_CLUSTER,
-                                               .value.cluster = {shape->cluster_blocks, 1, 1}};
+int weft_gpu_launch_shape(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
+                          weft_cu_stream stream, void *const *arguments) {
+    const struct loaded *loaded = loaded_current();
+    weft_cu_function function = loaded->functions[kernel];
+    struct weft_cu_launch_attribute attributes[2];
     struct weft_cu_launch_config config = {.blocks = {shape->blocks, 1, 1},
                                            .threads = {shape->threads, 1, 1},
                                            .shared_bytes = shape->shared_bytes,
                                            .stream = stream,
-                                           .attributes = &cluster,
-                                           .nattributes = 1};
+                                           .attributes = attributes,
+                                           .nattributes =
+                                               attributes_take(attributes, loaded, shape)};
     void *all[ARGUMENTS_MAX] = {NULL};
     arguments_take(all, kernel, arguments);
-    int error = weft_cuda.cuFuncSetAttribute(function, WEFT_CU_FUNCTION_SHARED_MAX,
+    int error = 0;
+    if (shape->shared_bytes > 0)
+        error = weft_cuda.cuFuncSetAttribute(function, WEFT_CU_FUNCTION_SHARED_MAX,
                                              (int)shape->shared_bytes);
     if (error == WEFT_CU_SUCCESS)
         error = weft_cuda.cuLaunchKernelEx(&config, function, all, NULL);
     return weft_cuda_check(error, names[kernel]);
+}
+
+int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
+                    weft_cu_stream stream, void *const *arguments) {
+    struct weft_gpu_shape shape = {blocks, threads, 1, 0};
+    return weft_gpu_launch_shape(kernel, &shape, stream, arguments);
 }

@@ -5,7 +5,11 @@
  * Each kernel is named once, is defined in src/<room>/<noun>.cu, and is extern "C". Every kernel's
  * first argument is a struct weft_gpu_abort by value, with the word that says whether the job is
  * over. Kernels give correct results with any number of threads and blocks, also with one, except
- * those of fused/hopper.cu. */
+ * those of fused/hopper.cu.
+ *
+ * A GPU of compute capability 9.0 starts a kernel when the blocks of the kernel before it in the
+ * stream have ended, or all of them allow it, and before that one's stores are visible. So every
+ * kernel calls weft_dependency_wait first. */
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
@@ -129,12 +133,12 @@ static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
 
-/* Enqueues a kernel likewise, as clusters of blocks, each block with dynamic shared memory. */
+/* Enqueues a kernel likewise, in clusters of blocks, each block with dynamic shared memory. */
 struct weft_gpu_shape {
     unsigned blocks, threads;
     unsigned cluster_blocks, shared_bytes;
 };
-int weft_gpu_launch_clusters(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
-                             weft_cu_stream stream, void *const *arguments);
+int weft_gpu_launch_shape(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
+                          weft_cu_stream stream, void *const *arguments);
 
 #endif

@@ -67,17 +67,20 @@ WEFT_DEVICE void pad_wait(const struct weft_pad *pad, uint32_t *own, int peer,
 
 extern "C" __global__ void weftk_pad_put(struct weft_gpu_abort abort, struct weft_pad pad,
                                          int peer) {
+    weft_dependency_wait();
     if (weft_thread_index() == 0)
         pad_put(&pad, peer, abort);
 }
 
 extern "C" __global__ void weftk_pad_wait(struct weft_gpu_abort abort, struct weft_pad pad,
                                           int peer) {
+    weft_dependency_wait();
     if (weft_thread_index() == 0)
         pad_wait(&pad, pad.pads[pad.me], peer, abort);
 }
 
 extern "C" __global__ void weftk_pad_barrier(struct weft_gpu_abort abort, struct weft_pad pad) {
+    weft_dependency_wait();
     int id = (int)weft_thread_index(), count = (int)weft_thread_count();
     uint32_t *own = pad.pads[pad.me]; /* loaded together with the address of the first peer's pad */
     for (int i = id; i < pad.n; i += count)

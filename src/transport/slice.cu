@@ -52,6 +52,7 @@ WEFT_DEVICE struct slice_run slice_find_run(void *to, const void *from,
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy_slice(struct weft_gpu_abort, void *to, const void *from,
                      struct weft_gpu_slices slices) {
+    weft_dependency_wait();
     struct slice_run run = slice_find_run(to, from, &slices);
     weft_copy_by(run.to, run.from, run.bytes, weft_thread_group_all(), 8);
 }
@@ -83,6 +84,7 @@ WEFT_DEVICE void slice_signal(const struct weft_gpu_signal32 *signal) {
 }
 
 extern "C" __global__ void weftk_signal32(struct weft_gpu_abort, struct weft_gpu_signal32 signal) {
+    weft_dependency_wait();
     if (weft_thread_index() == 0)
         slice_signal(&signal);
 }
@@ -91,6 +93,7 @@ extern "C" __global__ void weftk_signal32(struct weft_gpu_abort, struct weft_gpu
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_put_slice_signal(struct weft_gpu_abort, void *to, const void *from,
                            struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {
+    weft_dependency_wait();
     if (weft_block_index() != 0)
         return;
     struct slice_run run = slice_find_run(to, from, &slices);
@@ -102,6 +105,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft_gpu_word32 word,
                                         int cmp, shmemx_number_t value, uint32_t rest_ns) {
+    weft_dependency_wait();
     if (weft_thread_index() != 0)
         return;
     const uint32_t *at = slice_find_word(&word);

@@ -48,6 +48,7 @@ WEFT_DEVICE void trial_add_from_afar(struct weft_gpu_trial *trial, struct weft_g
 
 extern "C" __global__ void weftk_try_atomics(struct weft_gpu_abort abort,
                                              struct weft_gpu_trial *trial, int owner) {
+    weft_dependency_wait();
     if (owner)
         trial_add_at_home(trial, abort);
     else if (weft_thread_index() == 0)

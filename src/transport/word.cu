@@ -32,6 +32,7 @@ WEFT_DEVICE Word word_amo(enum weft_amo_op op, Word *word, Word value, Word cond
 }
 
 extern "C" __global__ void weftk_amo(struct weft_gpu_abort, struct weft_amo amo) {
+    weft_dependency_wait();
     if (weft_thread_index() != 0)
         return;
     if (amo.bytes == 4) {
@@ -48,6 +49,7 @@ extern "C" __global__ void weftk_amo(struct weft_gpu_abort, struct weft_amo amo)
 
 extern "C" __global__ void weftk_signal(struct weft_gpu_abort, uint64_t *word, uint64_t value,
                                         int add) {
+    weft_dependency_wait();
     if (weft_thread_index() != 0)
         return;
     if (add)
@@ -58,6 +60,7 @@ extern "C" __global__ void weftk_signal(struct weft_gpu_abort, uint64_t *word, u
 
 extern "C" __global__ void weftk_wait(struct weft_gpu_abort abort, const uint64_t *word, int cmp,
                                       uint64_t value, uint32_t rest_ns) {
+    weft_dependency_wait();
     struct weft_spin spin = {};
     spin.rest_ns = rest_ns;
     if (weft_thread_index() == 0)

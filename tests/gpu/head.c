@@ -11,14 +11,12 @@ enum { BYTES = (17 << 20) + 5, AROUND = 64, MEMBERS = 4 };
 static unsigned char *dest, *source, *wanted;
 static int me, npes, launches;
 static bool in_place;
-static int (*launch)(weft_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                     unsigned, weft_cu_stream, void **, void **);
+static int (*launch)(const struct weft_cu_launch_config *, weft_cu_function, void **, void **);
 
-static int launch_counted(weft_cu_function function, unsigned x, unsigned y, unsigned z,
-                          unsigned threads, unsigned b, unsigned c, unsigned shared,
-                          weft_cu_stream stream, void **arguments, void **extra) {
+static int launch_counted(const struct weft_cu_launch_config *config, weft_cu_function function,
+                          void **arguments, void **extra) {
     launches++;
-    return launch(function, x, y, z, threads, b, c, shared, stream, arguments, extra);
+    return launch(config, function, arguments, extra);
 }
 
 static const void *data_of(int member, int block) {
@@ -74,8 +72,8 @@ int main(void) {
     dest = room((size_t)npes * BYTES);
     source = room((size_t)npes * BYTES);
     wanted = malloc((size_t)npes * BYTES);
-    launch = weft_cuda.cuLaunchKernel;
-    weft_cuda.cuLaunchKernel = launch_counted;
+    launch = weft_cuda.cuLaunchKernelEx;
+    weft_cuda.cuLaunchKernelEx = launch_counted;
     run("all-gather", gather, npes, false, 3);
     in_place = true;
     run("all-gather, in place", gather, npes, false, 3);

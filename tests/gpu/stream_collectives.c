@@ -230,13 +230,10 @@ static void fill_numbers(void *to, size_t bytes, enum kind kind, uint64_t key) {
 
 static int launches; /* of kernels, by the library */
 
-static int count_launch(weft_cu_function function, unsigned grid_x, unsigned grid_y,
-                        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                        unsigned shared_bytes, weft_cu_stream stream, void **arguments,
-                        void **extra) {
+static int count_launch(const struct weft_cu_launch_config *config, weft_cu_function function,
+                        void **arguments, void **extra) {
     launches++;
-    return gpu.cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                              shared_bytes, stream, arguments, extra);
+    return gpu.cuLaunchKernelEx(config, function, arguments, extra);
 }
 
 /* 16-bit floats of the same kind: the upper halves of floats. */
@@ -436,7 +433,7 @@ int main(void) {
         dests[space] = allocated(shmemx_malloc((shmemx_space_t)!space, ROOM));
         sources[space] = allocated(shmemx_malloc((shmemx_space_t)!space, ROOM));
     }
-    weft_cuda.cuLaunchKernel = count_launch;
+    weft_cuda.cuLaunchKernelEx = count_launch;
     make_teams();
     move("broadcast", broadcast, 1000);
     move("fcollect", fcollect, 2000);

@@ -243,6 +243,8 @@ static int enqueue_by(const struct weft_cu_launch_config *config, struct CUfunc_
     for (unsigned i = 0; i < config->nattributes; i++) {
         const struct weft_cu_launch_attribute *attribute = &config->attributes[i];
         const unsigned *cluster = attribute->value.cluster;
+        if (attribute->id == WEFT_CU_LAUNCH_EARLY)
+            continue; /* kernels run one after the other */
         if (attribute->id != WEFT_CU_LAUNCH_CLUSTER || cluster[1] != 1 || cluster[2] != 1)
             return CUDA_ERROR_INVALID_VALUE;
         shape.cluster_blocks = cluster[0];
