@@ -79,7 +79,7 @@ enum {
     WEFT_CU_POINTER_TO_DEVICE = 2,
     WEFT_CU_FUNCTION_SHARED_MAX = 8, /* attribute of a function: most dynamic shared memory */
     WEFT_CU_LAUNCH_CLUSTER = 4,      /* attribute of a launch: the blocks of a cluster */
-    WEFT_CU_LAUNCH_EARLY = 6,        /* ... whether it starts when the kernel before it allows it */
+    WEFT_CU_LAUNCH_EARLY = 6,        /* ...: it may start before the kernel before it has ended */
     WEFT_CU_TENSOR_F16 = 6,
     WEFT_CU_TENSOR_BF16 = 9,
     WEFT_CU_TENSOR_NO_SWIZZLE = 0,

@@ -26,9 +26,10 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
 
 /* Gathers the members' blocks, if one kernel carries them or members are apart: block k of each
  * member's dest <- the source of member k. `dests` is memory that all members can write, such as a
- * half, or this member's own if they are apart; `ready`: no member uses it any more, so they need
- * not meet before they write, the same on all members. source is memory that kernels of this PE
- * reach. Sets *done to whether they are gathered, the same on all members. */
+ * half, or this member's own if they are apart; source is memory that kernels of this PE reach. If
+ * `ready` is true, no member reads or writes `dests` any more, so the members do not wait for each
+ * other before they write; all of them pass the same value. Sets *done to whether they are
+ * gathered, the same on all members. */
 int weft_on_stream_gather(const struct weft_on_stream *on, const struct weft_array *dests,
                           const void *source, size_t bytes, bool ready, bool *done);
 

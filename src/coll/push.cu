@@ -2,9 +2,9 @@
 /* Exchanges of blocks: the members meet, push, and meet again (coll/push.h).
  *
  * A thread has units of 16 bytes for several members in flight, for the next member first, so that
- * no two members push to the same one. The first units are loaded before the members have met. They
- * do not meet before they push if the call says that all dests are ready.
- * Stores are aligned; loads have the alignment of the block. */
+ * no two members push to the same one. The first units are loaded before the members have met. If
+ * the dests are ready, the members do not wait for each other before they push. Stores are aligned;
+ * loads have the alignment of the block. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_channel.cuh"
 
@@ -150,8 +150,7 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     uint64_t *word = &weft_gpu_channel_head(&channels, channels.me, channel)->epoch;
     uint64_t epoch = weft_channel_epoch_begin(word);
     struct exchange push = push_of(&channels, &task);
-    if (!task.ready)
-        weft_channel_tell_ready(&channels, channel, epoch);
+    weft_channel_tell_ready(&channels, channel, epoch);
     if (!push_units(abort, push, epoch))
         return;
     push_ends(push);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges of blocks on a stream with one kernel: the members meet, each pushes its blocks to all
- * members, itself included, and they meet again. For all-gather, all-to-all and broadcast, of any
- * size and alignment, also in place. Nothing is staged, so the members' dests must be in memory
- * that all members can write. */
+/* Exchanges of blocks on a stream with one kernel: the members meet, unless all dests are ready,
+ * each pushes its blocks to all members, itself included, and they meet again. For all-gather,
+ * all-to-all and broadcast, of any size and alignment, also in place. Nothing is staged, so the
+ * members' dests must be in memory that all members can write. */
 #ifndef WEFT_COLL_PUSH_H
 #define WEFT_COLL_PUSH_H
 

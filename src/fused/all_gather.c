@@ -187,6 +187,7 @@ static int multiply_all(const struct gather *g) {
  * 1.9 times as long (H200). */
 enum { FEW_ROWS = 256 };
 
+/* A half that does not meet has no reader left (device/half.h). */
 static int gather_part(const struct gather *g, const weft_matrix *own, size_t at, size_t bytes,
                        bool *done) {
     struct weft_array dests = g->f.half.all;

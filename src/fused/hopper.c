@@ -138,17 +138,16 @@ static int shard_take(struct weft_hopper_task *task, const struct weft_hopper_te
     return error ? error : a_map_make(&task->exchanged, &all);
 }
 
-/* A warp pushes 64 units at a time. */
 int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft_matrix *own,
                                  const weft_matrix *b, const weft_matrix *c, unsigned width,
                                  weft_cu_stream stream) {
-    enum { PUSHED_UNITS = 64 * WEFT_HOPPER_CLUSTER };
+    enum { OF_CLUSTER = WEFT_HOPPER_CLUSTER * WEFT_HOPPER_PUSHERS * WEFT_HOPPER_PUSHED_UNITS };
     struct weft_hopper_task task = task_of(team, team->me);
     int error = shard_take(&task, team, own);
     if (!error && b)
         error = product_take(&task, b, c, own->rows, width);
     uint64_t tiles = weft_hopper_tile_count(&task.tiles);
-    uint64_t pushed = task.gather.units / PUSHED_UNITS + 1;
+    uint64_t pushed = task.gather.units / OF_CLUSTER + 1;
     return error ? error
                  : launch(kernel_of(GATHER, own->dtype, width), &task,
                           tiles > pushed ? tiles : pushed, width, stream);

@@ -22,7 +22,7 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
         load<WIDTH>(call.task, block);
     if (MODE == GATHER && thread == 0)
         load_gathered<WIDTH>(call, block);
-    if (MODE == GATHER && warp >= 1 && warp <= PUSHERS)
+    if (MODE == GATHER && warp >= 1 && warp <= WEFT_HOPPER_PUSHERS)
         push_shard(call);
     if (MODE == GATHER && warp == 1 && weft_block_index() == 0 && weft_lane() == 0)
         await_all(call);
@@ -42,7 +42,6 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
     uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
     struct hopper_call call = {task, abort, 0};
-    weft_dependency_trigger(); /* a block of the next call may take this one's place when it ends */
     if (MODE != PRODUCT && block.rank == 0 && weft_block_thread() == 0)
         call.first = take_tile(task);
     block_begin(block);

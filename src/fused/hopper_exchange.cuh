@@ -5,8 +5,8 @@
  *
  * Other kernels may leave too few multiprocessors for all clusters to run at once, and the others
  * begin when the first ones have ended. So no cluster has work of its own that members wait for:
- * clusters and warps take the next tile, or the next piece of what is sent, from counters, and what
- * other members need is taken first. */
+ * clusters and warps take the next tile, or the next piece of what is sent or received, from
+ * counters, and what other members need is taken first. */
 #ifndef WEFT_FUSED_HOPPER_EXCHANGE_CUH
 #define WEFT_FUSED_HOPPER_EXCHANGE_CUH
 

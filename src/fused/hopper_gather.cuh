@@ -7,15 +7,14 @@
 
 #include "fused/hopper_exchange.cuh"
 
-/* --- Pushing: called by all lanes of a warp --------------------------------------------------- */
-
-/* Warps of a block, from warp 1 on. One in each block has too few loads under way for the link;
- * with three, stores wait for the link, and loads of factors wait for the stores. */
-enum { PUSHERS = 2 };
+/* --- Pushing: called by all lanes of a warp ------------------------------------------------------
+ *
+ * One warp in each block has too few loads under way for the link; with three, stores wait for the
+ * link, and loads of factors wait for the stores. */
 
 /* Returns the number of pieces in a chunk: as many as warps push. */
 WEFT_DEVICE uint32_t pieces_of_chunk(void) {
-    return weft_block_count() * PUSHERS;
+    return weft_block_count() * WEFT_HOPPER_PUSHERS;
 }
 
 /* Copies the units of [0, count) that are of one piece: two loads of each lane are under way. */

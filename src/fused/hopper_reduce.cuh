@@ -4,7 +4,7 @@
  *
  *   others' rows   panel -> own product -> the owner's slot
  *   own rows       all members' parts in the slots -> C, while the product runs; then C += panel
- *                  for all members: C -> the others' slots, and there -> C, by another warp
+ *                  for all members: C -> the others' slots; there: slot -> C, by a third warp
  *
  * A store into another GPU straight from a panel would make the warpgroup wait for the link: all
  * blocks end their tiles at about the same time. So movers push from memory while the next tile
@@ -223,21 +223,21 @@ WEFT_DEVICE struct tile_part part_of_group(const struct weft_hopper_task *task,
     return part_of<WIDTH>(task, t, block.rank * GROUPS + group);
 }
 
-/* Returns the part of which number `piece` of the others' sums is a strip. All members send their
- * sums at the same time, so pieces of all of them take turns. */
+/* Returns the part to which a strip of the others' sums belongs. Consecutive parts are of different
+ * members, because all members send at the same time. */
 template <int WIDTH>
-WEFT_DEVICE struct tile_part part_of_sums(const struct weft_hopper_task *task, uint32_t piece) {
+WEFT_DEVICE struct tile_part part_of_sums(const struct weft_hopper_task *task, uint32_t strip) {
     uint32_t of_member = weft_hopper_tiles_of_member(&task->tiles);
     uint32_t others = task->tiles.members - 1;
-    uint32_t number = piece / STRIPS / others, distance = piece / STRIPS % others;
+    uint32_t number = strip / STRIPS / others, distance = strip / STRIPS % others;
     return part_of<WIDTH>(task, distance * of_member + number / PARTS, number % PARTS);
 }
 
 /* Copies a strip of the others' sums to C when it has arrived. */
 template <int WIDTH>
-WEFT_DEVICE void strip_collect(const struct hopper_call &call, uint32_t piece) {
+WEFT_DEVICE void strip_collect(const struct hopper_call &call, uint32_t strip) {
     const struct weft_hopper_task *task = call.task;
-    struct tile_part part = part_of_sums<WIDTH>(task, piece);
+    struct tile_part part = part_of_sums<WIDTH>(task, strip);
     if (part.units == 0)
         return;
     if (weft_lane() == 0)
@@ -246,19 +246,19 @@ WEFT_DEVICE void strip_collect(const struct hopper_call &call, uint32_t piece) {
     rows_copy<FLIGHT>(
         rows_in_c(task, part),
         rows_in_slot(task, task->exchange.me, task->tiles.members + part.member, part), part.units,
-        piece % STRIPS, STRIPS);
+        strip % STRIPS, STRIPS);
 }
 
-/* Copies the others' sums to C as they arrive, in pieces that this warp takes: one warp of a block
- * while the product runs, so that little is left when it ends, and then the multiplying ones. */
+/* Copies strips of the others' sums to C as they arrive. One warp of a block does so while the
+ * product runs, and the multiplying ones afterwards. */
 template <int WIDTH> WEFT_DEVICE void collect_sums(const struct hopper_call &call) {
     const struct weft_hopper_tiles *tiles = &call.task->tiles;
     uint32_t count = (tiles->members - 1) * weft_hopper_tiles_of_member(tiles) * PARTS * STRIPS;
     uint64_t *counter = &own_words(call.task)->collected;
-    uint32_t taken = take_piece(counter), piece;
-    while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
+    uint32_t taken = take_piece(counter), strip;
+    while ((strip = weft_warp_broadcast_u32(taken, 0)) < count) {
         taken = take_piece(counter);
-        strip_collect<WIDTH>(call, piece);
+        strip_collect<WIDTH>(call, strip);
     }
 }
 
@@ -289,7 +289,9 @@ struct mover {
     uint32_t group, turn; /* the turn after that of the part */
 };
 
-/* Returns whether the product has ended, or is ahead by a tile and waits for this warp. */
+/* Returns whether this warp should push as fast as it can: the product has ended, or the loads are
+ * two tiles ahead of this part, so the multiplying warps will soon wait for this one. With fewer
+ * steps of K than stages the loads always are. */
 WEFT_DEVICE bool is_awaited(const struct mover &mover) {
     const struct weft_hopper_task *task = mover.call.task;
     bool awaited = task->reduce.multiplied || turn_is_given(mover.block, mover.turn + 1) ||

@@ -133,7 +133,7 @@ struct weft_hopper_words {
     uint64_t ended;     /* blocks */
     uint64_t tiles;     /* that clusters have taken */
     uint64_t pieces;    /* that warps have taken, of the shards to push or of the sum */
-    uint64_t collected; /* pieces of the others' sums that warps have taken */
+    uint64_t collected; /* strips of the others' sums that warps have taken */
     uint64_t pad[4];
     struct weft_hopper_counts of[WEFT_HOPPER_KINDS];
 };
@@ -151,7 +151,11 @@ WEFT_ADDR uint64_t weft_hopper_share(uint64_t i, uint64_t n) {
 
 /* --- Gathering -------------------------------------------------------------------------------- */
 
-enum { WEFT_HOPPER_SHARD_CHUNKS = 4 };
+enum {
+    WEFT_HOPPER_SHARD_CHUNKS = 4,
+    WEFT_HOPPER_PUSHERS = 2,      /* warps of a block that push a shard */
+    WEFT_HOPPER_PUSHED_UNITS = 64 /* that a warp pushes at a time */
+};
 
 /* The own shard, a dense matrix of `units`. A member's slot m receives the shard of member m. */
 struct weft_hopper_gather {

@@ -100,7 +100,8 @@ WEFT_DEVICE uint32_t turn_tile(const struct hopper_block &block, uint32_t turn) 
     return (uint32_t)found;
 }
 
-/* Returns whether the thread that loads has given a turn, of those that take tiles. */
+/* Returns whether the loading thread has given a turn, in a kernel whose clusters take tiles. The
+ * turn is less than TURNS before the newest one. */
 WEFT_DEVICE bool turn_is_given(const struct hopper_block &block, uint32_t turn) {
     return weft_shared_load(block.turns + turn % TURNS) >> 32 == turn + 1;
 }

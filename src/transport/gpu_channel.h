@@ -131,7 +131,7 @@ struct weft_gpu_collective {
     struct weft_array dests; /* of all members, for kernels that write there */
     size_t bytes;
     size_t source_step, dest_step;
-    bool ready; /* nobody uses `dests` any more: kernels need not meet before they write */
+    bool ready; /* no member uses `dests` any more: kernels write without waiting for members */
     int root;   /* of a broadcast */
     int op, number, divisor; /* of a reduction, as in struct weft_fold_task */
 };

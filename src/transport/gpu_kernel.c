@@ -202,7 +202,7 @@ static void arguments_take(void **all, enum weft_gpu_kernel kernel, void *const 
         __atomic_store_n(&weft_gpu_waits, true, __ATOMIC_RELAXED);
 }
 
-/* Returns the number of attributes. */
+/* Fills in the attributes of a launch, and returns their number. */
 static unsigned attributes_take(struct weft_cu_launch_attribute attributes[2],
                                 const struct loaded *loaded, const struct weft_gpu_shape *shape) {
     unsigned count = 0;

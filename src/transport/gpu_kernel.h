@@ -7,9 +7,9 @@
  * over. Kernels give correct results with any number of threads and blocks, also with one, except
  * those of fused/hopper.cu.
  *
- * A GPU of compute capability 9.0 starts a kernel when the blocks of the kernel before it in the
- * stream have ended, or all of them allow it, and before that one's stores are visible. So every
- * kernel calls weft_dependency_wait first. */
+ * On GPUs of compute capability 9.0 or later a kernel may start as soon as all blocks of the kernel
+ * before it in the stream have ended. That one's stores may not be visible yet, so every kernel
+ * calls weft_dependency_wait first. */
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
@@ -65,7 +65,7 @@
     X(weftk_ll_sum_f16)                                                              \
     X(weftk_ll_sum_u32)                                                              \
     X(weftk_ll_sum_u64)                                                              \
-    X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */          \
+    X(weftk_push_exchange) /* coll/push.cu: blocks, pushed */                        \
     X(weftk_widen)         /* fused/scale.cu: 8-bit factors */                       \
     X(weftk_scale)         /* fused/scale.cu: products */                            \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
@@ -133,7 +133,8 @@ static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
 
-/* Enqueues a kernel likewise, in clusters of blocks, each block with dynamic shared memory. */
+/* Enqueues a kernel likewise. cluster_blocks: 1 without clusters; shared_bytes: dynamic shared
+ * memory of a block, may be 0. */
 struct weft_gpu_shape {
     unsigned blocks, threads;
     unsigned cluster_blocks, shared_bytes;

@@ -120,6 +120,8 @@ REDUCER = "src/fused/hopper_reduce.cuh"
 REDUCE = [
     *COUNTS,
     ("parts are added before they have arrived", REDUCER, r"await_chunk\([^;]*PARTS[^;]*;", ";"),
+    ("sums are not collected anew in each call", EXCHANGE, r"weft_st_relaxed_sys\(&words->collected[^;]*;", ";"),
+    ("lanes copy sums for which lane 0 still waits", REDUCER, r"weft_warp_sync\(\);(\s+rows_copy<FLIGHT>\(\s*rows_in_c\(task, part\),\s+rows_in_slot)", r"\1"),
     ("sums are copied before they have arrived", REDUCER, r"await_chunk\([^;]*SUMS[^;]*;", ";"),
     ("lanes load parts for which lane 0 still waits", REDUCER, r"weft_warp_sync\(\);(\s+if \(n == 2)", r"\1"),
     ("a part is pushed before it is in memory", REDUCER, r"weft_bulk_wait\(\);", ";"),
