@@ -5,7 +5,11 @@
 #include <unistd.h>
 #include "gpu/fixed.h"
 
-enum { SMS = 6, CROWD = 4, K = 40, N = 300, GAP = 4, BOX_ROWS = 64, GATHERED_ROWS = 200 };
+enum { SMS = 6, CROWD = 4, K = 40, N = 300, GAP = 4, BOX_ROWS = 64 };
+enum {
+    GATHERED_ROWS = 200,
+    GATHERED_N = 700
+}; /* a cluster takes more tiles than there are turns */
 enum { BEGIN_US = 20000, WAIT_MS = 60000 };
 
 /* --- The crowd -------------------------------------------------------------------------------- */
@@ -60,7 +64,7 @@ static void reduction(uint64_t key, bool scatters, bool odd) {
 }
 
 static void gathering(uint64_t key) {
-    fixed_gather(key, GATHERED_ROWS, K, N, GAP, true);
+    fixed_gather(key, GATHERED_ROWS, K, GATHERED_N, GAP, true);
     call_in_crowd(gather_enqueue);
     gather_check(key, 31);
     crowd_part();

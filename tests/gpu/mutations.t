@@ -107,7 +107,9 @@ COUNTS = [
     ("tiles are not taken anew in each call", EXCHANGE, r"weft_st_relaxed_sys\(&words->tiles[^;]*;", ";"),
     ("pieces are not taken anew in each call", EXCHANGE, r"weft_st_relaxed_sys\(&words->pieces[^;]*;", ";"),
     ("one block alone is given the tiles", TILE, r"rank < WEFT_HOPPER_CLUSTER; rank\+\+", "rank < 1; rank++"),
-    ("the turn before passes for this one", TILE, r"found >> 32 != turn \+ 1", "found == 0"),
+]
+CROWD = [  # a cluster takes more tiles than there are turns
+    ("an earlier turn passes for this one", TILE, r"found >> 32 != turn \+ 1", "found == 0"),
 ]
 GATHERER = "src/fused/hopper_gather.cuh"
 GATHER = [
@@ -138,6 +140,7 @@ KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PU
            ("src/coll/marked.cu", "gpu/marked", MARKED),
            ("src/fused/hopper.cu", "gpu/hopper", HOPPER), ("src/fused/hopper.cu", "gpu/hopper_gather", GATHER),
            ("src/fused/hopper.cu", "gpu/hopper_reduce", REDUCE),
+           ("src/fused/hopper.cu", "gpu/crowd", CROWD),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}
