@@ -13,7 +13,11 @@
 struct weft_gpu_abort weft_gpu_abort;
 bool weft_gpu_waits;
 
-enum { IMAGES_MAX = 32, EARLY_CAPABILITY = 90 };
+enum { IMAGES_MAX = 32 };
+
+/* The compute capabilities that start kernels early; captures of such launches were reported to
+ * fail on 12.0. */
+enum { EARLY_FROM = 90, EARLY_BEFORE = 120 };
 
 /* The loaded kernels, one entry per context, in the order of loading. Changes are made under the
  * lock. Readers need no lock, because an entry is complete before it is in the list. */
@@ -108,7 +112,7 @@ static int loaded_add(struct loaded *_Atomic *at, const struct weft_gpu *gpu) {
         return weft_fail_bare(-ENOMEM, "no memory for the names of kernels");
     loaded->context = gpu->context;
     loaded->holders = 1;
-    loaded->starts_early = gpu->capability >= EARLY_CAPABILITY;
+    loaded->starts_early = gpu->capability >= EARLY_FROM && gpu->capability < EARLY_BEFORE;
     int error = library_load(loaded);
     if (error)
         loaded_drop(loaded);

@@ -7,7 +7,7 @@
  * over. Kernels give correct results with any number of threads and blocks, also with one, except
  * those of fused/hopper.cu.
  *
- * On GPUs of compute capability 9.0 or later a kernel may start as soon as all blocks of the kernel
+ * On GPUs of compute capability 9.0 to 11 a kernel may start as soon as all blocks of the kernel
  * before it in the stream have ended. That one's stores may not be visible yet, so every kernel
  * calls weft_dependency_wait first. */
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
