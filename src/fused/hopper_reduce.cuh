@@ -58,7 +58,7 @@ WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task, uint32
                              0};
     uint32_t left = (task->cols - part.x) / UNIT_ELEMENTS;
     count = count < of_chunk ? count : of_chunk;
-    part.share = (uint32_t)weft_hopper_share((number - first) * PARTS + p, (uint64_t)count * PARTS);
+    part.share = weft_hopper_share((number - first) * PARTS + p, count * PARTS);
     if (part.y < task->rows)
         part.units = left < WIDTH / UNIT_ELEMENTS ? left : WIDTH / UNIT_ELEMENTS;
     return part;
@@ -341,35 +341,6 @@ WEFT_DEVICE void panels_end(void) {
     weft_warp_sync();
 }
 
-/* Brings a part of another member's rows to that member. */
-template <int WIDTH>
-WEFT_DEVICE void part_push(const struct mover &mover, const struct tile_part &part) {
-    const struct weft_hopper_task *task = mover.call.task;
-    if (has_panels(task, part)) {
-        panels_store<WIDTH>(mover, &task->exchanged, part.x, part.member * task->rows + part.y,
-                            false);
-        panels_end();
-    }
-    rows_push(mover, rows_in_slot(task, part.member, task->exchange.me, part),
-              rows_of(task, task->reduce.product, part.member, part), part.units);
-    count_chunk(mover.call, WEFT_HOPPER_PARTS, part.member, part.chunk, part.share);
-}
-
-WEFT_DEVICE uint32_t next_member(const struct weft_hopper_task *task, uint32_t member) {
-    return member + 1 < task->tiles.members ? member + 1 : 0;
-}
-
-/* Pushes a part of the own sum to the other members, the next one first. */
-WEFT_DEVICE void sum_push(const struct mover &mover, const struct tile_part &part) {
-    const struct weft_hopper_task *task = mover.call.task;
-    for (uint32_t member = next_member(task, task->exchange.me); member != task->exchange.me;
-         member = next_member(task, member)) {
-        rows_push(mover, rows_in_slot(task, member, task->tiles.members + task->exchange.me, part),
-                  rows_in_c(task, part), part.units);
-        count_chunk(mover.call, WEFT_HOPPER_SUMS, member, part.chunk, part.share);
-    }
-}
-
 /* Stores to C what the other members have sent of a part, or the sum if the product is there. */
 template <class ELEMENT>
 WEFT_DEVICE void parts_fold(const struct hopper_call &call, const struct tile_part &part) {
@@ -386,20 +357,37 @@ WEFT_DEVICE void parts_fold(const struct hopper_call &call, const struct tile_pa
         rows_fold<ELEMENT>(task, part, task->reduce.multiplied);
 }
 
-/* Makes a part of the own sum. */
-template <int WIDTH, class ELEMENT>
-WEFT_DEVICE void part_reduce(const struct mover &mover, const struct tile_part &part) {
+WEFT_DEVICE uint32_t next_member(const struct weft_hopper_task *task, uint32_t member) {
+    return member + 1 < task->tiles.members ? member + 1 : 0;
+}
+
+/* Pushes a part of another member's rows to that member, or of the own sum to all others, the next
+ * one first. */
+WEFT_DEVICE void part_push(const struct mover &mover, const struct tile_part &part) {
     const struct weft_hopper_task *task = mover.call.task;
-    parts_fold<ELEMENT>(mover.call, part);
-    if (has_panels(task, part)) {
-        weft_fence_async();
-        weft_warp_sync();
-        panels_store<WIDTH>(mover, &task->c, part.x, row_of_c(task, part.member) + part.y, true);
-        panels_end();
-    }
-    weft_warp_sync();
-    if (task->reduce.for_all)
-        sum_push(mover, part);
+    uint32_t me = task->exchange.me;
+    bool own = part.member == me;
+    uint32_t member = own ? next_member(task, me) : part.member;
+    uint32_t slot = own ? task->tiles.members + me : me;
+    enum weft_hopper_kind kind = own ? WEFT_HOPPER_SUMS : WEFT_HOPPER_PARTS;
+    struct rows from =
+        own ? rows_in_c(task, part) : rows_of(task, task->reduce.product, part.member, part);
+    do {
+        rows_push(mover, rows_in_slot(task, member, slot, part), from, part.units);
+        count_chunk(mover.call, kind, member, part.chunk, part.share);
+        member = next_member(task, member);
+    } while (own && member != me);
+}
+
+/* Stores a warpgroup's panels: those of another member's rows to the own product, those of the own
+ * rows to C, where they are added. */
+template <int WIDTH>
+WEFT_DEVICE void part_store(const struct mover &mover, const struct tile_part &part) {
+    const struct weft_hopper_task *task = mover.call.task;
+    bool own = part.member == task->exchange.me;
+    uint32_t row = own ? row_of_c(task, part.member) : part.member * task->rows;
+    panels_store<WIDTH>(mover, own ? &task->c : &task->exchanged, part.x, row + part.y, own);
+    panels_end();
 }
 
 /* Counts the chunks that have no tiles at the other members: a call counts all chunks. */
@@ -419,10 +407,18 @@ WEFT_DEVICE void count_empty(const struct hopper_call &call) {
 
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void part_move(const struct mover &mover, const struct tile_part &part) {
-    if (part.member == mover.call.task->exchange.me)
-        part_reduce<WIDTH, ELEMENT>(mover, part);
-    else
-        part_push<WIDTH>(mover, part);
+    const struct weft_hopper_task *task = mover.call.task;
+    bool own = part.member == task->exchange.me;
+    if (own)
+        parts_fold<ELEMENT>(mover.call, part);
+    if (has_panels(task, part)) {
+        weft_fence_async(); /* bulk additions find what the fold has stored */
+        weft_warp_sync();
+        part_store<WIDTH>(mover, part);
+    }
+    weft_warp_sync();
+    if (!own || task->reduce.for_all)
+        part_push(mover, part);
 }
 
 /* Moves the parts that a warpgroup multiplies. They meet at parts outside, too, so that neither

@@ -144,8 +144,8 @@ struct weft_hopper_exchange {
     struct weft_array slots, words;
 };
 
-/* Returns share i of n. */
-WEFT_ADDR uint64_t weft_hopper_share(uint64_t i, uint64_t n) {
+/* Returns share i of n; n is less than WEFT_HOPPER_SHARES, so that 32 bits are enough. */
+WEFT_ADDR uint32_t weft_hopper_share(uint32_t i, uint32_t n) {
     return WEFT_HOPPER_SHARES * (i + 1) / n - WEFT_HOPPER_SHARES * i / n;
 }
 
