@@ -158,7 +158,6 @@ int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_
                                 const weft_matrix *b, const weft_matrix *c,
                                 const weft_matrix *product, bool for_all, unsigned width,
                                 weft_cu_stream stream) {
-    enum { PARTS = WEFT_HOPPER_TILE_ROWS / WEFT_HOPPER_STORE_ROWS }; /* of a tile */
     struct weft_hopper_task task = task_of(team, (team->me + 1) % team->n);
     size_t rows = product->rows / (size_t)team->n;
     assert(suits_boxes(c) && product->rows % ((size_t)team->n * WEFT_HOPPER_STORE_ROWS) == 0);
@@ -166,7 +165,7 @@ int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_
     int error = a ? a_map_make(&task.a, a) : 0;
     error = error ? error : product_take(&task, a ? b : NULL, c, rows, width);
     error = error ? error : panels_map_make(&task.exchanged, product, width);
-    assert(weft_hopper_chunk_tiles(&task.tiles) * PARTS < WEFT_HOPPER_SHARES);
+    assert(weft_hopper_chunk_tiles(&task.tiles) * WEFT_HOPPER_TILE_PARTS < WEFT_HOPPER_SHARES);
     return error ? error
                  : launch(kernel_of(REDUCE, c->dtype, width), &task,
                           weft_hopper_tile_count(&task.tiles), width, stream);

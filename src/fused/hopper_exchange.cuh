@@ -39,6 +39,16 @@ WEFT_DEVICE uint32_t take_piece(uint64_t *counter) {
     return weft_lane() == 0 ? (uint32_t)weft_atom_add_relaxed_sys_u64(counter, 1) : 0;
 }
 
+/* Calls work(piece) for those of [0, count) that this warp takes from a counter. A piece is taken
+ * while the one before it is worked on, so that nobody waits for the counter. */
+template <class Work> WEFT_DEVICE void take_pieces(uint64_t *counter, uint32_t count, Work work) {
+    uint32_t taken = take_piece(counter), piece;
+    while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
+        taken = take_piece(counter);
+        work(piece);
+    }
+}
+
 /* The turns of a thread that loads. In block 0 it takes the tiles of the cluster, each a turn
  * early, so that nobody waits for the counter. */
 struct turns {

@@ -19,7 +19,7 @@ WEFT_DEVICE uint32_t pieces_of_chunk(void) {
 
 /* Copies the units of [0, count) that are of one piece: two loads of each lane are under way. */
 WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count, uint32_t piece) {
-    const uint32_t both = 2 * WEFT_WARP_LANES;
+    const uint32_t both = WEFT_HOPPER_PUSHED_UNITS;
     for (uint64_t i = piece * both + weft_lane(); i < count; i += pieces_of_chunk() * both) {
         uint64_t first = i * WEFT_HOPPER_UNIT, second = first + WEFT_WARP_LANES * WEFT_HOPPER_UNIT;
         bool has_second = i + WEFT_WARP_LANES < count;
@@ -48,18 +48,14 @@ WEFT_DEVICE void push_piece(const struct hopper_call &call, uint32_t member, uin
                 weft_hopper_share(piece, pieces_of_chunk()));
 }
 
-/* Pushes the pieces that this warp takes. The member before this one needs the shard first. A piece
- * is taken while the one before it is pushed. */
+/* Pushes the pieces that this warp takes. The member before this one needs the shard first. */
 WEFT_DEVICE void push_shard(const struct hopper_call &call) {
     uint32_t n = call.task->tiles.members, me = call.task->exchange.me;
     uint32_t of_chunk = pieces_of_chunk(), of_member = WEFT_HOPPER_SHARD_CHUNKS * of_chunk;
-    uint64_t *counter = &own_words(call.task)->pieces;
-    uint32_t taken = take_piece(counter), piece;
-    while ((piece = weft_warp_broadcast_u32(taken, 0)) < (n - 1) * of_member) {
-        taken = take_piece(counter);
+    take_pieces(&own_words(call.task)->pieces, (n - 1) * of_member, [&](uint32_t piece) {
         push_piece(call, (me + n - 1 - piece / of_member) % n, piece % of_member / of_chunk,
                    piece % of_chunk);
-    }
+    });
 }
 
 /* --- Waiting ---------------------------------------------------------------------------------- */

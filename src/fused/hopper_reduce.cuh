@@ -17,8 +17,8 @@
 #include "fused/hopper_exchange.cuh"
 
 enum {
-    MOVER = 1,      /* the first of two warps, one for each warpgroup that multiplies */
-    COLLECTOR = 3,  /* the warp that copies the others' sums */
+    MOVER = 1,                  /* the first of two warps, one for each warpgroup that multiplies */
+    COLLECTOR = MOVER + GROUPS, /* the warp that copies the others' sums */
     PANEL_FREE = 3, /* named barriers of warpgroup 0 and its mover; + 1: of warpgroup 1 */
     PANEL_FULL = 5,
     PANEL_THREADS = GROUP_THREADS + WEFT_WARP_LANES,
@@ -41,8 +41,6 @@ struct tile_part {
     uint32_t chunk, share; /* of the chunk */
 };
 
-enum { PARTS = WEFT_HOPPER_CLUSTER * GROUPS }; /* of a tile */
-
 /* Returns part p of the tile that is number t; without units if the rows are outside. */
 template <int WIDTH>
 WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task, uint32_t t, uint32_t p) {
@@ -58,10 +56,15 @@ WEFT_DEVICE struct tile_part part_of(const struct weft_hopper_task *task, uint32
                              0};
     uint32_t left = (task->cols - part.x) / UNIT_ELEMENTS;
     count = count < of_chunk ? count : of_chunk;
-    part.share = weft_hopper_share((number - first) * PARTS + p, count * PARTS);
+    part.share = weft_hopper_share((number - first) * WEFT_HOPPER_TILE_PARTS + p,
+                                   count * WEFT_HOPPER_TILE_PARTS);
     if (part.y < task->rows)
         part.units = left < WIDTH / UNIT_ELEMENTS ? left : WIDTH / UNIT_ELEMENTS;
     return part;
+}
+
+WEFT_DEVICE bool is_own(const struct weft_hopper_task *task, const struct tile_part &part) {
+    return part.member == task->exchange.me;
 }
 
 /* --- Places of a part ------------------------------------------------------------------------- */
@@ -230,7 +233,8 @@ WEFT_DEVICE struct tile_part part_of_sums(const struct weft_hopper_task *task, u
     uint32_t of_member = weft_hopper_tiles_of_member(&task->tiles);
     uint32_t others = task->tiles.members - 1;
     uint32_t number = strip / STRIPS / others, distance = strip / STRIPS % others;
-    return part_of<WIDTH>(task, distance * of_member + number / PARTS, number % PARTS);
+    return part_of<WIDTH>(task, distance * of_member + number / WEFT_HOPPER_TILE_PARTS,
+                          number % WEFT_HOPPER_TILE_PARTS);
 }
 
 /* Copies a strip of the others' sums to C when it has arrived. */
@@ -253,13 +257,10 @@ WEFT_DEVICE void strip_collect(const struct hopper_call &call, uint32_t strip) {
  * product runs, and the multiplying ones afterwards. */
 template <int WIDTH> WEFT_DEVICE void collect_sums(const struct hopper_call &call) {
     const struct weft_hopper_tiles *tiles = &call.task->tiles;
-    uint32_t count = (tiles->members - 1) * weft_hopper_tiles_of_member(tiles) * PARTS * STRIPS;
-    uint64_t *counter = &own_words(call.task)->collected;
-    uint32_t taken = take_piece(counter), strip;
-    while ((strip = weft_warp_broadcast_u32(taken, 0)) < count) {
-        taken = take_piece(counter);
-        strip_collect<WIDTH>(call, strip);
-    }
+    uint32_t count =
+        (tiles->members - 1) * weft_hopper_tiles_of_member(tiles) * WEFT_HOPPER_TILE_PARTS * STRIPS;
+    take_pieces(&own_words(call.task)->collected, count,
+                [&](uint32_t strip) { strip_collect<WIDTH>(call, strip); });
 }
 
 template <int WIDTH, class ELEMENT>
@@ -357,26 +358,23 @@ WEFT_DEVICE void parts_fold(const struct hopper_call &call, const struct tile_pa
         rows_fold<ELEMENT>(task, part, task->reduce.multiplied);
 }
 
-WEFT_DEVICE uint32_t next_member(const struct weft_hopper_task *task, uint32_t member) {
-    return member + 1 < task->tiles.members ? member + 1 : 0;
-}
-
 /* Pushes a part of another member's rows to that member, or of the own sum to all others, the next
  * one first. */
 WEFT_DEVICE void part_push(const struct mover &mover, const struct tile_part &part) {
     const struct weft_hopper_task *task = mover.call.task;
-    uint32_t me = task->exchange.me;
-    bool own = part.member == me;
-    uint32_t member = own ? next_member(task, me) : part.member;
-    uint32_t slot = own ? task->tiles.members + me : me;
+    uint32_t me = task->exchange.me, n = task->tiles.members;
+    bool own = is_own(task, part);
+    uint32_t slot = own ? n + me : me, receivers = own ? n - 1 : 1;
     enum weft_hopper_kind kind = own ? WEFT_HOPPER_SUMS : WEFT_HOPPER_PARTS;
     struct rows from =
         own ? rows_in_c(task, part) : rows_of(task, task->reduce.product, part.member, part);
-    do {
+    WEFT_ROLLED
+    for (uint32_t i = 1; i <= receivers; i++) {
+        uint32_t member =
+            own ? (uint32_t)weft_gpu_member_after((int)me, (int)n, (int)i) : part.member;
         rows_push(mover, rows_in_slot(task, member, slot, part), from, part.units);
         count_chunk(mover.call, kind, member, part.chunk, part.share);
-        member = next_member(task, member);
-    } while (own && member != me);
+    }
 }
 
 /* Stores a warpgroup's panels: those of another member's rows to the own product, those of the own
@@ -384,7 +382,7 @@ WEFT_DEVICE void part_push(const struct mover &mover, const struct tile_part &pa
 template <int WIDTH>
 WEFT_DEVICE void part_store(const struct mover &mover, const struct tile_part &part) {
     const struct weft_hopper_task *task = mover.call.task;
-    bool own = part.member == task->exchange.me;
+    bool own = is_own(task, part);
     uint32_t row = own ? row_of_c(task, part.member) : part.member * task->rows;
     panels_store<WIDTH>(mover, own ? &task->c : &task->exchanged, part.x, row + part.y, own);
     panels_end();
@@ -408,15 +406,14 @@ WEFT_DEVICE void count_empty(const struct hopper_call &call) {
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void part_move(const struct mover &mover, const struct tile_part &part) {
     const struct weft_hopper_task *task = mover.call.task;
-    bool own = part.member == task->exchange.me;
-    if (own)
+    bool own = is_own(task, part);
+    if (own) {
         parts_fold<ELEMENT>(mover.call, part);
-    if (has_panels(task, part)) {
-        weft_fence_async(); /* bulk additions find what the fold has stored */
+        weft_fence_async(); /* bulk additions find what it has stored */
         weft_warp_sync();
-        part_store<WIDTH>(mover, part);
     }
-    weft_warp_sync();
+    if (has_panels(task, part))
+        part_store<WIDTH>(mover, part);
     if (!own || task->reduce.for_all)
         part_push(mover, part);
 }
@@ -436,13 +433,11 @@ template <int WIDTH, class ELEMENT> WEFT_DEVICE void move_tiles(struct mover &mo
 /* Moves parts of a product that is there already, as this warp takes them. */
 template <int WIDTH, class ELEMENT> WEFT_DEVICE void move_pieces(const struct mover &mover) {
     const struct weft_hopper_task *task = mover.call.task;
-    uint32_t count = weft_hopper_tile_count(&task->tiles) * PARTS;
-    uint64_t *counter = &own_words(task)->pieces;
-    uint32_t taken = take_piece(counter), piece;
-    while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {
-        taken = take_piece(counter);
-        part_move<WIDTH, ELEMENT>(mover, part_of<WIDTH>(task, piece / PARTS, piece % PARTS));
-    }
+    uint32_t count = weft_hopper_tile_count(&task->tiles) * WEFT_HOPPER_TILE_PARTS;
+    take_pieces(&own_words(task)->pieces, count, [&](uint32_t piece) {
+        part_move<WIDTH, ELEMENT>(mover, part_of<WIDTH>(task, piece / WEFT_HOPPER_TILE_PARTS,
+                                                        piece % WEFT_HOPPER_TILE_PARTS));
+    });
 }
 
 template <int WIDTH, class ELEMENT>

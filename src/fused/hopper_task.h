@@ -24,6 +24,7 @@ enum {
     WEFT_HOPPER_TILE_ROWS = WEFT_HOPPER_CLUSTER * WEFT_HOPPER_ROWS,
     WEFT_HOPPER_THREADS = 3 * 128, /* one warpgroup loads, two multiply */
     WEFT_HOPPER_STORE_ROWS = 64,   /* of C, which a warpgroup computes and stores */
+    WEFT_HOPPER_TILE_PARTS = WEFT_HOPPER_TILE_ROWS / WEFT_HOPPER_STORE_ROWS,
     WEFT_HOPPER_GROUP = 8, /* rows of tiles that are computed together, so that L2 has their A */
 };
 

@@ -6,10 +6,8 @@
 #include "gpu/fixed.h"
 
 enum { SMS = 6, CROWD = 4, K = 40, N = 300, GAP = 4, BOX_ROWS = 64 };
-enum {
-    GATHERED_ROWS = 200,
-    GATHERED_N = 700
-}; /* a cluster takes more tiles than there are turns */
+/* So many columns that a cluster takes more tiles than there are turns. */
+enum { GATHERED_ROWS = 200, GATHERED_N = 700 };
 enum { BEGIN_US = 20000, WAIT_MS = 60000 };
 
 /* --- The crowd -------------------------------------------------------------------------------- */
