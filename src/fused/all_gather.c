@@ -242,7 +242,8 @@ static int gather_by_kernel(struct gather *g) {
     struct weft_hopper_team team = {me(g), members(g), &g->f.half};
     size_t j = g->multiplied;
     const weft_matrix *b = j < call->nb ? &call->b[j] : NULL, *c = b ? &call->c[j] : NULL;
-    unsigned width = weft_plan_width(b ? c->rows : 1, b ? c->cols : 1, weft_device.gpu->sms);
+    unsigned width = weft_plan_width(b ? c->rows : 1, b ? c->cols : 1, !b || b->transposed,
+                                     weft_device.gpu->sms);
     int error = weft_fused_begin_writes(&g->f);
     return error ? error
                  : weft_hopper_enqueue_gathered(&team, &g->own, b, c, width, g->f.on->stream);

@@ -28,6 +28,9 @@ static int map_make(struct weft_cu_tensor_map *map, struct boxes boxes) {
 
 static int b_maps_make(struct weft_hopper_task *task, const weft_matrix *b, uint32_t width) {
     uint32_t lower = weft_hopper_lower(width);
+    if (!b->transposed)
+        return map_make(&task->b,
+                        (struct boxes){b, WEFT_HOPPER_BOX_DEPTH, WEFT_HOPPER_BOX_COLS, true});
     int error = map_make(&task->b, (struct boxes){b, lower, WEFT_HOPPER_DEPTH, true});
     return error
                ? error
@@ -78,17 +81,24 @@ static int product_take(struct weft_hopper_task *task, const weft_matrix *b, con
 
 enum call { PRODUCT, GATHER, REDUCE, CALLS };
 
-#define KERNELS_OF(call, type)                                                            \
-    {                                                                                     \
-        WEFT_KERNEL_weftk_##call##_##type##_256, WEFT_KERNEL_weftk_##call##_##type##_208, \
-            WEFT_KERNEL_weftk_##call##_##type##_168                                       \
+/* The kernels of a call for a type: for a transposed b, then for a row-major one. */
+#define KERNELS_OF(call, type)                                                             \
+    {                                                                                      \
+        {WEFT_KERNEL_weftk_##call##_##type##_256, WEFT_KERNEL_weftk_##call##_##type##_208, \
+         WEFT_KERNEL_weftk_##call##_##type##_168},                                         \
+        {                                                                                  \
+            WEFT_KERNEL_weftk_##call##_##type##_256_rows,                                  \
+                WEFT_KERNEL_weftk_##call##_##type##_192_rows                               \
+        }                                                                                  \
     }
-static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, unsigned width) {
-    static const enum weft_gpu_kernel kernels[CALLS][2][3] = {
+static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, const weft_matrix *b,
+                                      unsigned width) {
+    static const enum weft_gpu_kernel kernels[CALLS][2][2][3] = {
         {KERNELS_OF(product, bf16), KERNELS_OF(product, f16)},
         {KERNELS_OF(gather, bf16), KERNELS_OF(gather, f16)},
         {KERNELS_OF(reduce, bf16), KERNELS_OF(reduce, f16)}};
-    return kernels[call][dtype == WEFT_F16][width == 256 ? 0 : width == 208 ? 1 : 2];
+    int place = width == 256 ? 0 : width == 168 ? 2 : 1;
+    return kernels[call][dtype == WEFT_F16][b && !b->transposed][place];
 }
 
 /* A block takes nearly all shared memory of its multiprocessor, so as many blocks run at once as
@@ -108,7 +118,7 @@ int weft_hopper_enqueue(const weft_matrix *a, const weft_matrix *b, const weft_m
     int error = a_map_make(&task.a, a);
     error = error ? error : product_take(&task, b, c, c->rows, width);
     return error ? error
-                 : launch(kernel_of(PRODUCT, c->dtype, width), &task,
+                 : launch(kernel_of(PRODUCT, c->dtype, b, width), &task,
                           weft_hopper_tile_count(&task.tiles), width, stream);
 }
 
@@ -149,7 +159,7 @@ int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft
     uint64_t tiles = weft_hopper_tile_count(&task.tiles);
     uint64_t pushed = task.gather.units / OF_CLUSTER + 1;
     return error ? error
-                 : launch(kernel_of(GATHER, own->dtype, width), &task,
+                 : launch(kernel_of(GATHER, own->dtype, b, width), &task,
                           tiles > pushed ? tiles : pushed, width, stream);
 }
 
@@ -167,6 +177,6 @@ int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_
     error = error ? error : panels_map_make(&task.exchanged, product, width);
     assert(weft_hopper_chunk_tiles(&task.tiles) * WEFT_HOPPER_TILE_PARTS < WEFT_HOPPER_SHARES);
     return error ? error
-                 : launch(kernel_of(REDUCE, c->dtype, width), &task,
+                 : launch(kernel_of(REDUCE, c->dtype, b, width), &task,
                           weft_hopper_tile_count(&task.tiles), width, stream);
 }

@@ -22,6 +22,7 @@
     WEFT_TEN_NAMES(2)     \
     WEFT_TEN_NAMES(3) WEFT_TEN_NAMES(4) WEFT_TEN_NAMES(5) WEFT_TEN_NAMES(6) WEFT_TEN_NAMES(7)
 #define WEFT_NAMES_84  WEFT_EIGHTY_NAMES WEFT_FOUR_NAMES(8)
+#define WEFT_NAMES_96  WEFT_EIGHTY_NAMES WEFT_TEN_NAMES(8) "%90, %91, %92, %93, %94, %95"
 #define WEFT_NAMES_104 WEFT_EIGHTY_NAMES WEFT_TEN_NAMES(8) WEFT_TEN_NAMES(9) WEFT_FOUR_NAMES(10)
 #define WEFT_NAMES_128                                                       \
     WEFT_EIGHTY_NAMES WEFT_TEN_NAMES(8) WEFT_TEN_NAMES(9) WEFT_TEN_NAMES(10) \
@@ -35,27 +36,33 @@
 #define WEFT_EIGHTY_SUMS                                                                     \
     WEFT_TEN_SUMS(), WEFT_TEN_SUMS(1), WEFT_TEN_SUMS(2), WEFT_TEN_SUMS(3), WEFT_TEN_SUMS(4), \
         WEFT_TEN_SUMS(5), WEFT_TEN_SUMS(6), WEFT_TEN_SUMS(7)
-#define WEFT_SUMS_84  WEFT_EIGHTY_SUMS, WEFT_FOUR_SUMS(8)
+#define WEFT_SUMS_84 WEFT_EIGHTY_SUMS, WEFT_FOUR_SUMS(8)
+#define WEFT_SUMS_96                                                                            \
+    WEFT_EIGHTY_SUMS, WEFT_TEN_SUMS(8), WEFT_SUM(90), WEFT_SUM(91), WEFT_SUM(92), WEFT_SUM(93), \
+        WEFT_SUM(94), WEFT_SUM(95)
 #define WEFT_SUMS_104 WEFT_EIGHTY_SUMS, WEFT_TEN_SUMS(8), WEFT_TEN_SUMS(9), WEFT_FOUR_SUMS(10)
 #define WEFT_SUMS_128                                                                           \
     WEFT_EIGHTY_SUMS, WEFT_TEN_SUMS(8), WEFT_TEN_SUMS(9), WEFT_TEN_SUMS(10), WEFT_TEN_SUMS(11), \
         WEFT_FOUR_SUMS(12), WEFT_SUM(124), WEFT_SUM(125), WEFT_SUM(126), WEFT_SUM(127)
 
-/* a and b: from weft_wgmma_matrix. keep: 0 for sums that begin. */
-#define WEFT_WGMMA(width, count, element, a_name, b_name, keep_name)                        \
-    WEFT_DEVICE void weft_wgmma_add(struct weft_##element, float(&sums)[count], uint64_t a, \
-                                    uint64_t b, int keep) {                                 \
-        __asm__ volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " keep_name ", 0;\n"             \
-                         "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." #element     \
-                         "." #element " {" WEFT_NAMES_##count "}, " a_name ", " b_name      \
-                                                              ", p, 1, 1, 0, 0;\n}\n"       \
-                         : WEFT_SUMS_##count                                                \
-                         : "l"(a), "l"(b), "r"(keep));                                      \
+/* a: from weft_wgmma_matrix. b: from weft_wgmma_matrix of its columns; by_rows: from
+ * weft_wgmma_boxes. keep: 0 for sums that begin. */
+#define WEFT_WGMMA(name, by_rows, width, count, element, a_name, b_name, keep_name)              \
+    WEFT_DEVICE void name(struct weft_##element, float(&sums)[count], uint64_t a, uint64_t b,    \
+                          int keep) {                                                            \
+        __asm__ volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " keep_name ", 0;\n"                  \
+                         "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." #element          \
+                         "." #element " {" WEFT_NAMES_##count "}, " a_name ", " b_name           \
+                                                              ", p, 1, 1, 0, " #by_rows ";\n}\n" \
+                         : WEFT_SUMS_##count                                                     \
+                         : "l"(a), "l"(b), "r"(keep));                                           \
     }
-#define WEFT_WGMMA_WIDTHS(element)                        \
-    WEFT_WGMMA(256, 128, element, "%128", "%129", "%130") \
-    WEFT_WGMMA(208, 104, element, "%104", "%105", "%106") \
-    WEFT_WGMMA(168, 84, element, "%84", "%85", "%86")
+#define WEFT_WGMMA_WIDTHS(element)                                                \
+    WEFT_WGMMA(weft_wgmma_add, 0, 256, 128, element, "%128", "%129", "%130")      \
+    WEFT_WGMMA(weft_wgmma_add, 0, 208, 104, element, "%104", "%105", "%106")      \
+    WEFT_WGMMA(weft_wgmma_add, 0, 168, 84, element, "%84", "%85", "%86")          \
+    WEFT_WGMMA(weft_wgmma_add_rows, 1, 256, 128, element, "%128", "%129", "%130") \
+    WEFT_WGMMA(weft_wgmma_add_rows, 1, 192, 96, element, "%96", "%97", "%98")
 WEFT_WGMMA_WIDTHS(bf16)
 WEFT_WGMMA_WIDTHS(f16)
 
@@ -63,6 +70,7 @@ WEFT_WGMMA_WIDTHS(f16)
 #undef WEFT_TEN_NAMES
 #undef WEFT_EIGHTY_NAMES
 #undef WEFT_NAMES_84
+#undef WEFT_NAMES_96
 #undef WEFT_NAMES_104
 #undef WEFT_NAMES_128
 #undef WEFT_SUM
@@ -70,6 +78,7 @@ WEFT_WGMMA_WIDTHS(f16)
 #undef WEFT_TEN_SUMS
 #undef WEFT_EIGHTY_SUMS
 #undef WEFT_SUMS_84
+#undef WEFT_SUMS_96
 #undef WEFT_SUMS_104
 #undef WEFT_SUMS_128
 #undef WEFT_WGMMA

@@ -26,12 +26,15 @@ enum {
     WEFT_HOPPER_STORE_ROWS = 64,   /* of C, which a warpgroup computes and stores */
     WEFT_HOPPER_TILE_PARTS = WEFT_HOPPER_TILE_ROWS / WEFT_HOPPER_STORE_ROWS,
     WEFT_HOPPER_GROUP = 8, /* rows of tiles that are computed together, so that L2 has their A */
+    WEFT_HOPPER_BOX_COLS = 64, /* of a row-major B: 128 bytes */
+    WEFT_HOPPER_BOX_DEPTH = WEFT_HOPPER_DEPTH / WEFT_HOPPER_CLUSTER, /* that a block loads of it */
 };
 
-/* --- Geometry of a width: 256, 208 or 168 ----------------------------------------------------- */
+/* --- Geometry of a width: 256, 208, 192 or 168; a row-major B needs whole boxes, so 256 or 192
+ * ---- */
 
-/* Returns the columns of B that block 0 loads; block 1 loads the others. A multiple of 8, because
- * the swizzle repeats after 8 rows of 128 bytes. */
+/* Returns the columns of a transposed B that block 0 loads; block 1 loads the others. A multiple of
+ * 8, because the swizzle repeats after 8 rows of 128 bytes. */
 WEFT_ADDR uint32_t weft_hopper_lower(uint32_t width) {
     return (width / 8 + 1) / 2 * 8;
 }
@@ -41,9 +44,12 @@ WEFT_ADDR uint32_t weft_hopper_panel(uint32_t width) {
     return width % 64 ? width : 64;
 }
 
-/* Returns the number of panels in shared memory at a time, for each warpgroup. */
+/* Returns the number of panels in shared memory at a time, for each warpgroup: two if a tile has an
+ * even number, otherwise all, because the first panel of a tile must not take the place of the last
+ * one of the tile before, whose store is the newest. */
 WEFT_ADDR uint32_t weft_hopper_buffers(uint32_t width) {
-    return width % 64 ? 1 : 2;
+    uint32_t count = width / weft_hopper_panel(width);
+    return count % 2 ? count : 2;
 }
 
 WEFT_ADDR uint32_t weft_hopper_panel_bytes(uint32_t width) {
@@ -185,9 +191,9 @@ WEFT_ADDR uint32_t weft_hopper_chunk_tiles(const struct weft_hopper_tiles *all) 
 
 /* --- The argument of the kernels -------------------------------------------------------------- */
 
-/* Maps of matrices whose rows are contiguous: A, or the own rows of it; what is exchanged, which is
- * the slots of a gather or the own product of a reduction; transposed B; and C. The boxes of b are
- * those of block 0, the boxes of b_rest those of block 1. */
+/* Maps of matrices: A, or the own rows of it; what is exchanged, which is the slots of a gather or
+ * the own product of a reduction; B; and C. If B is transposed, the boxes of b are those of block
+ * 0, the boxes of b_rest those of block 1. */
 struct weft_hopper_task {
     struct weft_cu_tensor_map a, exchanged, b, b_rest, c;
     struct weft_hopper_tiles tiles;

@@ -234,7 +234,7 @@ static bool is_kept(struct plan *plan, uint64_t key, const struct weft_product *
 }
 
 static int own_enqueue(const struct weft_product *p, weft_cu_stream stream) {
-    unsigned width = weft_plan_width(p->c.rows, p->c.cols, weft_device.gpu->sms);
+    unsigned width = weft_plan_width(p->c.rows, p->c.cols, p->b.transposed, weft_device.gpu->sms);
     return weft_hopper_enqueue(&p->a, &p->b, &p->c, width, stream);
 }
 

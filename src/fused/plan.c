@@ -30,9 +30,9 @@ bool weft_plan_runs(int capability) {
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c) {
     bool types = is_multiplied(c->dtype) && a->dtype == c->dtype && b->dtype == c->dtype;
-    return weft_plan_runs(capability) && types && !a->transposed && b->transposed && a->cols > 0 &&
-           c->rows > 0 && c->cols > 0 && weft_matrix_alignment(a) >= 16 &&
-           weft_matrix_alignment(b) >= 16 && is_small(a) && is_small(b) && is_small(c);
+    return weft_plan_runs(capability) && types && !a->transposed && a->cols > 0 && c->rows > 0 &&
+           c->cols > 0 && weft_matrix_alignment(a) >= 16 && weft_matrix_alignment(b) >= 16 &&
+           is_small(a) && is_small(b) && is_small(c);
 }
 
 bool weft_plan_gathers(const weft_matrix *shard, int n) {
@@ -46,16 +46,20 @@ bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n) {
            cols > 0 && rows % ((size_t)n * WEFT_HOPPER_STORE_ROWS) == 0 && cols % 8 == 0;
 }
 
-unsigned weft_plan_width(size_t rows, size_t cols, int sms) {
-    static const unsigned widths[] = {256, 208, 168}, percents[] = {100, 101, 103};
+unsigned weft_plan_width(size_t rows, size_t cols, bool transposed, int sms) {
+    static const struct kind {
+        unsigned width, percent;
+    } of_transposed[] = {{256, 100}, {208, 101}, {168, 103}}, of_rows[] = {{256, 100}, {192, 102}};
+    const struct kind *kinds = transposed ? of_transposed : of_rows;
     size_t clusters = (size_t)sms / WEFT_HOPPER_CLUSTER, least = SIZE_MAX;
-    unsigned best = widths[0];
-    for (int i = 0; i < 3; i++) {
-        size_t tiles = weft_steps_up(rows, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(cols, widths[i]);
-        size_t time = weft_steps_up(tiles, clusters) * widths[i] * percents[i];
+    unsigned best = kinds[0].width;
+    for (int i = 0; i < (transposed ? 3 : 2); i++) {
+        unsigned width = kinds[i].width;
+        size_t tiles = weft_steps_up(rows, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(cols, width);
+        size_t time = weft_steps_up(tiles, clusters) * width * kinds[i].percent;
         if (time < least) {
             least = time;
-            best = widths[i];
+            best = width;
         }
     }
     return best;

@@ -9,8 +9,8 @@
 bool weft_plan_runs(int capability);
 
 /* Returns whether the kernels compute c = a x b on a GPU of this compute capability: BF16 or F16, a
- * row-major a and a transposed b, whose rows begin at multiples of 16 bytes, at least one product
- * to add up, and a c that is not empty. */
+ * row-major a, an a and a b whose rows, or columns if b is transposed, begin at multiples of 16
+ * bytes, at least one product to add up, and a c that is not empty. */
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c);
 
@@ -22,7 +22,8 @@ bool weft_plan_gathers(const weft_matrix *shard, int n);
 bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n);
 
 /* Returns the width of the tiles for a product of rows x cols elements on a GPU with this number of
- * multiprocessors: the one of the kernels' widths with the shortest estimated time. */
-unsigned weft_plan_width(size_t rows, size_t cols, int sms);
+ * multiprocessors: the one of the kernels' widths with the shortest estimated time. `transposed`
+ * says that b is. */
+unsigned weft_plan_width(size_t rows, size_t cols, bool transposed, int sms);
 
 #endif

@@ -221,7 +221,8 @@ static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum) {
     struct weft_hopper_team team = {me(r), members(r), &r->f.half};
     weft_matrix product = product_of(r);
     bool fits = fits_kernel(r);
-    unsigned width = weft_plan_width(product.rows, product.cols, weft_device.gpu->sms);
+    unsigned width =
+        weft_plan_width(product.rows, product.cols, call->b->transposed, weft_device.gpu->sms);
     int error = fits ? 0 : multiply(r, 0, members(r), r->f.own);
     return error ? error
                  : weft_hopper_enqueue_reduced(&team, fits ? call->a : NULL, call->b, sum, &product,
@@ -284,7 +285,7 @@ static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
 /* Returns whether the kernel adds products like this one: the same on all members. */
 static bool suits_kernel(const struct reduction *r) {
     const struct weft_fused_reduction *call = r->call;
-    return !r->whole && !call->scales && call->op == WEFT_SUM && call->b->transposed &&
+    return !r->whole && !call->scales && call->op == WEFT_SUM &&
            weft_plan_reduces(call->a->rows, call->b->cols, call->c->dtype, members(r));
 }
 

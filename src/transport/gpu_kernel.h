@@ -29,11 +29,13 @@
 /* clang-format on */
 
 /* fused/hopper.cu: products of matrices, those that gather A, and those that add the products of
- * several GPUs; the suffix is the width of a tile. */
+ * several GPUs; the suffix is the width of a tile, and "rows" if B is row-major. */
 /* clang-format off */
-#define WEFT_GPU_PRODUCTS(X, name)                                 \
-    X(name##_bf16_256) X(name##_bf16_208) X(name##_bf16_168)       \
-    X(name##_f16_256) X(name##_f16_208) X(name##_f16_168)
+#define WEFT_GPU_PRODUCTS_OF(X, name) \
+    X(name##_256) X(name##_208) X(name##_168) X(name##_256_rows) X(name##_192_rows)
+#define WEFT_GPU_PRODUCTS(X, name)        \
+    WEFT_GPU_PRODUCTS_OF(X, name##_bf16)  \
+    WEFT_GPU_PRODUCTS_OF(X, name##_f16)
 /* clang-format on */
 
 /* X(name) for everything that can be launched. */

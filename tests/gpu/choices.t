@@ -10,8 +10,8 @@ import tap
 from memo import TIMES, VALUE, checked, with_cache, words
 
 ENGINES, KERNEL = 0, 1
-# The graph's shape, reduce-scatter, all-reduce, and all-gather with a transposed b: the kernel has no other b.
-SHAPES = 4
+# The graph's shape, reduce-scatter, all-reduce, and all-gather with a row-major and with a transposed b.
+SHAPES = 5
 
 
 def run(cache, pes=2, **settings):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: products by the kernels for Hopper: all types and widths of tiles, sizes that are no
- * multiples of a tile, more steps than fit in shared memory, more tiles than clusters, leading
- * dimensions that bulk stores take or not, captured and not; results against double, and nothing
- * written beside them; which products they take, and the widths that are chosen. PEs: 1 2 */
+/* Description: products by the kernels for Hopper: all types and widths of tiles, transposed and
+ * row-major b, sizes that are no multiples of a tile, more steps than fit in shared memory, more
+ * tiles than clusters, leading dimensions that bulk stores take or not, captured and not; results
+ * against double, and nothing written beside them; which products they take, and the widths that
+ * are chosen. PEs: 1 2 */
 #include "gpu/graph.h"
 #include "gpu/inside.h"
 #include "gpu/own_memory.h"
@@ -24,6 +25,7 @@ static struct shape {
     size_t rows, cols, k, lda, ldb, ldc, shift;
     weft_dtype dtype;
     unsigned width;
+    bool transposed; /* b */
 } s;
 
 static size_t extent(size_t rows, size_t cols, size_t ld) {
@@ -53,7 +55,7 @@ static weft_matrix matrix(struct matrix *m, size_t rows, size_t cols, size_t ld,
 
 static int enqueue(void) {
     weft_matrix left = matrix(&a, s.rows, s.k, s.lda, false);
-    weft_matrix right = matrix(&b, s.k, s.cols, s.ldb, true);
+    weft_matrix right = matrix(&b, s.k, s.cols, s.ldb, s.transposed);
     weft_matrix result = matrix(&c, s.rows, s.cols, s.ldc, false);
     result.data = c.at + s.shift * 2;
     EXPECT(weft_plan_fits(90, &left, &right, &result), "%zu x %zu x %zu does not fit", s.rows,
@@ -62,15 +64,18 @@ static int enqueue(void) {
 }
 
 static void check_element(size_t row, size_t col, double found) {
-    const float *x = &a.values[row * s.lda], *y = &b.values[col * s.ldb];
+    const float *x = &a.values[row * s.lda], *y = &b.values[s.transposed ? col * s.ldb : col];
     double sum = 0, size = 0;
     for (size_t k = 0; k < s.k; k++) {
-        sum += (double)x[k] * y[k];
-        size += fabs((double)x[k] * y[k]);
+        double term = (double)x[k] * y[s.transposed ? k : k * s.ldb];
+        sum += term;
+        size += fabs(term);
     }
     double bound = size * ((double)s.k * 0x1p-24 + 1.01 * dtype_epsilon(s.dtype)) + 0x1p-24;
-    EXPECT(fabs(found - sum) <= bound, "%s, %zu x %zu x %zu, width %u: (%zu, %zu) is %g, not %g",
-           dtype_names[s.dtype], s.rows, s.cols, s.k, s.width, row, col, found, sum);
+    EXPECT(fabs(found - sum) <= bound,
+           "%s, %zu x %zu x %zu, %s b, width %u: (%zu, %zu) is %g, not %g", dtype_names[s.dtype],
+           s.rows, s.cols, s.k, s.transposed ? "transposed" : "row-major", s.width, row, col, found,
+           sum);
 }
 
 static void check(void) {
@@ -97,11 +102,11 @@ static void draw(size_t rows, size_t cols, size_t k, bool aligned) {
     s.cols = cols;
     s.k = k;
     s.lda = up_to_8(k) + 8 * random_below(3);
-    s.ldb = up_to_8(k) + 8 * random_below(3);
+    s.ldb = up_to_8(s.transposed ? k : cols) + 8 * random_below(3);
     s.ldc = aligned ? up_to_8(cols) + 8 * random_below(3) : cols + random_below(3);
     s.shift = 64 + (aligned ? 0 : random_below(8));
     fill(&a, rows, k, s.lda);
-    fill(&b, cols, k, s.ldb);
+    fill(&b, s.transposed ? cols : k, s.transposed ? k : cols, s.ldb);
     poison();
 }
 
@@ -111,11 +116,15 @@ static void run_one(void) {
 }
 
 static void each(void (*run)(void)) {
-    static const unsigned widths[] = {256, 208, 168};
+    static const struct {
+        unsigned width;
+        bool transposed;
+    } kernels[] = {{256, true}, {208, true}, {168, true}, {256, false}, {192, false}};
     static const weft_dtype dtypes[] = {WEFT_BF16, WEFT_F16};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         for (int j = 0; j < 2; j++) {
-            s.width = widths[i];
+            s.width = kernels[i].width;
+            s.transposed = kernels[i].transposed;
             s.dtype = dtypes[j];
             run();
         }
@@ -180,7 +189,10 @@ static void fits(void) {
     expect_fits("all that is needed", true, 90, x, y, z);
     expect_fits("another GPU", false, 80, x, y, z);
     expect_fits("a later GPU", false, 100, x, y, z);
-    expect_fits("a row-major b", false, 90, x, (other = y, other.transposed = false, other), z);
+    expect_fits("a row-major b", true, 90, x,
+                (other = y, other.transposed = false, other.ld = 32, other), z);
+    expect_fits("a row-major b whose rows are not aligned", false, 90, x,
+                (other = y, other.transposed = false, other.ld = 30, other), z);
     expect_fits("a transposed a", false, 90, (other = x, other.transposed = true, other), y, z);
     expect_fits("rows that are not aligned", false, 90, (other = x, other.ld = 21, other), y, z);
     expect_fits("a matrix that is not", false, 90, x,
@@ -193,15 +205,19 @@ static void fits(void) {
 static void widths(void) {
     static const struct {
         size_t rows, cols;
-        unsigned width;
-    } measured[] = {{4096, 4096, 256}, {4096, 6656, 208},  {4096, 7168, 256}, {4096, 1536, 208},
-                    {1024, 5120, 168}, {1024, 18432, 168}, {2048, 5120, 168}, {512, 8192, 256},
-                    {1, 1, 168},       {256, 256, 168}};
+        unsigned width, of_rows;
+    } measured[] = {{4096, 4096, 256, 256}, {4096, 6656, 208, 192}, {4096, 7168, 256, 256},
+                    {4096, 1536, 208, 192}, {1024, 5120, 168, 192}, {1024, 18432, 168, 192},
+                    {2048, 5120, 168, 256}, {512, 8192, 256, 256},  {1, 1, 168, 192},
+                    {256, 256, 168, 192}};
     tap_case("the width that was fastest on an H200 is chosen");
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        unsigned width = weft_plan_width(measured[i].rows, measured[i].cols, 132);
-        EXPECT(width == measured[i].width, "%zu x %zu: %u, not %u", measured[i].rows,
-               measured[i].cols, width, measured[i].width);
+        for (int transposed = 0; transposed < 2; transposed++) {
+            unsigned width = weft_plan_width(measured[i].rows, measured[i].cols, transposed, 132);
+            unsigned wanted = transposed ? measured[i].width : measured[i].of_rows;
+            EXPECT(width == wanted, "%zu x %zu: %u, not %u", measured[i].rows, measured[i].cols,
+                   width, wanted);
+        }
     }
 }
 

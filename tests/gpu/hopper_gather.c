@@ -12,12 +12,10 @@ enum { ROWS_MIN = 129, ROWS_MOST = 300 };
 /* Columns, of which one is checked in each row of a product. */
 enum { CHECKED_EVERY = 31 };
 
-/* Rows of b or its columns begin at multiples of 16 bytes, so that the kernel takes it if it is
- * transposed. */
-static struct placed draw_b(uint64_t seed, size_t cols) {
-    bool transposed = random_below(4) > 0;
-    size_t width = transposed ? g.k : cols;
-    weft_matrix shape = {NULL, g.k, cols, (width + 7) / 8 * 8, g.dtype, transposed};
+/* Rows of b, or its columns, begin at multiples of 16 bytes if the kernel is to take it. */
+static struct placed draw_b(uint64_t seed, size_t cols, bool transposed) {
+    size_t width = transposed ? g.k : cols, ld = (width + 7) / 8 * 8 + (random_below(4) == 0);
+    weft_matrix shape = {NULL, g.k, cols, ld, g.dtype, transposed};
     struct tensor image = tensor_of(PRIVATE, shape);
     tensor_fill(&image, seed);
     suits = true;
@@ -32,6 +30,7 @@ static void draw(uint64_t key) {
     g.rows = ROWS_MIN + random_below(ROWS_MOST - ROWS_MIN);
     g.k = 8 * (1 + random_below(20));
     g.copies = random_below(2);
+    bool transposed = random_below(2); /* the first b, on all members */
     draw_alone(key);
     g.nb = g.copies ? random_below(NB_MAX) : 1 + random_below(2);
     weft_matrix shape = {NULL, g.rows, g.k, g.k + random_below(2) * 3, g.dtype, false};
@@ -40,7 +39,7 @@ static void draw(uint64_t key) {
     g.shard = place(OWN, shard);
     for (size_t j = 0; j < g.nb; j++) {
         size_t n = 1 + random_below(300);
-        g.b[j] = draw_b(seed_of(key, group.me, 1 + j), n);
+        g.b[j] = draw_b(seed_of(key, group.me, 1 + j), n, j == 0 ? transposed : random_below(2));
         g.c[j] = result(g.rows * (size_t)group.n, n, g.dtype);
     }
     if (g.copies)

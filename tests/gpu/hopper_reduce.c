@@ -12,8 +12,7 @@ enum { BOX_ROWS = 64, BOXES = 3 };
 /* Columns, of which one is checked in each row of a result. */
 enum { CHECKED_EVERY = 7 };
 
-/* The rows of each of `b`'s columns are contiguous on all members; the alignment is a member's own.
- */
+/* b is transposed on all members or on none; the alignment is a member's own. */
 static struct placed draw_factor(size_t rows, size_t cols, bool transposed, uint64_t seed) {
     size_t width = transposed ? rows : cols, ld = width + random_below(4) / 3;
     weft_matrix shape = {NULL, rows, cols, ld, r.dtype, transposed};
@@ -34,11 +33,12 @@ static void draw(uint64_t key, bool scatters) {
     r.scatters = scatters;
     r.m = all;
     r.n = 8 * (1 + random_below(40));
+    bool transposed = random_below(2); /* b */
     for (int member = 0; member < group.n; member++)
         r.depths[member] = 8 * random_below(12);
     draw_alone(key);
     r.a = draw_factor(r.m, r.depths[group.me], false, seed_of(key, group.me, 0));
-    r.b = draw_factor(r.depths[group.me], r.n, true, seed_of(key, group.me, 1));
+    r.b = draw_factor(r.depths[group.me], r.n, transposed, seed_of(key, group.me, 1));
     suits = random_below(4) > 0;
     r.c = result(scatters ? rows : all, r.n, r.dtype);
     suits = false;

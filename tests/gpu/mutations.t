@@ -94,6 +94,8 @@ HOPPER = [
      r"weft_named_sync\(barrier, GROUP_THREADS\);(\s+panel_write)", r"\1"),
     ("a panel is written again before its store has read it", TILE, r"weft_bulk_wait_read\(\);", ";"),
     ("one of two panels is written again before its store has read it", TILE, r"weft_bulk_wait_read_but_one\(\);", ";"),
+    ("three panels take turns in two places", "src/fused/hopper_task.h", r"count % 2 \? count : 2", "count == 1 ? 1 : 2"),
+    ("both blocks load the same half of a row-major B", TILE, r"block\.rank \* WEFT_HOPPER_BOX_DEPTH", "0"),
     ("a block ends before its stores have read its memory", TILE, r"weft_bulk_wait\(\);", ";"),
     ("a block uses mbarriers before the other one has made them", TILE,
      r"weft_cluster_sync\(\);", ""),

@@ -4,7 +4,7 @@
 #include "gpu/gather.h"
 #include "gpu/graph.h"
 
-/* The kernels for Hopper multiply products of BF16 with a transposed b, too. */
+/* The kernels for Hopper multiply products of BF16, too. */
 static void draw(uint64_t key, size_t rows, weft_dtype dtype, bool transposed) {
     draw_alike(key);
     g = (struct gather){.dtype = dtype, .rows = rows, .k = 24, .nb = 1};

@@ -19,13 +19,13 @@ struct shape {
     int lines; /* that were printed */
 };
 
-static void print_tiles(const struct shape *shape) {
+static void print_tiles(const struct shape *shape, bool transposed) {
     size_t clusters = H200_SMS / WEFT_HOPPER_CLUSTER;
-    unsigned width = weft_plan_width(shape->m, shape->n, H200_SMS);
+    unsigned width = weft_plan_width(shape->m, shape->n, transposed, H200_SMS);
     size_t tiles = weft_steps_up(shape->m, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(shape->n, width);
-    printf("%zu x %zu x %zu, bf16 or f16, on one H100 or H200\n", shape->m, shape->n, shape->k);
-    printf("  %-13s %zu tiles of %d x %u, in %zu rounds of %zu\n", "Weft's kernel", tiles,
-           WEFT_HOPPER_TILE_ROWS, width, weft_steps_up(tiles, clusters), clusters);
+    printf("  %-13s %zu tiles of %d x %u, in %zu rounds of %zu, for a %s b\n", "Weft's kernel",
+           tiles, WEFT_HOPPER_TILE_ROWS, width, weft_steps_up(tiles, clusters), clusters,
+           transposed ? "transposed" : "row-major");
 }
 
 /* Returns whether a remark is of a product or a sum of this shape, or of a part of its A. */
@@ -73,7 +73,9 @@ int weft_info_plan(char **words) {
                 words[1], words[2]);
         return 2;
     }
-    print_tiles(&shape);
+    printf("%zu x %zu x %zu, bf16 or f16, on one H100 or H200\n", shape.m, shape.n, shape.k);
+    print_tiles(&shape, true);
+    print_tiles(&shape, false);
     printf("kept by earlier runs, the last line of a shape holds\n");
     weft_memo_visit(print_line, &shape);
     if (shape.lines == 0)

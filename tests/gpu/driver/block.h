@@ -44,7 +44,7 @@ struct product {
     float *sums;
     int nsums, keep;
     uint64_t a, b;
-    bool f16;
+    bool f16, by_rows;
     unsigned group; /* 0: not committed */
 };
 

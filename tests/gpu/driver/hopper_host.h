@@ -62,6 +62,9 @@ static inline void weft_box_add(const struct weft_cu_tensor_map *map, const void
 static inline uint64_t weft_wgmma_matrix(const void *shared) {
     return (uintptr_t)shared / 16;
 }
+static inline uint64_t weft_wgmma_boxes(const void *shared) {
+    return (uintptr_t)shared / 16;
+}
 static inline void weft_wgmma_fence(void) {
     kernel_warpgroup_meet();
 }
@@ -74,7 +77,14 @@ template <int NEWEST> static inline void weft_wgmma_wait(void) {
 template <int COUNT> static inline void weft_wgmma_take(float (&)[COUNT]) {}
 template <class ELEMENT, int COUNT>
 static inline void weft_wgmma_add(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b, int keep) {
-    kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value);
+    kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value,
+                   false);
+}
+template <class ELEMENT, int COUNT>
+static inline void weft_wgmma_add_rows(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b,
+                                       int keep) {
+    kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value,
+                   true);
 }
 template <class ELEMENT> static inline uint32_t weft_pack(ELEMENT, float first, float second) {
     return kernel_pack(first, second, std::is_same<ELEMENT, struct weft_f16>::value);

@@ -115,9 +115,11 @@ void kernel_named_arrive(unsigned id, unsigned threads); /* does not wait */
 void kernel_warpgroup_meet(void);
 
 /* A warpgroup's products (wgmma.c): adds this thread's share of 64 x 16 by 16 x (2 * nsums)
- * elements to its sums. a and b are addresses divided by 16, of swizzled rows of 128 bytes. With
- * weak memory shared memory is read when the thread waits for the product. */
-void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16);
+ * elements to its sums. a and b are addresses divided by 16, of swizzled rows of 128 bytes: a row
+ * of a, and a column of b, or if b is `by_rows` 64 columns in a row, in boxes of 64 rows. With weak
+ * memory shared memory is read when the thread waits for the product. */
+void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16,
+                    bool by_rows);
 void kernel_product_commit(void);
 void kernel_product_wait(unsigned newest);
 

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH = 16, ROW_BYTES = 128, UNIT = 16 };
+enum { DEPTH = 16, ROW_BYTES = 128, UNIT = 16, BOX_ROWS = 64, BOX_COLS = 64 };
 
 /* --- Elements --------------------------------------------------------------------------------- */
 
-/* Returns the matrix at an address of dynamic shared memory as the proxy has it. */
-static const char *matrix_at(const struct block *block, uint64_t unit, unsigned rows) {
+/* Returns the matrix at an address of dynamic shared memory as the proxy has it; `last` is its last
+ * row of 128 bytes. */
+static const char *matrix_at(const struct block *block, uint64_t unit, unsigned last) {
     const char *at = (const char *)(uintptr_t)(unit * UNIT);
-    const struct shared *shared = block_shared(block, at, (rows - 1) * ROW_BYTES + UNIT);
+    const struct shared *shared = block_shared(block, at, last * ROW_BYTES + UNIT);
     if (!shared || shared != block->dynamic)
         thread_fault("a product of a matrix at %p, which is no dynamic shared memory", at);
     return shared->behind ? shared->behind + (at - shared->memory) : at;
@@ -32,17 +33,33 @@ static void widen_f16(row_of_floats *row, const row_of_words *bits) {
     *row = (row_of_floats)((row_of_words)size | no_number | (*bits & 0x8000) << 16);
 }
 
+static void widen(row_of_floats *row, const row_of_halves *halves, bool f16) {
+    row_of_words bits = __builtin_convertvector(*halves, row_of_words);
+    if (f16)
+        widen_f16(row, &bits);
+    else
+        *row = (row_of_floats)(bits << 16);
+}
+
 /* Loads DEPTH elements of a row. */
 static void load_row(row_of_floats *row, const char *matrix, unsigned number, bool f16) {
     uintptr_t at = (uintptr_t)matrix + number * ROW_BYTES;
     row_of_halves halves;
     memcpy(&halves, (const void *)tensor_swizzle(at), UNIT);
     memcpy((char *)&halves + UNIT, (const void *)tensor_swizzle(at + UNIT), UNIT);
-    row_of_words bits = __builtin_convertvector(halves, row_of_words);
-    if (f16)
-        widen_f16(row, &bits);
-    else
-        *row = (row_of_floats)(bits << 16);
+    widen(row, &halves, f16);
+}
+
+/* Loads DEPTH elements of a column, which lie one below the other in a box. */
+static void load_column(row_of_floats *column, const char *matrix, unsigned number, bool f16) {
+    uintptr_t top = (uintptr_t)matrix + number / BOX_COLS * BOX_ROWS * ROW_BYTES;
+    row_of_halves halves;
+    for (unsigned k = 0; k < DEPTH; k++) {
+        uintptr_t at = top + k * ROW_BYTES + number % BOX_COLS * sizeof(uint16_t);
+        memcpy((char *)&halves + k * sizeof(uint16_t), (const void *)tensor_swizzle(at),
+               sizeof(uint16_t));
+    }
+    widen(column, &halves, f16);
 }
 
 static void add(float *sum, const row_of_floats *a, const row_of_floats *b, bool keep) {
@@ -56,13 +73,14 @@ static void add(float *sum, const row_of_floats *a, const row_of_floats *b, bool
 static void multiply(const struct thread *thread, const struct product *p) {
     unsigned number = (unsigned)thread_number(thread) % WARPGROUP;
     unsigned row = number / LANES * 16 + number % LANES / 4, cols = 2 * (unsigned)p->nsums;
-    const char *a = matrix_at(thread->block, p->a, 64), *b = matrix_at(thread->block, p->b, cols);
+    unsigned last = p->by_rows ? (cols - 1) / BOX_COLS * BOX_ROWS + DEPTH - 1 : cols - 1;
+    const char *a = matrix_at(thread->block, p->a, 63), *b = matrix_at(thread->block, p->b, last);
     row_of_floats above, below, col;
     load_row(&above, a, row, p->f16);
     load_row(&below, a, row + 8, p->f16);
     for (unsigned i = 0; i < (unsigned)p->nsums; i += 4)
         for (unsigned k = 0; k < 2; k++) {
-            load_row(&col, b, 2 * i + number % 4 * 2 + k, p->f16);
+            (p->by_rows ? load_column : load_row)(&col, b, 2 * i + number % 4 * 2 + k, p->f16);
             add(&p->sums[i + k], &above, &col, p->keep);
             add(&p->sums[i + 2 + k], &below, &col, p->keep);
         }
@@ -70,9 +88,10 @@ static void multiply(const struct thread *thread, const struct product *p) {
 
 /* --- Products --------------------------------------------------------------------------------- */
 
-void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16) {
+void kernel_product(float *sums, int nsums, uint64_t a, uint64_t b, bool keep, bool f16,
+                    bool by_rows) {
     struct thread *thread = thread_self();
-    struct product product = {sums, nsums, keep, a, b, f16, 0};
+    struct product product = {sums, nsums, keep, a, b, f16, by_rows, 0};
     if (!kernel_is_weak) {
         multiply(thread, &product);
         return;
