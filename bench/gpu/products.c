@@ -20,7 +20,7 @@
 #endif
 #include "gpu.h"
 
-enum { CALLS = 6, ROUNDS = 11, ALGORITHMS = 16, WORKSPACE = 32 << 20, HEAT_US = 20000 };
+enum { CALLS = 24, ROUNDS = 11, ALGORITHMS = 16, WORKSPACE = 32 << 20, HEAT_US = 20000 };
 enum way { ALONE, FUSED, EAGER, APART, NCCL_APART, WAYS };
 static const char *const names[WAYS] = {"alone", "weft", "weft, eager", "weft, apart",
                                         "nccl, apart"};

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
-CALLS, ROUNDS, HEAT_US = 6, 11, 20000
+CALLS, ROUNDS, HEAT_US = 24, 11, 20000
 LIBRARY = "PyTorch " + torch.__version__.split("+")[0]
 ME = int(os.environ.get("WEFT_PE", os.environ.get("RANK", "0")))
 NPES = int(os.environ.get("WEFT_NPES", os.environ.get("WORLD_SIZE", "1")))

@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of large matrices are limited by power, so what is fastest in a short burst may not be
  * fastest in a long run. So a GPU works for some milliseconds before anything is measured, and the
- * ways take turns. Each is measured for so long that the host's calls take no part of the time. */
+ * ways take turns. Each is measured for so long that the host's calls take no part of the time. The
+ * work of one GPU is measured in graphs, because small products take the GPU less time than the
+ * host needs to enqueue them. */
 #include "fused/trial.h"
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include "base/clock.h"
 
-enum { ROUNDS = 5, TIMES_MAX = 1 << 12, SLOW = 8 };
+enum { ROUNDS = 5, TIMES_MAX = 1 << 12, GRAPH_TIMES_MAX = 16, SLOW = 8 };
 static const double HEAT_S = 0.02, ROUND_S = 0.003, GAIN_MIN = 0.01;
 
 static double seconds_now(void) {
     return 1e-9 * (double)weft_clock_ns();
 }
 
-/* Returns the seconds of `times` times; infinite if the way cannot do the work. */
-static double seconds_of(const struct weft_contest *contest, int way, int times) {
-    double begin = seconds_now();
+static int enqueue_times(const struct weft_contest *contest, int way, int times) {
     int error = 0;
     for (int i = 0; i < times && error == 0; i++)
         error = contest->enqueue(contest->context, way, contest->stream);
+    return error;
+}
+
+/* Returns the seconds of `times` times; infinite if the way cannot do the work. */
+static double seconds_of(const struct weft_contest *contest, int way, int times) {
+    double begin = seconds_now();
+    int error = enqueue_times(contest, way, times);
     int failed = weft_cuda.cuStreamSynchronize(contest->stream);
     return error || failed ? (double)INFINITY : seconds_now() - begin;
 }
@@ -53,15 +61,12 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Stores the medians of the ways that are measured, all if `measured` is NULL, and infinity for the
- * others. */
-static void measure(const struct weft_contest *contest, int ways, int times, const bool *measured,
-                    double *medians) {
+/* Stores the median of the seconds of each way. */
+static void measure(const struct weft_contest *contest, int ways, int times, double *medians) {
     double samples[ways][ROUNDS];
     for (int round = 0; round < ROUNDS; round++)
         for (int way = 0; way < ways; way++)
-            samples[way][round] =
-                !measured || measured[way] ? seconds_of(contest, way, times) : (double)INFINITY;
+            samples[way][round] = seconds_of(contest, way, times);
     for (int way = 0; way < ways; way++) {
         qsort(samples[way], ROUNDS, sizeof **samples, compare);
         medians[way] = samples[way][ROUNDS / 2];
@@ -81,19 +86,61 @@ static double seconds_of_one(const struct weft_contest *contest, int way) {
     return least;
 }
 
-/* A way that is many times slower than the first one is not measured: its rounds take too long. */
-static int fastest_of(const struct weft_contest *contest, int ways) {
-    double medians[ways], once = seconds_of_one(contest, 0);
+/* Returns how often the work fits into `wanted` seconds if once takes `once`: 1 to `most` times. */
+static int times_in(double wanted, double once, int most) {
+    double times = once > 0 ? wanted / once : 1;
+    return times < 1 ? 1 : times > most ? most : (int)times;
+}
+
+/* --- Work of one GPU, in graphs --------------------------------------------------------------- */
+
+/* Returns a graph that does the work several times, or NULL. */
+static weft_cu_graph_exec capture(const struct weft_contest *contest, int way, int times) {
+    weft_cu_graph graph = NULL;
+    weft_cu_graph_exec exec = NULL;
+    if (weft_cuda.cuStreamBeginCapture(contest->stream, WEFT_CU_CAPTURE_RELAXED) != 0)
+        return NULL;
+    int error = enqueue_times(contest, way, times);
+    int failed = weft_cuda.cuStreamEndCapture(contest->stream, &graph);
+    if (!error && !failed && weft_cuda.cuGraphInstantiateWithFlags(&exec, graph, 0) != 0)
+        exec = NULL;
+    if (graph)
+        weft_cuda.cuGraphDestroy(graph);
+    return exec;
+}
+
+/* The context is an array with the ways' graphs. */
+static int launch(const void *context, int way, weft_cu_stream stream) {
+    weft_cu_graph_exec graph = ((const weft_cu_graph_exec *)context)[way];
+    return graph ? weft_cuda.cuGraphLaunch(graph, stream) : -ENOTSUP;
+}
+
+/* Returns the fastest way, or -1 if no way can do the work. */
+static int fastest_graph(const struct weft_contest *contest, int ways) {
+    double medians[ways];
     int times = times_of_round(contest), fastest = 0;
-    bool measured[ways];
-    for (int way = 0; way < ways; way++)
-        measured[way] = way == 0 || seconds_of_one(contest, way) < SLOW * once;
     heat(contest, times);
-    measure(contest, ways, times, measured, medians);
+    measure(contest, ways, times, medians);
     for (int way = 1; way < ways; way++)
         if (fastest == 0 ? weft_trial_better(medians[way], medians[0])
                          : medians[way] < medians[fastest])
             fastest = way;
+    return isfinite(medians[fastest]) ? fastest : -1;
+}
+
+/* A way that is many times slower than the first one is not measured: its rounds take too long. */
+static int fastest_of(const struct weft_contest *contest, int ways) {
+    weft_cu_graph_exec graphs[ways];
+    double once = seconds_of_one(contest, 0);
+    int times = times_in(ROUND_S / 2, once, GRAPH_TIMES_MAX);
+    for (int way = 0; way < ways; way++)
+        graphs[way] = way == 0 || seconds_of_one(contest, way) < SLOW * once
+                          ? capture(contest, way, times)
+                          : NULL;
+    int fastest = fastest_graph(&(struct weft_contest){launch, graphs, contest->stream}, ways);
+    for (int way = 0; way < ways; way++)
+        if (graphs[way])
+            weft_cuda.cuGraphExecDestroy(graphs[way]);
     return fastest;
 }
 
@@ -119,15 +166,14 @@ double weft_trial_once(const struct weft_contest *contest, int ways) {
 
 void weft_trial_measure(const struct weft_contest *contest, int ways, double once,
                         double *seconds) {
-    double wanted = once > 0 ? ROUND_S / once : 1;
-    int times = wanted < 1 ? 1 : wanted > TIMES_MAX ? TIMES_MAX : (int)wanted;
+    int times = times_in(ROUND_S, once, TIMES_MAX);
     for (int way = 0; way < ways; way++)
         seconds[way] = (double)INFINITY;
     if (!isfinite(once))
         return;
     for (int i = 0; i < (int)(HEAT_S / ROUND_S); i++)
         seconds_of(contest, 0, times);
-    measure(contest, ways, times, NULL, seconds);
+    measure(contest, ways, times, seconds);
     for (int way = 0; way < ways; way++)
         seconds[way] /= times;
 }

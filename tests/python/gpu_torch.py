@@ -188,6 +188,46 @@ def products_in_graphs():
     say("fused products in graphs")
 
 
+def beside_nccl(turns=100):
+    """Kernels of products, of which some take all multiprocessors, and NCCL's wait for other GPUs at the same time; each
+    rank enqueues them in the same order on two streams, and is late in its own way."""
+    if dist.get_backend() != "nccl":
+        return say("products beside NCCL: left out, ranks share a GPU")
+    rows, k, n = 2048 * N, 1024, 4096
+    x, w = random(rows, k, dtype=torch.bfloat16), random(k, n, dtype=torch.bfloat16)
+    by_columns = w.t().contiguous().t()
+
+    def layer():
+        _, [first] = symm_mem.fused_all_gather_matmul(x[:rows // N], [w], 0, WORLD, return_A=False)
+        _, [second] = symm_mem.fused_all_gather_matmul(x[:rows // N], [by_columns], 0, WORLD, return_A=False)
+        return (first, second, symm_mem.fused_matmul_reduce_scatter(x, w, "sum", 0, WORLD),
+                symm_mem.fused_matmul_all_reduce(x, by_columns, "sum", WORLD))
+
+    expected, side = layer(), torch.cuda.Stream()
+    whole = joined(x[:rows // N], 0).double() @ w.double()
+    total = of_all(x.double() @ w.double()).sum(0)
+    for result, wanted in zip(expected, (whole, whole, total.chunk(N)[ME], total)):
+        check("a product beside NCCL", result, wanted, torch.bfloat16, k * N)
+    numbers = torch.ones(1 << 22, device=DEVICE)
+    torch.cuda.synchronize()
+    for turn in range(turns):
+        late = int(torch.randint(0, 1 << 20, ()))  # cycles, different on each rank
+        for stream in (side, torch.cuda.current_stream()):
+            with torch.cuda.stream(stream):
+                if turn % 4 == ME % 4:
+                    torch.cuda._sleep(late)
+                if stream is side:
+                    dist.all_reduce(numbers, dist.ReduceOp.AVG)
+                else:
+                    results = layer()
+        if turn % 10 == 9:
+            for result, wanted in zip(results, expected):
+                check("a product beside NCCL", result, wanted)
+    torch.cuda.synchronize()
+    check("NCCL beside products", numbers, torch.ones_like(numbers))
+    say("products beside NCCL's kernels")
+
+
 def scaled_products():
     if torch.cuda.get_device_capability() < (8, 9):
         return say("fused products of 8-bit floats: left out, this GPU has none")
@@ -389,6 +429,7 @@ handles()
 collectives()
 products()
 products_in_graphs()
+beside_nccl()
 scaled_products()
 symmetric_tensors()
 by_kernels()
