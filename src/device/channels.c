@@ -42,6 +42,7 @@ struct halves {
 struct team_channels {
     struct region regions[WEFT_FORMS];
     uint32_t blocks_max; /* agreed upon by the members; 0 before that */
+    uint32_t sms_least;  /* of the members' GPUs */
     bool kept;           /* until the job ends: a graph or an unfinished call may use them */
     struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may use the others */
     int ncopies;
@@ -138,13 +139,15 @@ static int take_facts(struct team_channels *channels, const struct weft_boot_sub
                       const struct member_facts *all) {
     int error = check_settings(subset, all);
     uint32_t blocks = channels->blocks_max ? channels->blocks_max : sms_wanted();
+    uint32_t least = UINT32_MAX;
     for (int i = 0; i < subset->count && error == 0; i++) {
         if (all[i].error || !all[i].kernels_wait)
             return -ENOTSUP;
-        if (all[i].multiprocessors < blocks)
-            blocks = all[i].multiprocessors;
+        if (all[i].multiprocessors < least)
+            least = all[i].multiprocessors;
     }
-    channels->blocks_max = blocks;
+    channels->sms_least = least;
+    channels->blocks_max = least < blocks ? least : blocks;
     return error;
 }
 
@@ -312,6 +315,7 @@ int weft_device_channels_half(struct weft_device_half *half, const struct weft_t
         region_array(region, WEFT_HALF_WORDS + call % 2 * (WEFT_HALF_WORDS + half_bytes(halves)));
     half->words = region_array(region, 0);
     half->meets = capture != 0 ? call == 0 : weft_device_turns_captured(team);
+    half->sms = (int)own->sms_least;
     return 0;
 }
 

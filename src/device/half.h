@@ -16,6 +16,7 @@ struct weft_device_half {
     struct weft_array words; /* WEFT_HALF_WORDS bytes of each member's, for kernels that count the
                                 calls of both halves; zero when the region is made */
     bool meets;
+    int sms; /* the least number of multiprocessors of a member's GPU */
 };
 enum { WEFT_HALF_WORDS = 16384 };
 

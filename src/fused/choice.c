@@ -32,6 +32,7 @@ struct view {
     int32_t captured; /* the stream is, so there is no trial in this call */
     int32_t time;     /* a trial is possible here */
     int32_t kept;     /* the way that an earlier run has found, or -1 */
+    int32_t transposed;
     double seconds[WEFT_FUSED_WAYS];
 };
 
@@ -45,12 +46,13 @@ static bool is_own(void) {
     return strcmp(weft_env.products, "own") == 0;
 }
 
-/* Returns a hash of what is the same on all members; one for all calls, if a setting decides. */
+/* Returns a hash of what is the same on all members; one for each order of b, if a setting decides.
+ */
 static uint64_t shape_of(const struct weft_fused_choice *choice) {
     const uint64_t facts[] = {(uint64_t)choice->on->team->npes, choice->rows, choice->cols,
                               (uint64_t)choice->dtype, choice->transposed};
     uint64_t operation = weft_hash(WEFT_HASH_BASIS, choice->operation, strlen(choice->operation));
-    return is_own() ? 0 : weft_hash(operation, facts, sizeof facts);
+    return is_own() ? choice->transposed : weft_hash(operation, facts, sizeof facts);
 }
 
 static uint64_t key_of(const struct weft_fused_choice *choice) {
@@ -80,9 +82,10 @@ static void keep(const struct weft_fused_choice *choice, enum weft_fused_way way
     const uint64_t value[WEFT_MEMO_WORDS] = {(uint64_t)way};
     char remark[160];
     snprintf(remark, sizeof remark,
-             "%zu x %zu, %s of %d: %.1f us by engines, %.1f us by the kernel", choice->rows,
-             choice->cols, choice->operation, choice->on->team->npes,
-             1e6 * seconds[WEFT_BY_ENGINES], 1e6 * seconds[WEFT_BY_KERNEL]);
+             "%zu x %zu, %s of %d, b by %s: %.1f us by engines, %.1f us by the kernel",
+             choice->rows, choice->cols, choice->operation, choice->on->team->npes,
+             choice->transposed ? "columns" : "rows", 1e6 * seconds[WEFT_BY_ENGINES],
+             1e6 * seconds[WEFT_BY_KERNEL]);
     if (choice->on->team->my_pe == 0)
         weft_memo_keep(key_of(choice), value, remark);
 }
@@ -129,7 +132,9 @@ static bool is_idle_soon(weft_cu_stream stream) {
 static struct view own_view(const struct weft_fused_choice *choice) {
     uint64_t value[WEFT_MEMO_WORDS];
     bool runs = weft_plan_runs(weft_device.gpu->capability);
-    struct view mine = {.kept = -1, .captured = weft_gpu_capturing(choice->on->stream)};
+    struct view mine = {.kept = -1,
+                        .captured = weft_gpu_capturing(choice->on->stream),
+                        .transposed = choice->transposed};
     mine.may = runs && (is_own() || (choice->fits && weft_device_channels_claim(choice->on->team)));
     if (!mine.may || is_fixed())
         return mine;
@@ -138,6 +143,20 @@ static struct view own_view(const struct weft_fused_choice *choice) {
     else
         mine.time = !mine.captured && is_idle_soon(choice->on->stream);
     return mine;
+}
+
+/* Returns an error that names the first member with another order of b than member 0, or 0. */
+static int check_orders(const struct weft_fused_choice *choice, const struct view *all) {
+    const struct weft_team *team = choice->on->team;
+    for (int i = 1; i < team->npes; i++)
+        if (all[i].transposed != all[0].transposed)
+            return weft_fail(-EINVAL,
+                             "%s: b is stored by %s on PE %d and by %s on PE %d: pass it in one "
+                             "order on all members",
+                             choice->operation, all[0].transposed ? "columns" : "rows",
+                             weft_team_world_pe(team, 0), all[i].transposed ? "columns" : "rows",
+                             weft_team_world_pe(team, i));
+    return 0;
 }
 
 /* Decides by what all members have contributed. Member 0's earlier run counts. */
@@ -162,6 +181,7 @@ static int agree(struct chosen *chosen, const struct weft_fused_choice *choice) 
     const struct weft_team *team = choice->on->team;
     struct view mine = own_view(choice), all[team->npes];
     int error = views_exchange(team, &mine, all);
+    error = error ? error : check_orders(choice, all);
     error = error ? error : decide(chosen, choice, all);
     chosen->shape = shape_of(choice);
     return error;

@@ -81,24 +81,32 @@ static int product_take(struct weft_hopper_task *task, const weft_matrix *b, con
 
 enum call { PRODUCT, GATHER, REDUCE, CALLS };
 
-/* The kernels of a call for a type: for a transposed b, then for a row-major one. */
-#define KERNELS_OF(call, type)                                                             \
-    {                                                                                      \
-        {WEFT_KERNEL_weftk_##call##_##type##_256, WEFT_KERNEL_weftk_##call##_##type##_208, \
-         WEFT_KERNEL_weftk_##call##_##type##_168},                                         \
-        {                                                                                  \
-            WEFT_KERNEL_weftk_##call##_##type##_256_rows,                                  \
-                WEFT_KERNEL_weftk_##call##_##type##_192_rows                               \
-        }                                                                                  \
+/* The kernels for a width of tiles and an order of b. */
+#define KERNELS_OF(call, suffix) \
+    { WEFT_KERNEL_weftk_##call##_bf16_##suffix, WEFT_KERNEL_weftk_##call##_f16_##suffix }
+#define VARIANT(width, transposed, suffix)                                                      \
+    {                                                                                           \
+        width, transposed, {                                                                    \
+            KERNELS_OF(product, suffix), KERNELS_OF(gather, suffix), KERNELS_OF(reduce, suffix) \
+        }                                                                                       \
     }
+static const struct variant {
+    unsigned width;
+    bool transposed;
+    enum weft_gpu_kernel kernels[CALLS][2]; /* of bf16 and f16 */
+} variants[] = {VARIANT(256, true, 256), VARIANT(208, true, 208), VARIANT(168, true, 168),
+                VARIANT(256, false, 256_row_major), VARIANT(192, false, 192_row_major)};
+
+/* b may be NULL in a call that multiplies nothing. */
 static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, const weft_matrix *b,
                                       unsigned width) {
-    static const enum weft_gpu_kernel kernels[CALLS][2][2][3] = {
-        {KERNELS_OF(product, bf16), KERNELS_OF(product, f16)},
-        {KERNELS_OF(gather, bf16), KERNELS_OF(gather, f16)},
-        {KERNELS_OF(reduce, bf16), KERNELS_OF(reduce, f16)}};
-    int place = width == 256 ? 0 : width == 168 ? 2 : 1;
-    return kernels[call][dtype == WEFT_F16][b && !b->transposed][place];
+    enum { COUNT = sizeof variants / sizeof *variants };
+    bool transposed = !b || b->transposed;
+    int i = 0;
+    while (i < COUNT && (variants[i].width != width || variants[i].transposed != transposed))
+        i++;
+    assert(i < COUNT);
+    return variants[i].kernels[call][dtype == WEFT_F16];
 }
 
 /* A block takes nearly all shared memory of its multiprocessor, so as many blocks run at once as

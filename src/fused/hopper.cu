@@ -2,7 +2,7 @@
 /* C = A x B on Hopper's tensor cores, for a row-major A: kernels whose clusters compute tiles in
  * turn (hopper_task.h has the tiles and their order). Those named weftk_gather also gather A from
  * the members of a team, and those named weftk_reduce add the members' products. The names end with
- * the width of a tile; B is row-major if the last word is "rows", otherwise transposed.
+ * the width of a tile; B is row-major if they say so, otherwise transposed.
  *
  * The first warpgroup of a block loads and exchanges data, the others multiply 64 rows each
  * (hopper_tile.cuh). The blocks of a cluster end together, because each writes to the other's
@@ -16,19 +16,19 @@ enum { LOADER_REGISTERS = 56, MULTIPLIER_REGISTERS = 224 };
 enum mode { PRODUCT, GATHER, REDUCE };
 
 /* The threads of the first warpgroup, of which the first one loads. */
-template <int WIDTH, class ELEMENT, enum order B, enum mode MODE>
+template <int WIDTH, class ELEMENT, enum order ORDER, enum mode MODE>
 WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block &block) {
     uint32_t thread = weft_block_thread(), warp = thread / WEFT_WARP_LANES;
     if (MODE == PRODUCT && thread == 0)
-        load<WIDTH, B>(call.task, block);
+        load<WIDTH, ORDER>(call.task, block);
     if (MODE == GATHER && thread == 0)
-        load_gathered<WIDTH, B>(call, block);
+        load_gathered<WIDTH, ORDER>(call, block);
     if (MODE == GATHER && warp >= 1 && warp <= WEFT_HOPPER_PUSHERS)
         push_shard(call);
     if (MODE == GATHER && warp == 1 && weft_block_index() == 0 && weft_lane() == 0)
         await_all(call);
     if (MODE == REDUCE && thread == 0 && !call.task->reduce.multiplied)
-        load_taken<WIDTH, B>(call, block);
+        load_taken<WIDTH, ORDER>(call, block);
     if (MODE == REDUCE && warp >= MOVER && warp < MOVER + GROUPS)
         move<WIDTH, ELEMENT>(call, block, warp - MOVER);
     if (MODE == REDUCE && warp == COLLECTOR && weft_block_index() == 0)
@@ -37,7 +37,7 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
         collect_sums<WIDTH>(call);
 }
 
-template <int WIDTH, class ELEMENT, enum order B, enum mode MODE>
+template <int WIDTH, class ELEMENT, enum order ORDER, enum mode MODE>
 WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task *task) {
     struct hopper_block block = block_of<WIDTH>(MODE != PRODUCT);
     /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
@@ -48,13 +48,13 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     block_begin(block);
     if (group == 0) {
         weft_registers_release<LOADER_REGISTERS>();
-        serve<WIDTH, ELEMENT, B, MODE>(call, block);
+        serve<WIDTH, ELEMENT, ORDER, MODE>(call, block);
     } else {
         weft_registers_take<MULTIPLIER_REGISTERS>();
         if (MODE == REDUCE)
-            multiply_for_mover<WIDTH, ELEMENT, B>(call, block, group - 1);
+            multiply_for_mover<WIDTH, ELEMENT, ORDER>(call, block, group - 1);
         else
-            multiply<WIDTH, ELEMENT, B>(task, block, group - 1);
+            multiply<WIDTH, ELEMENT, ORDER>(task, block, group - 1);
     }
     weft_warp_sync();
     weft_cluster_sync();
@@ -81,12 +81,12 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
         (void)abort, (void)task;                                                             \
         WEFT_RUN(width, element, order, mode);                                               \
     }
-#define WEFT_KERNELS_OF(name, element, mode)                    \
-    WEFT_KERNEL(name##_256, 256, element, TRANSPOSED, mode)     \
-    WEFT_KERNEL(name##_208, 208, element, TRANSPOSED, mode)     \
-    WEFT_KERNEL(name##_168, 168, element, TRANSPOSED, mode)     \
-    WEFT_KERNEL(name##_256_rows, 256, element, ROW_MAJOR, mode) \
-    WEFT_KERNEL(name##_192_rows, 192, element, ROW_MAJOR, mode)
+#define WEFT_KERNELS_OF(name, element, mode)                         \
+    WEFT_KERNEL(name##_256, 256, element, TRANSPOSED, mode)          \
+    WEFT_KERNEL(name##_208, 208, element, TRANSPOSED, mode)          \
+    WEFT_KERNEL(name##_168, 168, element, TRANSPOSED, mode)          \
+    WEFT_KERNEL(name##_256_row_major, 256, element, ROW_MAJOR, mode) \
+    WEFT_KERNEL(name##_192_row_major, 192, element, ROW_MAJOR, mode)
 #define WEFT_KERNELS(name, mode)             \
     WEFT_KERNELS_OF(name##_bf16, bf16, mode) \
     WEFT_KERNELS_OF(name##_f16, f16, mode)

@@ -29,9 +29,9 @@ int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft
 
 /* Enqueues c = the sum of the members' products: for_all says all of its rows, otherwise those of
  * this member. weft_plan_reduces all members' products. `product` is dense memory for the own one,
- * a x b, which fits; a is NULL if it is there already, and b is not read. c begins at a multiple of
- * 16 bytes, and so do its rows; it lies in memory of the GPU. The half has a slot of a member's
- * rows for each member, twice if for_all. */
+ * a x b, which fits; a is NULL if it is there already; then only b's order is read, which chooses
+ * the kernel. c begins at a multiple of 16 bytes, and so do its rows; it lies in memory of the GPU.
+ * The half has a slot of a member's rows for each member, twice if for_all. */
 int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_matrix *a,
                                 const weft_matrix *b, const weft_matrix *c,
                                 const weft_matrix *product, bool for_all, unsigned width,

@@ -90,7 +90,7 @@ WEFT_DEVICE void await_rows(const struct hopper_call &call, uint32_t member, uin
 }
 
 /* As load, of the own rows from the shard, and of the others from the slots. */
-template <int WIDTH, enum order B>
+template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_gathered(const struct hopper_call &call, const struct hopper_block &block) {
     const struct weft_hopper_task *task = call.task;
     struct place place = first_empty();
@@ -106,7 +106,7 @@ WEFT_DEVICE void load_gathered(const struct hopper_call &call, const struct hopp
             map = &task->exchanged;
             y += tile.member * task->rows;
         }
-        load_tile<WIDTH, B>(task, block, tile, map, y, &place);
+        load_tile<WIDTH, ORDER>(task, block, tile, map, y, &place);
     }
 }
 

@@ -45,8 +45,8 @@
     WEFT_EIGHTY_SUMS, WEFT_TEN_SUMS(8), WEFT_TEN_SUMS(9), WEFT_TEN_SUMS(10), WEFT_TEN_SUMS(11), \
         WEFT_FOUR_SUMS(12), WEFT_SUM(124), WEFT_SUM(125), WEFT_SUM(126), WEFT_SUM(127)
 
-/* a: from weft_wgmma_matrix. b: from weft_wgmma_matrix of its columns; by_rows: from
- * weft_wgmma_boxes. keep: 0 for sums that begin. */
+/* a: from weft_wgmma_matrix. b: from weft_wgmma_matrix if it is transposed, from weft_wgmma_boxes
+ * if it is row-major. keep: 0 for sums that begin. */
 #define WEFT_WGMMA(name, by_rows, width, count, element, a_name, b_name, keep_name)              \
     WEFT_DEVICE void name(struct weft_##element, float(&sums)[count], uint64_t a, uint64_t b,    \
                           int keep) {                                                            \
@@ -57,12 +57,12 @@
                          : WEFT_SUMS_##count                                                     \
                          : "l"(a), "l"(b), "r"(keep));                                           \
     }
-#define WEFT_WGMMA_WIDTHS(element)                                                \
-    WEFT_WGMMA(weft_wgmma_add, 0, 256, 128, element, "%128", "%129", "%130")      \
-    WEFT_WGMMA(weft_wgmma_add, 0, 208, 104, element, "%104", "%105", "%106")      \
-    WEFT_WGMMA(weft_wgmma_add, 0, 168, 84, element, "%84", "%85", "%86")          \
-    WEFT_WGMMA(weft_wgmma_add_rows, 1, 256, 128, element, "%128", "%129", "%130") \
-    WEFT_WGMMA(weft_wgmma_add_rows, 1, 192, 96, element, "%96", "%97", "%98")
+#define WEFT_WGMMA_WIDTHS(element)                                                     \
+    WEFT_WGMMA(weft_wgmma_add, 0, 256, 128, element, "%128", "%129", "%130")           \
+    WEFT_WGMMA(weft_wgmma_add, 0, 208, 104, element, "%104", "%105", "%106")           \
+    WEFT_WGMMA(weft_wgmma_add, 0, 168, 84, element, "%84", "%85", "%86")               \
+    WEFT_WGMMA(weft_wgmma_add_row_major, 1, 256, 128, element, "%128", "%129", "%130") \
+    WEFT_WGMMA(weft_wgmma_add_row_major, 1, 192, 96, element, "%96", "%97", "%98")
 WEFT_WGMMA_WIDTHS(bf16)
 WEFT_WGMMA_WIDTHS(f16)
 

@@ -143,7 +143,7 @@ WEFT_DEVICE uint64_t weft_wgmma_matrix(const void *shared) {
 }
 
 /* As weft_wgmma_matrix, of boxes of 64 such rows one after the other, each with the next 64 columns
- * of 2 bytes; K goes down the rows. One more is 16 bytes further in memory. */
+ * of 2 bytes; K goes down the rows: 128 more are 16 rows further down. */
 WEFT_DEVICE uint64_t weft_wgmma_boxes(const void *shared) {
     return (uint64_t)((weft_shared_address(shared) & 0x3ffff) >> 4) | (uint64_t)512 << 16 |
            (uint64_t)64 << 32 | (uint64_t)1 << 62;

@@ -263,7 +263,7 @@ template <int WIDTH> WEFT_DEVICE void collect_sums(const struct hopper_call &cal
                 [&](uint32_t strip) { strip_collect<WIDTH>(call, strip); });
 }
 
-template <int WIDTH, class ELEMENT, enum order B>
+template <int WIDTH, class ELEMENT, enum order ORDER>
 WEFT_DEVICE void multiply_for_mover(const struct hopper_call &call,
                                     const struct hopper_block &block, uint32_t group) {
     const struct weft_hopper_task *task = call.task;
@@ -271,7 +271,7 @@ WEFT_DEVICE void multiply_for_mover(const struct hopper_call &call,
     float sums[WIDTH / 2];
     uint32_t count = weft_hopper_tile_count(&task->tiles), turn = 0, t;
     while (!task->reduce.multiplied && (t = turn_tile_of_warp(block, turn++)) < count) {
-        multiply_tile<WIDTH, ELEMENT, B>(sums, task, block, group, &place);
+        multiply_tile<WIDTH, ELEMENT, ORDER>(sums, task, block, group, &place);
         if (part_of_group<WIDTH>(task, block, t, group).units > 0)
             hand_tile<WIDTH, ELEMENT>(sums, block, group);
         else
@@ -453,13 +453,13 @@ WEFT_DEVICE void move(const struct hopper_call &call, const struct hopper_block 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
 /* Called by one thread: as load, of the tiles that the cluster takes. */
-template <int WIDTH, enum order B>
+template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_taken(const struct hopper_call &call, const struct hopper_block &block) {
     struct place place = first_empty();
     struct turns turns = {0, call.first};
     uint32_t count = weft_hopper_tile_count(&call.task->tiles), t;
     while ((t = turns_next(call, block, &turns)) < count)
-        load_whole<WIDTH, B>(call.task, block, t, &place);
+        load_whole<WIDTH, ORDER>(call.task, block, t, &place);
 }
 
 #endif

@@ -8,7 +8,10 @@
  *
  *           B, block 0's part | block 1's part
  *     A, block 0's ---- 128 x WIDTH of C
- *     A, block 1's ---- 128 x WIDTH of C */
+ *     A, block 1's ---- 128 x WIDTH of C
+ *
+ * That is a transposed B. Of a row-major one block 0 loads the upper 32 rows of each step for both
+ * blocks, and block 1 the lower 32. */
 #ifndef WEFT_FUSED_HOPPER_TASK_H
 #define WEFT_FUSED_HOPPER_TASK_H
 
@@ -30,8 +33,10 @@ enum {
     WEFT_HOPPER_BOX_DEPTH = WEFT_HOPPER_DEPTH / WEFT_HOPPER_CLUSTER, /* that a block loads of it */
 };
 
-/* --- Geometry of a width: 256, 208, 192 or 168; a row-major B needs whole boxes, so 256 or 192
- * ---- */
+/* --- Geometry --------------------------------------------------------------------------------- */
+
+/* Widths are 256, 208 or 168 for a transposed B, and 256 or 192 for a row-major one, which is
+ * loaded in boxes of 64 columns. */
 
 /* Returns the columns of a transposed B that block 0 loads; block 1 loads the others. A multiple of
  * 8, because the swizzle repeats after 8 rows of 128 bytes. */
@@ -193,7 +198,7 @@ WEFT_ADDR uint32_t weft_hopper_chunk_tiles(const struct weft_hopper_tiles *all) 
 
 /* Maps of matrices: A, or the own rows of it; what is exchanged, which is the slots of a gather or
  * the own product of a reduction; B; and C. If B is transposed, the boxes of b are those of block
- * 0, the boxes of b_rest those of block 1. */
+ * 0, the boxes of b_rest those of block 1; a row-major B has one map. */
 struct weft_hopper_task {
     struct weft_cu_tensor_map a, exchanged, b, b_rest, c;
     struct weft_hopper_tiles tiles;

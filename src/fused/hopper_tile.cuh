@@ -121,26 +121,30 @@ WEFT_DEVICE uint32_t tile_row(const struct hopper_block &block, struct weft_hopp
 }
 
 /* Loads what this block loads of a step of B for both blocks: from row k and a column on, to where
- * the step's B begins. */
-template <int WIDTH, enum order B>
+ * the step's B begins. Of a row-major B that is a half of the rows, otherwise a part of the
+ * columns.
+ */
+template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_step_of_b(const struct weft_hopper_task *task,
                                 const struct hopper_block &block, uint32_t column, uint32_t k,
                                 char *to, uint64_t *full) {
-    const uint32_t lower = weft_hopper_lower(WIDTH), first = block.rank * lower;
-    const uint32_t row = block.rank * WEFT_HOPPER_BOX_DEPTH;
-    const struct weft_cu_tensor_map *b =
-        block.rank && lower != WIDTH - lower ? &task->b_rest : &task->b;
-    if (B == TRANSPOSED)
+    if constexpr (ORDER == ROW_MAJOR) {
+        uint32_t row = block.rank * WEFT_HOPPER_BOX_DEPTH;
+        WEFT_UNROLL
+        for (uint32_t i = 0; i < WIDTH / WEFT_HOPPER_BOX_COLS; i++)
+            weft_box_load_both(to + (i * WEFT_HOPPER_DEPTH + row) * 128, &task->b,
+                               column + i * WEFT_HOPPER_BOX_COLS, k + row, full);
+    } else {
+        const uint32_t lower = weft_hopper_lower(WIDTH), first = block.rank * lower;
+        const struct weft_cu_tensor_map *b =
+            block.rank && lower != WIDTH - lower ? &task->b_rest : &task->b;
         weft_box_load_both(to + first * 128, b, k, column + first, full);
-    WEFT_UNROLL
-    for (uint32_t i = 0; i < WIDTH / WEFT_HOPPER_BOX_COLS && B == ROW_MAJOR; i++)
-        weft_box_load_both(to + (i * WEFT_HOPPER_DEPTH + row) * 128, &task->b,
-                           column + i * WEFT_HOPPER_BOX_COLS, k + row, full);
+    }
 }
 
 /* Loads the steps of a tile: the rows of A, which lie in `map` from row y on, and what this block
  * loads of B. */
-template <int WIDTH, enum order B>
+template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hopper_block &block,
                            struct weft_hopper_tile tile, const struct weft_cu_tensor_map *map,
                            uint32_t y, struct place *place) {
@@ -152,8 +156,8 @@ WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hop
         await(block.empty + place->stage, place->parity);
         weft_mbarrier_expect(full, bytes);
         weft_box_load(stage, map, step * WEFT_HOPPER_DEPTH, y, full);
-        load_step_of_b<WIDTH, B>(task, block, tile.col * WIDTH, step * WEFT_HOPPER_DEPTH,
-                                 stage + a_bytes, full);
+        load_step_of_b<WIDTH, ORDER>(task, block, tile.col * WIDTH, step * WEFT_HOPPER_DEPTH,
+                                     stage + a_bytes, full);
         place_advance(place);
     }
 }
@@ -164,21 +168,21 @@ WEFT_DEVICE struct place first_empty(void) {
 }
 
 /* Loads a tile of whose A all rows are in one map. */
-template <int WIDTH, enum order B>
+template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_whole(const struct weft_hopper_task *task, const struct hopper_block &block,
                             uint32_t t, struct place *place) {
     struct weft_hopper_tile tile = weft_hopper_tile_at(&task->tiles, t);
-    load_tile<WIDTH, B>(task, block, tile, &task->a,
-                        tile.member * task->rows + tile_row(block, tile), place);
+    load_tile<WIDTH, ORDER>(task, block, tile, &task->a,
+                            tile.member * task->rows + tile_row(block, tile), place);
 }
 
 /* Called by one thread. */
-template <int WIDTH, enum order B>
+template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load(const struct weft_hopper_task *task, const struct hopper_block &block) {
     struct place place = first_empty();
     uint32_t count = weft_hopper_tile_count(&task->tiles), turn = 0, t;
     while ((t = turn_tile(block, turn++)) < count)
-        load_whole<WIDTH, B>(task, block, t, &place);
+        load_whole<WIDTH, ORDER>(task, block, t, &place);
 }
 
 /* --- Multiplying ------------------------------------------------------------------------------ */
@@ -189,23 +193,25 @@ WEFT_DEVICE void release(const struct hopper_block &block, uint32_t stage, uint3
         weft_mbarrier_arrive_at(block.empty + stage, thread);
 }
 
-/* Adds the products of a step: `begins` says that they are the first ones of the sums. */
-template <class ELEMENT, enum order B, int COUNT>
+/* Adds the products of a step: `begins` says that they are the first ones of the sums. Each product
+ * is of 16 elements of K, which are 32 bytes along a row, or 16 rows of 128 bytes. */
+template <class ELEMENT, enum order ORDER, int COUNT>
 WEFT_DEVICE void multiply_step(float (&sums)[COUNT], char *a, char *b, bool begins) {
-    enum { PIECES = WEFT_HOPPER_DEPTH / 16, ALONG = 32 / 16, DOWN = 16 * 128 / 16 }; /* of K */
+    enum { PIECES = WEFT_HOPPER_DEPTH / 16, ALONG = 32 / 16, DOWN = 16 * 128 / 16 };
     uint64_t rows = weft_wgmma_matrix(a);
-    uint64_t cols = B == ROW_MAJOR ? weft_wgmma_boxes(b) : weft_wgmma_matrix(b);
+    uint64_t cols = ORDER == ROW_MAJOR ? weft_wgmma_boxes(b) : weft_wgmma_matrix(b);
     WEFT_UNROLL
     for (int i = 0; i < PIECES; i++)
-        if constexpr (B == ROW_MAJOR)
-            weft_wgmma_add_rows(ELEMENT(), sums, rows + ALONG * i, cols + DOWN * i, i || !begins);
+        if constexpr (ORDER == ROW_MAJOR)
+            weft_wgmma_add_row_major(ELEMENT(), sums, rows + ALONG * i, cols + DOWN * i,
+                                     i || !begins);
         else
             weft_wgmma_add(ELEMENT(), sums, rows + ALONG * i, cols + ALONG * i, i || !begins);
 }
 
 /* Computes the sums of a warpgroup's 64 rows of a tile. The products of a step are under way while
  * those of the next one begin. */
-template <int WIDTH, class ELEMENT, enum order B>
+template <int WIDTH, class ELEMENT, enum order ORDER>
 WEFT_DEVICE void multiply_tile(float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
                                const struct hopper_block &block, uint32_t group,
                                struct place *place) {
@@ -216,7 +222,7 @@ WEFT_DEVICE void multiply_tile(float (&sums)[WIDTH / 2], const struct weft_hoppe
         char *b = stage + WEFT_HOPPER_ROWS * 128;
         await(block.full + place->stage, place->parity);
         weft_wgmma_fence();
-        multiply_step<ELEMENT, B>(sums, a, b, step == 0);
+        multiply_step<ELEMENT, ORDER>(sums, a, b, step == 0);
         weft_wgmma_commit();
         if (step > 0) {
             weft_wgmma_wait<1>();
@@ -327,14 +333,14 @@ WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_ho
     }
 }
 
-template <int WIDTH, class ELEMENT, enum order B>
+template <int WIDTH, class ELEMENT, enum order ORDER>
 WEFT_DEVICE void multiply(const struct weft_hopper_task *task, const struct hopper_block &block,
                           uint32_t group) {
     struct place place = {0, 0};
     float sums[WIDTH / 2];
     uint32_t count = weft_hopper_tile_count(&task->tiles), turn = 0, t;
     while ((t = turn_tile_of_warp(block, turn++)) < count) {
-        multiply_tile<WIDTH, ELEMENT, B>(sums, task, block, group, &place);
+        multiply_tile<WIDTH, ELEMENT, ORDER>(sums, task, block, group, &place);
         store_tile<WIDTH, ELEMENT>(sums, task, block, weft_hopper_tile_at(&task->tiles, t), group);
     }
     if (weft_block_thread() % GROUP_THREADS == 0)

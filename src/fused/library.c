@@ -254,7 +254,7 @@ static int candidate_enqueue(const void *context, int way, weft_cu_stream stream
                : plan_enqueue(all->plan, &all->found[way], &all->product, all->room, stream);
 }
 
-/* Returns the number of the fastest candidate; -1 if there is no memory to time them. */
+/* Returns the number of the fastest candidate; -1 if they cannot be timed. */
 static int time_candidates(const struct plan *plan, const struct weft_lt_heuristic *found,
                            int count, const struct weft_product *p) {
     struct candidates all = {plan, found, count, *p, NULL};
@@ -276,9 +276,9 @@ static void keep(const struct plan *plan, uint64_t key) {
     static const uint64_t own[WEFT_MEMO_WORDS];
     const struct shape *s = &plan->shape;
     char remark[128];
-    snprintf(remark, sizeof remark, "%llu x %llu x %llu %s", (unsigned long long)s->m,
+    snprintf(remark, sizeof remark, "%llu x %llu x %llu %s, b by %s", (unsigned long long)s->m,
              (unsigned long long)s->n, (unsigned long long)s->k,
-             weft_element_name((weft_dtype)s->type_a));
+             weft_element_name((weft_dtype)s->type_a), s->transposed_b ? "columns" : "rows");
     weft_memo_keep(key, plan->own ? own : plan->chosen.algorithm, remark);
 }
 

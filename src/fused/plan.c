@@ -2,7 +2,8 @@
 /* The estimate: clusters compute their tiles in rounds, and a round takes as long as its tiles are
  * wide, and a little longer if they are narrow, because narrow tiles load more for each product. On
  * an H200 (bf16, graphs of products, the GPU hot) it takes the width that was fastest for 17 of 20
- * shapes of layers, and one that was at most 1.5 % slower for the others. */
+ * shapes of layers, and one that was at most 1.5 % slower for the others. That was with a
+ * transposed b; for a row-major one the two widths have not been compared. */
 #include "fused/plan.h"
 #include "base/size.h"
 #include "coll/elements.h"
@@ -49,8 +50,9 @@ bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n) {
 unsigned weft_plan_width(size_t rows, size_t cols, bool transposed, int sms) {
     static const struct kind {
         unsigned width, percent;
-    } of_transposed[] = {{256, 100}, {208, 101}, {168, 103}}, of_rows[] = {{256, 100}, {192, 102}};
-    const struct kind *kinds = transposed ? of_transposed : of_rows;
+    } for_transposed[] = {{256, 100}, {208, 101}, {168, 103}},
+      for_row_major[] = {{256, 100}, {192, 102}};
+    const struct kind *kinds = transposed ? for_transposed : for_row_major;
     size_t clusters = (size_t)sms / WEFT_HOPPER_CLUSTER, least = SIZE_MAX;
     unsigned best = kinds[0].width;
     for (int i = 0; i < (transposed ? 3 : 2); i++) {

@@ -9,8 +9,8 @@
 bool weft_plan_runs(int capability);
 
 /* Returns whether the kernels compute c = a x b on a GPU of this compute capability: BF16 or F16, a
- * row-major a, an a and a b whose rows, or columns if b is transposed, begin at multiples of 16
- * bytes, at least one product to add up, and a c that is not empty. */
+ * row-major a; rows of a and b (of a transposed b: columns) that begin at multiples of 16 bytes; at
+ * least one product to add up; and a c that is not empty. */
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c);
 

@@ -221,8 +221,8 @@ static int enqueue_kernel(const struct reduction *r, const weft_matrix *sum) {
     struct weft_hopper_team team = {me(r), members(r), &r->f.half};
     weft_matrix product = product_of(r);
     bool fits = fits_kernel(r);
-    unsigned width =
-        weft_plan_width(product.rows, product.cols, call->b->transposed, weft_device.gpu->sms);
+    unsigned width = /* the same on all members, because parts are counted by tiles */
+        weft_plan_width(product.rows, product.cols, call->b->transposed, r->f.half.sms);
     int error = fits ? 0 : multiply(r, 0, members(r), r->f.own);
     return error ? error
                  : weft_hopper_enqueue_reduced(&team, fits ? call->a : NULL, call->b, sum, &product,

@@ -115,7 +115,7 @@ static int launch(const void *context, int way, weft_cu_stream stream) {
     return graph ? weft_cuda.cuGraphLaunch(graph, stream) : -ENOTSUP;
 }
 
-/* Returns the fastest way, or -1 if no way can do the work. */
+/* Returns the fastest way. */
 static int fastest_graph(const struct weft_contest *contest, int ways) {
     double medians[ways];
     int times = times_of_round(contest), fastest = 0;
@@ -125,7 +125,7 @@ static int fastest_graph(const struct weft_contest *contest, int ways) {
         if (fastest == 0 ? weft_trial_better(medians[way], medians[0])
                          : medians[way] < medians[fastest])
             fastest = way;
-    return isfinite(medians[fastest]) ? fastest : -1;
+    return fastest;
 }
 
 /* A way that is many times slower than the first one is not measured: its rounds take too long. */
@@ -137,7 +137,8 @@ static int fastest_of(const struct weft_contest *contest, int ways) {
         graphs[way] = way == 0 || seconds_of_one(contest, way) < SLOW * once
                           ? capture(contest, way, times)
                           : NULL;
-    int fastest = fastest_graph(&(struct weft_contest){launch, graphs, contest->stream}, ways);
+    struct weft_contest captured = {launch, graphs, contest->stream};
+    int fastest = graphs[0] ? fastest_graph(&captured, ways) : -1;
     for (int way = 0; way < ways; way++)
         if (graphs[way])
             weft_cuda.cuGraphExecDestroy(graphs[way]);

@@ -10,9 +10,10 @@
 typedef int weft_trial_work(const void *context, int way, weft_cu_stream stream);
 
 /* Returns the fastest of the ways [0, ways): way 0 unless another one takes at least 1 % less; -1
- * if the GPU cannot do the work in way 0, or no graph can. It is done on a stream of its own, and
- * until the GPU is as hot as in long runs: for 20 ms, then for each way five times 3 ms, or five
- * times if once takes longer. Must be called in the GPU's context. */
+ * if the GPU cannot do the work in way 0. Each way is a graph; one that cannot be captured is left
+ * out, and if it is way 0 the result is -1, too. It is done on a stream of its own, and until the
+ * GPU is as hot as in long runs: for 20 ms, then for each way five times 3 ms, or five times if
+ * once takes longer. Must be called in the GPU's context. */
 int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways);
 
 /* --- Trials of work that the members of a team do together ------------------------------------

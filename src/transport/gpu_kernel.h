@@ -29,10 +29,10 @@
 /* clang-format on */
 
 /* fused/hopper.cu: products of matrices, those that gather A, and those that add the products of
- * several GPUs; the suffix is the width of a tile, and "rows" if B is row-major. */
+ * several GPUs; the suffix is the width of a tile, and says if B is row-major. */
 /* clang-format off */
 #define WEFT_GPU_PRODUCTS_OF(X, name) \
-    X(name##_256) X(name##_208) X(name##_168) X(name##_256_rows) X(name##_192_rows)
+    X(name##_256) X(name##_208) X(name##_168) X(name##_256_row_major) X(name##_192_row_major)
 #define WEFT_GPU_PRODUCTS(X, name)        \
     WEFT_GPU_PRODUCTS_OF(X, name##_bf16)  \
     WEFT_GPU_PRODUCTS_OF(X, name##_f16)

@@ -5,9 +5,9 @@
 #include <unistd.h>
 #include "gpu/fixed.h"
 
-enum { SMS = 6, CROWD = 4, K = 40, N = 300, GAP = 4, BOX_ROWS = 64 };
+enum { SMS = 6, CROWD = 4, K = 40, N = 304, GAP = 8, BOX_ROWS = 64 };
 /* So many columns that a cluster takes more tiles than there are turns. */
-enum { GATHERED_ROWS = 200, GATHERED_N = 700 };
+enum { GATHERED_ROWS = 200, GATHERED_N = 704 };
 enum { BEGIN_US = 20000, WAIT_MS = 60000 };
 
 /* --- The crowd -------------------------------------------------------------------------------- */
@@ -51,18 +51,18 @@ static void call_in_crowd(void (*enqueue)(void)) {
 }
 
 /* A member whose depth is odd multiplies first, by cuBLASLt. */
-static void reduction(uint64_t key, bool scatters, bool odd) {
+static void reduction(uint64_t key, bool scatters, bool odd, bool transposed) {
     for (int member = 0; member < group.n; member++)
         r.depths[member] = odd && member == 0 ? K + 1 : K;
-    fixed_reduction(key, 5 * BOX_ROWS, N, GAP, scatters);
+    fixed_reduction(key, 5 * BOX_ROWS, N, GAP, scatters, transposed);
     call_in_crowd(reduce_enqueue);
     reduce_check(key, 1);
     crowd_part();
     reduce_free();
 }
 
-static void gathering(uint64_t key) {
-    fixed_gather(key, GATHERED_ROWS, K, GATHERED_N, GAP, true);
+static void gathering(uint64_t key, bool transposed) {
+    fixed_gather(key, GATHERED_ROWS, K, GATHERED_N, GAP, transposed);
     call_in_crowd(gather_enqueue);
     gather_check(key, 31);
     crowd_part();
@@ -70,17 +70,20 @@ static void gathering(uint64_t key) {
 }
 
 static void scattered(void) {
-    reduction(1, true, false);
-    reduction(2, true, true);
+    reduction(1, true, false, true);
+    reduction(2, true, true, true);
+    reduction(3, true, false, false);
 }
 
 static void reduced_for_all(void) {
-    reduction(3, false, false);
-    reduction(4, false, true);
+    reduction(4, false, false, true);
+    reduction(5, false, true, true);
+    reduction(6, false, false, false);
 }
 
 static void gathered(void) {
-    gathering(5);
+    gathering(7, true);
+    gathering(8, false);
 }
 
 int main(void) {

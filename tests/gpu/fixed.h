@@ -18,8 +18,10 @@ static inline struct placed fixed_result(size_t rows, size_t cols, size_t gap) {
     return place(OWN, tensor_new(PRIVATE, rows, cols, cols + gap, WEFT_BF16));
 }
 
-/* Prepares a sum in which each member has `rows` rows; the members' K are in r.depths. */
-static inline void fixed_reduction(uint64_t key, size_t rows, size_t n, size_t gap, bool scatters) {
+/* Prepares a sum in which each member has `rows` rows; the members' K are in r.depths; `transposed`
+ * says that b is. */
+static inline void fixed_reduction(uint64_t key, size_t rows, size_t n, size_t gap, bool scatters,
+                                   bool transposed) {
     size_t all = rows * (size_t)group.n, k = r.depths[group.me];
     draw_alike(key);
     r.dtype = WEFT_BF16;
@@ -30,7 +32,7 @@ static inline void fixed_reduction(uint64_t key, size_t rows, size_t n, size_t g
     r.n = n;
     suits = true;
     r.a = fixed_factor(all, k, false, seed_of(key, group.me, 0));
-    r.b = fixed_factor(k, n, true, seed_of(key, group.me, 1));
+    r.b = fixed_factor(k, n, transposed, seed_of(key, group.me, 1));
     r.c = fixed_result(scatters ? rows : all, n, gap);
     suits = false;
 }

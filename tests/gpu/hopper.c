@@ -205,20 +205,19 @@ static void fits(void) {
 static void widths(void) {
     static const struct {
         size_t rows, cols;
-        unsigned width, of_rows;
-    } measured[] = {{4096, 4096, 256, 256}, {4096, 6656, 208, 192}, {4096, 7168, 256, 256},
-                    {4096, 1536, 208, 192}, {1024, 5120, 168, 192}, {1024, 18432, 168, 192},
-                    {2048, 5120, 168, 256}, {512, 8192, 256, 256},  {1, 1, 168, 192},
-                    {256, 256, 168, 192}};
-    tap_case("the width that was fastest on an H200 is chosen");
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        unsigned transposed, row_major;
+    } shapes[] = {{4096, 4096, 256, 256}, {4096, 6656, 208, 192}, {4096, 7168, 256, 256},
+                  {4096, 1536, 208, 192}, {1024, 5120, 168, 192}, {1024, 18432, 168, 192},
+                  {2048, 5120, 168, 256}, {512, 8192, 256, 256},  {1, 1, 168, 192},
+                  {256, 256, 168, 192}};
+    tap_case("a width is chosen: for a transposed b the one that was fastest on an H200");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int transposed = 0; transposed < 2; transposed++) {
-            unsigned width = weft_plan_width(measured[i].rows, measured[i].cols, transposed, 132);
-            unsigned wanted = transposed ? measured[i].width : measured[i].of_rows;
-            EXPECT(width == wanted, "%zu x %zu: %u, not %u", measured[i].rows, measured[i].cols,
-                   width, wanted);
+            unsigned width = weft_plan_width(shapes[i].rows, shapes[i].cols, transposed, 132);
+            unsigned wanted = transposed ? shapes[i].transposed : shapes[i].row_major;
+            EXPECT(width == wanted, "%zu x %zu: %u, not %u", shapes[i].rows, shapes[i].cols, width,
+                   wanted);
         }
-    }
 }
 
 /* All tiles once, in groups of rows. */

@@ -30,9 +30,9 @@ static void draw(uint64_t key) {
     g.rows = ROWS_MIN + random_below(ROWS_MOST - ROWS_MIN);
     g.k = 8 * (1 + random_below(20));
     g.copies = random_below(2);
+    g.nb = g.copies ? random_below(NB_MAX) : 1 + random_below(2);
     bool transposed = random_below(2); /* the first b, on all members */
     draw_alone(key);
-    g.nb = g.copies ? random_below(NB_MAX) : 1 + random_below(2);
     weft_matrix shape = {NULL, g.rows, g.k, g.k + random_below(2) * 3, g.dtype, false};
     struct tensor shard = tensor_of(PRIVATE, shape);
     tensor_fill(&shard, seed_of(key, group.me, 0));
@@ -84,18 +84,18 @@ static void graphs(void) {
 
 /* The slow member multiplies a wider b, so the others are a call ahead of it. All elements of
  * member m's shard of turn t are (t + 1) * (m + 1). */
-enum { RACE_ROWS = 130, RACE_K = 8, WIDE = 500, NARROW = 8 };
+enum { RACE_ROWS = 130, RACE_K = 8, WIDE = 504, NARROW = 8 };
 
 static int race_call(void) {
     return weft_all_gather_matmul(group.team, &race.in, &race.b, 1, &race.out, NULL, stream());
 }
 
-static void race_draw(int slow) {
+static void race_draw(int slow, bool transposed) {
     draw_alike(20);
     size_t all = RACE_ROWS * (size_t)group.n, cols = group.me == slow ? WIDE : NARROW;
     race = (struct race){.slow = slow};
     race.in = race_matrix(RACE_ROWS, RACE_K, false, 0, 0);
-    race.b = race_matrix(RACE_K, cols, true, RACE_K, 1);
+    race.b = race_matrix(RACE_K, cols, transposed, transposed ? RACE_K : cols, 1);
     race.out = race_matrix(all, cols, false, 0, 0);
     for (int turn = 0; turn < TURNS; turn++) {
         double value = (turn + 1) * (group.me + 1);
@@ -109,8 +109,8 @@ static double product_wanted(int turn, size_t row) {
 }
 
 static void races(void) {
-    for (int i = 0; i < race_rounds(group.n) * group.n; i++) {
-        race_draw(i % group.n);
+    for (int i = 0; i < race_rounds(2 * group.n) * 2 * group.n; i++) {
+        race_draw(i / 2 % group.n, i % 2);
         race_run(product_wanted);
     }
 }

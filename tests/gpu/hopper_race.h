@@ -97,10 +97,12 @@ static inline int race_rounds(int races) {
     return gpu_rounds_together(10000 / (3 * TURNS * races) + 1, 1);
 }
 
-/* A pretended GPU has so few multiprocessors that clusters compute several tiles. */
+/* A pretended GPU has so few multiprocessors that clusters compute several tiles; the GPUs of PEs
+ * with odd numbers have more, for which other tiles would suit. */
 static inline int hopper_cases(void (*one_of_each)(void), void (*races)(void),
                                void (*graphs)(void)) {
-    setenv("WEFT_FAKE_SMS", "4", 1);
+    const char *pe = getenv("WEFT_PE");
+    setenv("WEFT_FAKE_SMS", pe && atoi(pe) % 2 ? "12" : "4", 1);
     setenv("WEFT_PRODUCTS", "own", 1);
     matrices_start();
     with_group(SHMEM_TEAM_WORLD, "of all PEs", one_of_each);

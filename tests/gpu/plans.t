@@ -105,8 +105,22 @@ def recommended(cache):
     assert not list(pathlib.Path(cache).iterdir())
 
 
+@with_cache
+def uncaptured(cache):
+    """An algorithm that fails in a capture is not chosen; without the recommended one nothing is timed."""
+    run(cache, WEFT_FAKE_UNCAPTURED=str(ALGORITHMS - 1))
+    assert lines(cache) and all(words(line)[VALUE][NUMBER] < ALGORITHMS - 1 for line in lines(cache)), lines(cache)
+    memo.file(cache).unlink()
+    try:
+        run(cache, WEFT_FAKE_UNCAPTURED="0")  # which the product in a graph needs
+    except AssertionError as failed:
+        assert "ok 1 - products of several shapes" in str(failed) and "not ok 2" in str(failed), failed
+    assert not lines(cache)
+
+
 tap.run([("the fastest algorithm is found, and kept", fastest), ("a later run takes it without timing", kept),
          ("so is Weft's kernel", own),
+         ("an algorithm that cannot be captured is left out", uncaptured),
          ("of two lines for a shape the last one holds", last), ("damaged lines count as missing", damaged),
          ("an algorithm that the library refuses is found anew", foreign),
          ("without a place to keep it, products work", nowhere),

@@ -189,8 +189,8 @@ def products_in_graphs():
 
 
 def beside_nccl(turns=100):
-    """Kernels of products, of which some take all multiprocessors, and NCCL's wait for other GPUs at the same time; each
-    rank enqueues them in the same order on two streams, and is late in its own way."""
+    """Kernels of products, of which some take all multiprocessors, and NCCL's wait for other GPUs at the same time. On each
+    turn some ranks are late with the product and the others with NCCL's call."""
     if dist.get_backend() != "nccl":
         return say("products beside NCCL: left out, ranks share a GPU")
     rows, k, n = 2048 * N, 1024, 4096
@@ -208,23 +208,24 @@ def beside_nccl(turns=100):
     total = of_all(x.double() @ w.double()).sum(0)
     for result, wanted in zip(expected, (whole, whole, total.chunk(N)[ME], total)):
         check("a product beside NCCL", result, wanted, torch.bfloat16, k * N)
-    numbers = torch.ones(1 << 22, device=DEVICE)
+    numbers = torch.empty(1 << 22, device=DEVICE)
     torch.cuda.synchronize()
     for turn in range(turns):
         late = int(torch.randint(0, 1 << 20, ()))  # cycles, different on each rank
         for stream in (side, torch.cuda.current_stream()):
             with torch.cuda.stream(stream):
-                if turn % 4 == ME % 4:
+                if (turn + ME) % 2 == (stream is side):
                     torch.cuda._sleep(late)
                 if stream is side:
+                    numbers.fill_(ME + turn)
                     dist.all_reduce(numbers, dist.ReduceOp.AVG)
                 else:
                     results = layer()
         if turn % 10 == 9:
             for result, wanted in zip(results, expected):
                 check("a product beside NCCL", result, wanted)
-    torch.cuda.synchronize()
-    check("NCCL beside products", numbers, torch.ones_like(numbers))
+            side.synchronize()
+            check("NCCL beside a product", numbers, torch.full_like(numbers, (N - 1) / 2 + turn))
     say("products beside NCCL's kernels")
 
 

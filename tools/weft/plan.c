@@ -23,9 +23,9 @@ static void print_tiles(const struct shape *shape, bool transposed) {
     size_t clusters = H200_SMS / WEFT_HOPPER_CLUSTER;
     unsigned width = weft_plan_width(shape->m, shape->n, transposed, H200_SMS);
     size_t tiles = weft_steps_up(shape->m, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(shape->n, width);
-    printf("  %-13s %zu tiles of %d x %u, in %zu rounds of %zu, for a %s b\n", "Weft's kernel",
-           tiles, WEFT_HOPPER_TILE_ROWS, width, weft_steps_up(tiles, clusters), clusters,
-           transposed ? "transposed" : "row-major");
+    printf("  %-13s %zu tiles of %d x %u, in %zu rounds of %zu, b by %s\n", "Weft's kernel", tiles,
+           WEFT_HOPPER_TILE_ROWS, width, weft_steps_up(tiles, clusters), clusters,
+           transposed ? "columns" : "rows");
 }
 
 /* Returns whether a remark is of a product or a sum of this shape, or of a part of its A. */
@@ -42,9 +42,9 @@ static bool is_of_shape(const struct shape *shape, const char *remark) {
     return strncmp(remark, text, strlen(text)) == 0;
 }
 
-/* The remark of an exchange has a comma. */
+/* The remark of an exchange has the number of members. */
 static const char *way_of(const char *remark, const uint64_t *value) {
-    if (strchr(remark, ','))
+    if (strstr(remark, " of "))
         return value[0] == WEFT_BY_KERNEL ? "kernel" : "engines";
     return weft_library_is_own(value) ? "Weft's kernel" : "cuBLASLt";
 }

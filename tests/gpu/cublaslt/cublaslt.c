@@ -161,7 +161,8 @@ static bool shapes_fit(const struct weft_lt_opaque *desc, const struct weft_lt_o
 
 /* An algorithm is the alignments that it relies on, its number, how often it multiplies, and
  * whether it rounds parts of sums to the type of the result, as it may unless a preference forbids
- * that. Of WEFT_FAKE_ALGORITHMS the last one is the fastest, and multiplies WEFT_FAKE_TIMES. */
+ * that. Of WEFT_FAKE_ALGORITHMS the last one is the fastest, and multiplies WEFT_FAKE_TIMES.
+ * WEFT_FAKE_UNCAPTURED is the number of one that fails in a capture. */
 enum { NUMBER = 4, TIMES = 5, ROUNDS = 6, ALGORITHMS_MAX = 16, TIMES_MAX = 100000 };
 
 int cublasLtMatmulAlgoGetHeuristic(weft_lt_handle handle, weft_lt_desc desc, weft_lt_layout a,
@@ -209,6 +210,13 @@ static bool aligned(const void *p, uint64_t alignment) {
     return (uintptr_t)p % alignment == 0;
 }
 
+static bool fails_in_capture(uint64_t number, weft_cu_stream stream) {
+    const char *uncaptured = getenv("WEFT_FAKE_UNCAPTURED");
+    int captured = 0;
+    return uncaptured && strtoull(uncaptured, NULL, 10) == number &&
+           (cuda.cuStreamIsCapturing(stream, &captured) || captured);
+}
+
 int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, const void *a,
                    weft_lt_layout a_layout, const void *b, weft_lt_layout b_layout,
                    const void *beta, const void *c, weft_lt_layout c_layout, void *d,
@@ -242,6 +250,8 @@ int cublasLtMatmul(weft_lt_handle handle, weft_lt_desc desc, const void *alpha, 
                         .narrow = desc->type == WEFT_LT_COMPUTE_32F_FAST_TF32,
                         .rounds = algorithm[ROUNDS] != 0,
                         .token = __atomic_add_fetch(&token, 1, __ATOMIC_RELAXED)};
+    if (fails_in_capture(algorithm[NUMBER], stream))
+        return EXECUTION_FAILED;
     void *arguments[] = {&a, &b, &d, &workspace, &p};
     for (uint64_t times = algorithm[TIMES]; times > 0; times--)
         if (cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL))

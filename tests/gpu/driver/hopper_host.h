@@ -81,8 +81,8 @@ static inline void weft_wgmma_add(ELEMENT, float (&sums)[COUNT], uint64_t a, uin
                    false);
 }
 template <class ELEMENT, int COUNT>
-static inline void weft_wgmma_add_rows(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b,
-                                       int keep) {
+static inline void weft_wgmma_add_row_major(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b,
+                                            int keep) {
     kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value,
                    true);
 }

@@ -10,11 +10,11 @@ enum { DEPTH = 16, ROW_BYTES = 128, UNIT = 16, BOX_ROWS = 64, BOX_COLS = 64 };
 
 /* --- Elements --------------------------------------------------------------------------------- */
 
-/* Returns the matrix at an address of dynamic shared memory as the proxy has it; `last` is its last
- * row of 128 bytes. */
-static const char *matrix_at(const struct block *block, uint64_t unit, unsigned last) {
+/* Returns the matrix at an address of dynamic shared memory as the proxy has it; `bytes` of it are
+ * read. */
+static const char *matrix_at(const struct block *block, uint64_t unit, unsigned bytes) {
     const char *at = (const char *)(uintptr_t)(unit * UNIT);
-    const struct shared *shared = block_shared(block, at, last * ROW_BYTES + UNIT);
+    const struct shared *shared = block_shared(block, at, bytes);
     if (!shared || shared != block->dynamic)
         thread_fault("a product of a matrix at %p, which is no dynamic shared memory", at);
     return shared->behind ? shared->behind + (at - shared->memory) : at;
@@ -73,8 +73,10 @@ static void add(float *sum, const row_of_floats *a, const row_of_floats *b, bool
 static void multiply(const struct thread *thread, const struct product *p) {
     unsigned number = (unsigned)thread_number(thread) % WARPGROUP;
     unsigned row = number / LANES * 16 + number % LANES / 4, cols = 2 * (unsigned)p->nsums;
-    unsigned last = p->by_rows ? (cols - 1) / BOX_COLS * BOX_ROWS + DEPTH - 1 : cols - 1;
-    const char *a = matrix_at(thread->block, p->a, 63), *b = matrix_at(thread->block, p->b, last);
+    unsigned boxes = ((cols - 1) / BOX_COLS * BOX_ROWS + DEPTH) * ROW_BYTES;
+    unsigned columns = (cols - 1) * ROW_BYTES + UNIT;
+    const char *a = matrix_at(thread->block, p->a, 63 * ROW_BYTES + UNIT);
+    const char *b = matrix_at(thread->block, p->b, p->by_rows ? boxes : columns);
     row_of_floats above, below, col;
     load_row(&above, a, row, p->f16);
     load_row(&below, a, row + 8, p->f16);
