@@ -16,7 +16,7 @@ static void draw_reduction(uint64_t key, size_t boxes, bool scatters, bool trans
 }
 
 static void reductions(void) {
-    for (uint64_t key = 1; key <= 6; key++) {
+    for (uint64_t key = 1; key <= 5; key++) {
         draw_reduction(key, 1, key % 2, key < 5);
         reduce_enqueue();
         reduce_check(key, 1);

@@ -109,8 +109,8 @@ static double product_wanted(int turn, size_t row) {
 }
 
 static void races(void) {
-    for (int i = 0; i < race_rounds(2 * group.n) * 2 * group.n; i++) {
-        race_draw(i / 2 % group.n, i % 2);
+    for (int i = 0; i < race_rounds(group.n) * group.n; i++) {
+        race_draw(i % group.n, (i + i / group.n) % 2);
         race_run(product_wanted);
     }
 }

@@ -102,7 +102,7 @@ static inline int race_rounds(int races) {
 static inline int hopper_cases(void (*one_of_each)(void), void (*races)(void),
                                void (*graphs)(void)) {
     const char *pe = getenv("WEFT_PE");
-    setenv("WEFT_FAKE_SMS", pe && atoi(pe) % 2 ? "12" : "4", 1);
+    setenv("WEFT_FAKE_SMS", pe && atoi(pe) % 2 ? "8" : "4", 1);
     setenv("WEFT_PRODUCTS", "own", 1);
     matrices_start();
     with_group(SHMEM_TEAM_WORLD, "of all PEs", one_of_each);

@@ -112,7 +112,8 @@ def by_either_name(function):
     @functools.wraps(function)
     def call(*args, **named):
         _refuse_dtensors(function.__name__, args)
-        _refuse_dtensors(function.__name__, named.values())
+        if named:
+            _refuse_dtensors(function.__name__, named.values())
         if "group_name" in named:
             if "group" in named:
                 raise TypeError(f"{function.__name__}: got group and group_name, expected one of them")

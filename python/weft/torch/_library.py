@@ -52,13 +52,12 @@ def _counted(kernel):
     return call
 
 
-def _or_fallback(kernel):
-    """Returns the kernel with its runs counted. Within _test_mode() PyTorch's fallback runs instead, on functional
-    collectives."""
-    fallback, counted = getattr(torch_symm_mem, f"_{kernel.__name__}_fallback"), _counted(kernel)
+def _or_fallback(name, kernel):
+    """Returns the kernel; within _test_mode() PyTorch's fallback runs instead, on functional collectives."""
+    fallback = getattr(torch_symm_mem, f"_{name}_fallback")
 
     def chosen(*args, **kwargs):
-        return (fallback if torch_symm_mem._is_test_mode else counted)(*args, **kwargs)
+        return (fallback if torch_symm_mem._is_test_mode else kernel)(*args, **kwargs)
     return chosen
 
 
@@ -100,8 +99,8 @@ _fused_rules = {
 }
 
 
-def _define_product(schema, kernel, cuda):
-    """Registers a fused operator, also for calls without the dispatcher (_products.py)."""
+def _define_product(schema, kernel, cpu, cuda):
+    """Registers a fused operator: for the dispatcher, and the kernel itself for calls without it (_products.py)."""
     name = schema.partition("(")[0]
     rules = _fused_rules.get(name, ())
     _products.operators[name] = kernel
@@ -109,18 +108,19 @@ def _define_product(schema, kernel, cuda):
         _products.recorded[name] = _gradients.recorded_gather_matmul(name, kernel)
     elif rules:
         _products.recorded[name] = _gradients.recorded(name, kernel, *rules)
-    _define(schema, kernel, cuda, getattr(_shapes, name), *rules)
+    _define(schema, cpu, cuda, getattr(_shapes, name), *rules)
 
 
 def _define_products():
     ours = _counted(_fused.fused_matmul_all_reduce)  # PyTorch has no such operator
     _define_product("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
-                    ours, _collectives_cuda.with_memory(ours))
-    for kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
+                    ours, ours, _collectives_cuda.with_memory(ours))
+    for function in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
                    _scaled.fused_all_gather_scaled_matmul, _scaled.fused_scaled_matmul_reduce_scatter):
-        name, chosen = kernel.__name__, _or_fallback(kernel)
+        name, kernel = function.__name__, _counted(function)
+        chosen = _or_fallback(name, kernel)
         schema = str(getattr(torch.ops.symm_mem, name).default._schema).partition("::")[2]
-        _define_product(schema, chosen, _collectives_cuda.forward(name))
+        _define_product(schema, kernel, chosen, _collectives_cuda.forward(name))
         _on_cpu(name, chosen)
 
 
