@@ -46,8 +46,7 @@ static bool is_own(void) {
     return strcmp(weft_env.products, "own") == 0;
 }
 
-/* Returns a hash of what is the same on all members; one for each order of b, if a setting decides.
- */
+/* Returns a hash of what is the same on all members; if a setting decides, the order of b. */
 static uint64_t shape_of(const struct weft_fused_choice *choice) {
     const uint64_t facts[] = {(uint64_t)choice->on->team->npes, choice->rows, choice->cols,
                               (uint64_t)choice->dtype, choice->transposed};
@@ -84,7 +83,7 @@ static void keep(const struct weft_fused_choice *choice, enum weft_fused_way way
     snprintf(remark, sizeof remark,
              "%zu x %zu, %s of %d, b by %s: %.1f us by engines, %.1f us by the kernel",
              choice->rows, choice->cols, choice->operation, choice->on->team->npes,
-             choice->transposed ? "columns" : "rows", 1e6 * seconds[WEFT_BY_ENGINES],
+             weft_memo_order(choice->transposed), 1e6 * seconds[WEFT_BY_ENGINES],
              1e6 * seconds[WEFT_BY_KERNEL]);
     if (choice->on->team->my_pe == 0)
         weft_memo_keep(key_of(choice), value, remark);
@@ -153,8 +152,8 @@ static int check_orders(const struct weft_fused_choice *choice, const struct vie
             return weft_fail(-EINVAL,
                              "%s: b is stored by %s on PE %d and by %s on PE %d: pass it in one "
                              "order on all members",
-                             choice->operation, all[0].transposed ? "columns" : "rows",
-                             weft_team_world_pe(team, 0), all[i].transposed ? "columns" : "rows",
+                             choice->operation, weft_memo_order(all[0].transposed),
+                             weft_team_world_pe(team, 0), weft_memo_order(all[i].transposed),
                              weft_team_world_pe(team, i));
     return 0;
 }

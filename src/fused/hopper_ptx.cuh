@@ -135,18 +135,24 @@ WEFT_DEVICE void weft_box_add(const struct weft_cu_tensor_map *map, const void *
 
 /* --- Products: called by all threads of a warpgroup ------------------------------------------- */
 
-/* Describes a matrix in shared memory with rows of 128 bytes, swizzled, in groups of 8 rows; the
- * address is a multiple of 1024. One more is 16 bytes further in each row. */
-WEFT_DEVICE uint64_t weft_wgmma_matrix(const void *shared) {
-    return (uint64_t)((weft_shared_address(shared) & 0x3ffff) >> 4) | (uint64_t)1 << 16 |
+/* Describes a matrix in shared memory with rows of 128 bytes, swizzled, in groups of 8 rows;
+ * `boxes` is the distance of its boxes in units of 16 bytes, if it has several. The address is a
+ * multiple of 1024. */
+WEFT_DEVICE uint64_t weft_wgmma_describe(const void *shared, uint64_t boxes) {
+    return (uint64_t)((weft_shared_address(shared) & 0x3ffff) >> 4) | boxes << 16 |
            (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
 
-/* As weft_wgmma_matrix, of boxes of 64 such rows one after the other, each with the next 64 columns
- * of 2 bytes; K goes down the rows: 128 more are 16 rows further down. */
+/* Returns the description of a matrix whose rows go along K. One more is 16 bytes further in each
+ * row. */
+WEFT_DEVICE uint64_t weft_wgmma_matrix(const void *shared) {
+    return weft_wgmma_describe(shared, 1);
+}
+
+/* Returns the description of a matrix whose columns go along K, in boxes of 64 rows, one after the
+ * other, each with the next 64 columns of 2 bytes. 128 more are 16 rows further down. */
 WEFT_DEVICE uint64_t weft_wgmma_boxes(const void *shared) {
-    return (uint64_t)((weft_shared_address(shared) & 0x3ffff) >> 4) | (uint64_t)512 << 16 |
-           (uint64_t)64 << 32 | (uint64_t)1 << 62;
+    return weft_wgmma_describe(shared, 512);
 }
 
 /* Orders earlier accesses to the sums before the products. */

@@ -120,10 +120,9 @@ WEFT_DEVICE uint32_t tile_row(const struct hopper_block &block, struct weft_hopp
     return (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS;
 }
 
-/* Loads what this block loads of a step of B for both blocks: from row k and a column on, to where
- * the step's B begins. Of a row-major B that is a half of the rows, otherwise a part of the
- * columns.
- */
+/* Loads what this block loads of a step of B for both blocks, which is a half of the rows of a
+ * row-major B, or a part of the columns. The step begins at row k and `column`, and in shared
+ * memory at `to`. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_step_of_b(const struct weft_hopper_task *task,
                                 const struct hopper_block &block, uint32_t column, uint32_t k,

@@ -278,7 +278,7 @@ static void keep(const struct plan *plan, uint64_t key) {
     char remark[128];
     snprintf(remark, sizeof remark, "%llu x %llu x %llu %s, b by %s", (unsigned long long)s->m,
              (unsigned long long)s->n, (unsigned long long)s->k,
-             weft_element_name((weft_dtype)s->type_a), s->transposed_b ? "columns" : "rows");
+             weft_element_name((weft_dtype)s->type_a), weft_memo_order(s->transposed_b));
     weft_memo_keep(key, plan->own ? own : plan->chosen.algorithm, remark);
 }
 

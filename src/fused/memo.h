@@ -18,6 +18,11 @@ typedef void weft_memo_visitor(void *context, uint64_t key, const uint64_t *valu
                                const char *remark);
 void weft_memo_visit(weft_memo_visitor *visit, void *context);
 
+/* Returns in remarks how b is stored. */
+static inline const char *weft_memo_order(bool transposed) {
+    return transposed ? "columns" : "rows";
+}
+
 /* Keeps a value. `remark` has no line breaks; `weft info --plan` finds the lines of a shape by it.
  */
 void weft_memo_keep(uint64_t key, const uint64_t value[WEFT_MEMO_WORDS], const char *remark);

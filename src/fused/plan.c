@@ -48,18 +48,18 @@ bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n) {
 }
 
 unsigned weft_plan_width(size_t rows, size_t cols, bool transposed, int sms) {
-    static const struct kind {
+    static const struct {
         unsigned width, percent;
-    } for_transposed[] = {{256, 100}, {208, 101}, {168, 103}},
-      for_row_major[] = {{256, 100}, {192, 102}};
-    const struct kind *kinds = transposed ? for_transposed : for_row_major;
+        bool transposed;
+    } kinds[] = {
+        {256, 100, true}, {208, 101, true}, {168, 103, true}, {256, 100, false}, {192, 102, false}};
     size_t clusters = (size_t)sms / WEFT_HOPPER_CLUSTER, least = SIZE_MAX;
-    unsigned best = kinds[0].width;
-    for (int i = 0; i < (transposed ? 3 : 2); i++) {
+    unsigned best = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         unsigned width = kinds[i].width;
         size_t tiles = weft_steps_up(rows, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(cols, width);
         size_t time = weft_steps_up(tiles, clusters) * width * kinds[i].percent;
-        if (time < least) {
+        if (kinds[i].transposed == transposed && time < least) {
             least = time;
             best = width;
         }

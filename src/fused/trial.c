@@ -42,14 +42,6 @@ static bool all_begin(const struct weft_contest *contest, int ways) {
     return works;
 }
 
-/* Returns how often way 0 does the work in a round. */
-static int times_of_round(const struct weft_contest *contest) {
-    int times = 1;
-    while (times < TIMES_MAX && seconds_of(contest, 0, times) < ROUND_S / 2)
-        times *= 2;
-    return times;
-}
-
 static void heat(const struct weft_contest *contest, int times) {
     double end = seconds_now() + HEAT_S;
     while (seconds_now() < end && isfinite(seconds_of(contest, 0, times)))
@@ -118,7 +110,7 @@ static int launch(const void *context, int way, weft_cu_stream stream) {
 /* Returns the fastest way. */
 static int fastest_graph(const struct weft_contest *contest, int ways) {
     double medians[ways];
-    int times = times_of_round(contest), fastest = 0;
+    int times = times_in(ROUND_S, seconds_of_one(contest, 0), TIMES_MAX), fastest = 0;
     heat(contest, times);
     measure(contest, ways, times, medians);
     for (int way = 1; way < ways; way++)

@@ -25,7 +25,7 @@ static void print_tiles(const struct shape *shape, bool transposed) {
     size_t tiles = weft_steps_up(shape->m, WEFT_HOPPER_TILE_ROWS) * weft_steps_up(shape->n, width);
     printf("  %-13s %zu tiles of %d x %u, in %zu rounds of %zu, b by %s\n", "Weft's kernel", tiles,
            WEFT_HOPPER_TILE_ROWS, width, weft_steps_up(tiles, clusters), clusters,
-           transposed ? "columns" : "rows");
+           weft_memo_order(transposed));
 }
 
 /* Returns whether a remark is of a product or a sum of this shape, or of a part of its A. */

@@ -116,7 +116,7 @@ def _define_products():
     _define_product("fused_matmul_all_reduce(Tensor A, Tensor B, str reduce_op, str group_name) -> Tensor",
                     ours, ours, _collectives_cuda.with_memory(ours))
     for function in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
-                   _scaled.fused_all_gather_scaled_matmul, _scaled.fused_scaled_matmul_reduce_scatter):
+                     _scaled.fused_all_gather_scaled_matmul, _scaled.fused_scaled_matmul_reduce_scatter):
         name, kernel = function.__name__, _counted(function)
         chosen = _or_fallback(name, kernel)
         schema = str(getattr(torch.ops.symm_mem, name).default._schema).partition("::")[2]

@@ -57,6 +57,9 @@ static inline void weft_box_add(const struct weft_cu_tensor_map *map, const void
     kernel_box_store(map, shared, x, y, true);
 }
 
+template <class ELEMENT>
+static constexpr bool is_f16 = std::is_same<ELEMENT, struct weft_f16>::value;
+
 /* --- Products and their sums ------------------------------------------------------------------ */
 
 static inline uint64_t weft_wgmma_matrix(const void *shared) {
@@ -77,17 +80,15 @@ template <int NEWEST> static inline void weft_wgmma_wait(void) {
 template <int COUNT> static inline void weft_wgmma_take(float (&)[COUNT]) {}
 template <class ELEMENT, int COUNT>
 static inline void weft_wgmma_add(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b, int keep) {
-    kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value,
-                   false);
+    kernel_product(sums, COUNT, a, b, keep != 0, is_f16<ELEMENT>, false);
 }
 template <class ELEMENT, int COUNT>
 static inline void weft_wgmma_add_row_major(ELEMENT, float (&sums)[COUNT], uint64_t a, uint64_t b,
                                             int keep) {
-    kernel_product(sums, COUNT, a, b, keep != 0, std::is_same<ELEMENT, struct weft_f16>::value,
-                   true);
+    kernel_product(sums, COUNT, a, b, keep != 0, is_f16<ELEMENT>, true);
 }
 template <class ELEMENT> static inline uint32_t weft_pack(ELEMENT, float first, float second) {
-    return kernel_pack(first, second, std::is_same<ELEMENT, struct weft_f16>::value);
+    return kernel_pack(first, second, is_f16<ELEMENT>);
 }
 static inline void weft_stmatrix_2(void *row, uint32_t a, uint32_t b) {
     const uint32_t elements[] = {a, b};
