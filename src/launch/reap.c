@@ -19,36 +19,38 @@ static void messages_drain(struct weft_run *run, int pe) {
         ;
 }
 
-/* Returns the PE whose death other PEs have detected and written to the control page, or -1. They
- * can be faster than the launcher if it was stopped or had no processor (boot/guard.h). */
-static int death_reported(const struct weft_run *run) {
-    struct weft_cause cause = weft_control_cause(run->control, run->npes);
-    bool is_pe = cause.pe >= 0 && cause.pe < run->npes;
-    return run->phase < WEFT_GRACE && cause.kind == WEFT_ABORT_DIED && is_pe ? cause.pe : -1;
+/* Returns why the job ends, given that `own` was seen. A PE can know the cause before the launcher,
+ * and has then written it to the control page: PEs detect deaths faster than a launcher that has no
+ * processor (boot/guard.h), and a program may have closed its PE's socket to the launcher. The PE
+ * that was seen to end then ended because of it. */
+static struct weft_cause cause_find(struct weft_run *run, struct weft_cause own) {
+    struct weft_cause written = weft_control_cause(run->control, run->npes);
+    bool death = own.kind == WEFT_ABORT_DIED || own.kind == WEFT_ABORT_EXITED;
+    if (written.pe < 0)
+        return own;
+    switch (written.kind) {
+    case WEFT_ABORT_ERROR:
+    case WEFT_ABORT_GLOBAL_EXIT:
+    case WEFT_ABORT_LEFT:
+        return written;
+    case WEFT_ABORT_DIED:
+        if (!death || written.pe == own.pe)
+            return own;
+        messages_drain(run, written.pe);
+        return (struct weft_cause){.kind = WEFT_ABORT_DIED, .pe = written.pe};
+    default: /* none, or a PE has overwritten the page */
+        return own;
+    }
 }
 
-/* Ends the job because of `pe`. If the PEs have already reported another PE's death, this PE ended
- * because of it; then the other PE is the cause, and its messages are read first. */
 static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
-    struct weft_cause own = weft_control_cause(run->control, run->npes);
-    bool says = own.pe == pe && own.kind != WEFT_ABORT_NONE && own.kind != WEFT_ABORT_DIED;
-    if (run->pe[pe].lost_ms && says) {
-        kind = own.kind; /* the PE could only write its cause to the page */
-        detail = own.detail;
-    }
-    bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
-    int culprit = death ? death_reported(run) : -1;
-    if (culprit >= 0 && culprit != pe) {
-        messages_drain(run, culprit);
-        pe = culprit;
-        kind = WEFT_ABORT_DIED;
-        detail = 0;
-    }
-    weft_end_begin(run, (struct weft_cause){.kind = kind,
-                                            .pe = pe,
-                                            .detail = detail,
-                                            .pid = weft_run_pid(run, pe),
-                                            .state = weft_run_state(run, pe)});
+    if (run->phase >= WEFT_GRACE)
+        return;
+    struct weft_cause cause =
+        cause_find(run, (struct weft_cause){.kind = kind, .pe = pe, .detail = detail});
+    cause.pid = weft_run_pid(run, cause.pe);
+    cause.state = weft_run_state(run, cause.pe);
+    weft_end_begin(run, cause);
 }
 
 /* Ends the job because a child has died; its status is known. */

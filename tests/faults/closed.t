@@ -3,17 +3,20 @@
 """A program closes descriptors that it has not opened and reuses their numbers (closed.c). Without oshrun, and under
 another launcher, nothing is lost. oshrun reports once, for each PE that continues, that it has lost its connection to
 the PE. Messages to far PEs, which cannot continue, end the job with an error line that says why."""
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / room) for room in ("boot", "launch")]
 import starters  # noqa: E402
-from harness import BUILD, Skip, case, main, run  # noqa: E402
+from harness import BUILD, Result, Skip, case, gone, main, read_numbers, run, start, wait_until  # noqa: E402
 
 CLOSED = str(BUILD / "tests/faults/closed")
+MUTE = str(BUILD / "tests/faults/mute")
 LINE = "this program has closed descriptors of the engine that reaches far PEs"
 
 
@@ -39,12 +42,24 @@ def said():
 
 @case("a PE that has closed its socket to the job ends it when some PEs make a team: the others do not wait")
 def mute():
-    program = str(BUILD / "tests/faults/mute")
+    expect_mute(run("-n", 3, MUTE))
+    starters.torchrun(3, [MUTE]).expect(70)
+
+
+@case("it is to blame also if the launcher had no processor until all PEs had ended because of it")
+def mute_unseen():
+    job = start("-n", 3, MUTE, "stop")
+    pids = read_numbers(job, "pid", 3)
+    wait_until(lambda: all(gone(pid) for pid in pids), 20, "the end of the PEs")
+    os.kill(job.pid, signal.SIGCONT)
+    result = Result(job)
+    expect_mute(result)
+    assert "oshrun" not in result.err, result.err
+
+
+def expect_mute(result):
     said = r"PE 1 .*shmemx_team_create: cannot send to the 3 members of an exchange: .*; ending the job"
-    result = run("-n", 3, program)
     assert result.status == 71 and re.search(said, result.err), (result.status, result.err)
-    job = starters.torchrun(3, [program])
-    job.expect(70)
 
 
 def expect_end(engine, statuses, line):
