@@ -102,7 +102,7 @@ DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu tests/gpu/*/kernels.cu
 DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
               $(DRIVER_CU:%.cu=$(BUILD)/obj/tests/gpu/driver/%.o)
 tests: $(if $(NO_GPU),,$(DRIVER))
-$(BUILD)/obj/tests/gpu/driver/%.cc: %.cu src/transport/gpu_fold.h mk/gpu.mk
+$(BUILD)/obj/tests/gpu/driver/%.cc: %.cu src/transport/gpu_fold.h src/transport/gpu_tile.h mk/gpu.mk
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' device.h $< > $@
 	@$(CXX) $(filter-out -MMD -MP,$(ALL_CXXFLAGS)) $(DRIVER_INCLUDES) -D__global__=KERNEL -E -P $@ | \

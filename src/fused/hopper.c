@@ -84,18 +84,15 @@ enum call { PRODUCT, GATHER, REDUCE, CALLS };
 /* The kernels for a width of tiles and an order of b. */
 #define KERNELS_OF(call, suffix) \
     { WEFT_KERNEL_weftk_##call##_bf16_##suffix, WEFT_KERNEL_weftk_##call##_f16_##suffix }
-#define VARIANT(width, transposed, suffix)                                                      \
-    {                                                                                           \
-        width, transposed, {                                                                    \
-            KERNELS_OF(product, suffix), KERNELS_OF(gather, suffix), KERNELS_OF(reduce, suffix) \
-        }                                                                                       \
-    }
+#define VARIANT(X, name, suffix, width, transposed, percent) \
+    {width,                                                  \
+     transposed,                                             \
+     {KERNELS_OF(product, suffix), KERNELS_OF(gather, suffix), KERNELS_OF(reduce, suffix)}},
 static const struct variant {
     unsigned width;
     bool transposed;
     enum weft_gpu_kernel kernels[CALLS][2]; /* of bf16 and f16 */
-} variants[] = {VARIANT(256, true, 256), VARIANT(208, true, 208), VARIANT(168, true, 168),
-                VARIANT(256, false, 256_row_major), VARIANT(192, false, 192_row_major)};
+} variants[] = {WEFT_GPU_TILES(VARIANT, , )};
 
 /* b may be NULL in a call that multiplies nothing. */
 static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, const weft_matrix *b,

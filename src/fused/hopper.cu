@@ -8,6 +8,7 @@
  * (hopper_tile.cuh). The blocks of a cluster end together, because each writes to the other's
  * shared memory. */
 #define WEFT_KERNEL_THREADS
+#include "transport/gpu_tile.h"
 #include "fused/hopper_gather.cuh"
 #include "fused/hopper_reduce.cuh"
 
@@ -74,22 +75,23 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     run<width, struct weft_##element, order, mode>(abort, &task)
 #endif
 
-#define WEFT_KERNEL(name, width, element, order, mode)                                       \
-    extern "C" __global__ void __launch_bounds__(WEFT_HOPPER_THREADS, 1) weftk_##name(       \
-        struct weft_gpu_abort abort, const __grid_constant__ struct weft_hopper_task task) { \
-        weft_dependency_wait();                                                              \
-        (void)abort, (void)task;                                                             \
-        WEFT_RUN(width, element, order, mode);                                               \
+#define WEFT_KERNEL(call, element, suffix, width, transposed, mode)                              \
+    extern "C" __global__ void __launch_bounds__(WEFT_HOPPER_THREADS, 1)                         \
+        weftk_##call##_##element##_##suffix(                                                     \
+            struct weft_gpu_abort abort, const __grid_constant__ struct weft_hopper_task task) { \
+        weft_dependency_wait();                                                                  \
+        (void)abort, (void)task;                                                                 \
+        WEFT_RUN(width, element, transposed ? TRANSPOSED : ROW_MAJOR, mode);                     \
     }
-#define WEFT_KERNELS_OF(name, element, mode)                         \
-    WEFT_KERNEL(name##_256, 256, element, TRANSPOSED, mode)          \
-    WEFT_KERNEL(name##_208, 208, element, TRANSPOSED, mode)          \
-    WEFT_KERNEL(name##_168, 168, element, TRANSPOSED, mode)          \
-    WEFT_KERNEL(name##_256_row_major, 256, element, ROW_MAJOR, mode) \
-    WEFT_KERNEL(name##_192_row_major, 192, element, ROW_MAJOR, mode)
-#define WEFT_KERNELS(name, mode)             \
-    WEFT_KERNELS_OF(name##_bf16, bf16, mode) \
-    WEFT_KERNELS_OF(name##_f16, f16, mode)
-WEFT_KERNELS(product, PRODUCT)
-WEFT_KERNELS(gather, GATHER)
-WEFT_KERNELS(reduce, REDUCE)
+#define WEFT_PRODUCT(X, element, suffix, width, transposed, percent) \
+    WEFT_KERNEL(product, element, suffix, width, transposed, PRODUCT)
+#define WEFT_GATHER(X, element, suffix, width, transposed, percent) \
+    WEFT_KERNEL(gather, element, suffix, width, transposed, GATHER)
+#define WEFT_REDUCE(X, element, suffix, width, transposed, percent) \
+    WEFT_KERNEL(reduce, element, suffix, width, transposed, REDUCE)
+WEFT_GPU_TILES(WEFT_PRODUCT, , bf16)
+WEFT_GPU_TILES(WEFT_PRODUCT, , f16)
+WEFT_GPU_TILES(WEFT_GATHER, , bf16)
+WEFT_GPU_TILES(WEFT_GATHER, , f16)
+WEFT_GPU_TILES(WEFT_REDUCE, , bf16)
+WEFT_GPU_TILES(WEFT_REDUCE, , f16)

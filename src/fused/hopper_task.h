@@ -35,9 +35,6 @@ enum {
 
 /* --- Geometry --------------------------------------------------------------------------------- */
 
-/* Widths are 256, 208 or 168 for a transposed B, and 256 or 192 for a row-major one, which is
- * loaded in boxes of 64 columns. */
-
 /* Returns the columns of a transposed B that block 0 loads; block 1 loads the others. A multiple of
  * 8, because the swizzle repeats after 8 rows of 128 bytes. */
 WEFT_ADDR uint32_t weft_hopper_lower(uint32_t width) {

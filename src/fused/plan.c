@@ -6,6 +6,7 @@
  * transposed b; for a row-major one the two widths have not been compared. */
 #include "fused/plan.h"
 #include "base/size.h"
+#include "transport/gpu_tile.h"
 #include "coll/elements.h"
 #include "fused/hopper_task.h"
 
@@ -48,11 +49,12 @@ bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n) {
 }
 
 unsigned weft_plan_width(size_t rows, size_t cols, bool transposed, int sms) {
+#define KIND(X, name, suffix, width, transposed, percent) {width, percent, transposed},
     static const struct {
         unsigned width, percent;
         bool transposed;
-    } kinds[] = {
-        {256, 100, true}, {208, 101, true}, {168, 103, true}, {256, 100, false}, {192, 102, false}};
+    } kinds[] = {WEFT_GPU_TILES(KIND, , )};
+#undef KIND
     size_t clusters = (size_t)sms / WEFT_HOPPER_CLUSTER, least = SIZE_MAX;
     unsigned best = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -16,6 +16,7 @@
 #include "weft/device/team.cuh"
 #include "transport/gpu.h"
 #include "transport/gpu_fold.h"
+#include "transport/gpu_tile.h"
 
 /* coll/marked.cu: sums of floats by marked words; the suffix is the number of members x units that
  * a thread has under way. */
@@ -29,13 +30,12 @@
 /* clang-format on */
 
 /* fused/hopper.cu: products of matrices, those that gather A, and those that add the products of
- * several GPUs; the suffix is the width of a tile, and says if B is row-major. */
+ * several GPUs. */
 /* clang-format off */
-#define WEFT_GPU_PRODUCTS_OF(X, name) \
-    X(name##_256) X(name##_208) X(name##_168) X(name##_256_row_major) X(name##_192_row_major)
-#define WEFT_GPU_PRODUCTS(X, name)        \
-    WEFT_GPU_PRODUCTS_OF(X, name##_bf16)  \
-    WEFT_GPU_PRODUCTS_OF(X, name##_f16)
+#define WEFT_GPU_PRODUCT(X, name, suffix, width, transposed, percent) X(name##_##suffix)
+#define WEFT_GPU_PRODUCTS(X, name)                        \
+    WEFT_GPU_TILES(WEFT_GPU_PRODUCT, X, name##_bf16)      \
+    WEFT_GPU_TILES(WEFT_GPU_PRODUCT, X, name##_f16)
 /* clang-format on */
 
 /* X(name) for everything that can be launched. */
