@@ -12,10 +12,12 @@ pytest.importorskip("hypothesis")
 import torch.distributed as dist  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 from torch.distributed.tensor import DTensor, Shard  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import weft  # noqa: E402
 import weft.torch as symm_mem  # noqa: E402
+from weft.torch import _products  # noqa: E402
 from torch_world import on_groups, on_world, property_test, raises, seeded  # noqa: E402
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -332,29 +334,32 @@ def test_fused_all_gather_scaled_matmul(group, shape, dim, columns, seed, mode, 
         x, bs, scale, b_scales, dim, group, biases, [None] * len(bs), [out] * len(bs),
         [False] * len(bs))
     assert bits(whole) == bits(joined(x, dim, group))
+    rest = ([None] * len(bs), [out] * len(bs), [False] * len(bs))
+    _, alike = torch.ops.weft.fused_all_gather_scaled_matmul(x, bs, scale, b_scales, dim, group.group_name, biases, *rest)
+    assert [bits(each) for each in alike] == [bits(each) for each in products]
     rows = joined(scale, dim, group) if mode == "sharded" or scale.shape == (*shape, 1) else scale
     for b, b_scale, b_bias, product in zip(bs, b_scales, biases, products):
         expected = (joined(x, dim, group).double() * rows.double()) @ (b.double() * b_scale.double())
         close(product, expected + (b_bias.double() if bias else 0), out, 16)
         assert product.movedim(dim, 0).is_contiguous()
-    rest = ([None] * len(bs), [None] * len(bs), [out] * len(bs), [False] * len(bs))
     alike_on_meta(group, torch.ops.symm_mem.fused_all_gather_scaled_matmul, (whole, products), x,
-                  bs, scale, b_scales, dim, group.group_name, *rest)
+                  bs, scale, b_scales, dim, group.group_name, [None] * len(bs), *rest)
 
 
 @property_test(60, shape=st.lists(st.integers(1, 4), min_size=1, max_size=3),
                dim=st.integers(0, 2), columns=st.integers(1, 3), seed=seeds,
                rows=st.booleans(), op=st.sampled_from(["sum", "avg"]), bias=st.booleans(),
-               out=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]))
-def test_fused_scaled_matmul_reduce_scatter(group, shape, dim, columns, seed, rows, op, bias, out):
+               out=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]), direct=st.booleans())
+def test_fused_scaled_matmul_reduce_scatter(group, shape, dim, columns, seed, rows, op, bias, out, direct):
     dim, noise = dim % len(shape), seeded(seed, group)
     shape[dim] *= group.size()
     x, b = narrow([*shape, 16], noise), narrow((16 * columns, 16), noise).t()
     scale = torch.rand([*shape, 1] if rows else (), generator=noise) + .5
     b_scale = torch.rand((1, b.shape[1]) if rows else (), generator=noise) + .5
     b_bias = torch.randn(b.shape[1], generator=noise).to(out) if bias else None
-    got = symm_mem.fused_scaled_matmul_reduce_scatter(
-        x, b, scale, b_scale, op, dim, dim, group, [*shape, b.shape[1]], b_bias, None, out)
+    call, where = (symm_mem, group) if direct else (torch.ops.weft, group.group_name)
+    got = call.fused_scaled_matmul_reduce_scatter(
+        x, b, scale, b_scale, op, dim, dim, where, [*shape, b.shape[1]], b_bias, None, out)
     partial = (x.double() * scale.double()) @ (b.double() * b_scale.double())
     whole = LOSSES[op](of_all(partial + (b_bias.double() if bias else 0), group))
     close(got, whole.chunk(group.size(), dim)[group.rank()], out, 16 * group.size())
@@ -377,6 +382,38 @@ def test_scaled_products_of_8_bits(group):
         torch.testing.assert_close(product.float(), theirs.float(), atol=1e-3, rtol=.25)
 
 
+class Watch(TorchDispatchMode):
+    """Counts the calls of torch.ops.weft.*."""
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += function.namespace == "weft"
+        return function(*args, **(kwargs or {}))
+
+
+@on_groups
+def test_modes_see_the_products(group):
+    """The functions skip PyTorch's dispatcher, but not where a mode wants to see the operators."""
+    wide, x, one = torch.ones(2 * group.size(), 16), narrow((2 * group.size(), 16), seeded(0, group)), torch.ones(())
+    calls = [lambda: symm_mem.fused_all_gather_matmul(wide, [wide.t()], 0, group),
+             lambda: symm_mem.fused_matmul_reduce_scatter(wide, wide.t(), "sum", 0, group),
+             lambda: symm_mem.fused_matmul_all_reduce(wide, wide.t(), "sum", group),
+             lambda: symm_mem.fused_all_gather_scaled_matmul(
+                 x, [x.t()], one, [one], 0, group, [None], [None], [torch.float32], [False]),
+             lambda: symm_mem.fused_scaled_matmul_reduce_scatter(
+                 x, x.t(), one, one, "sum", 0, 0, group, [len(x), len(x)], None, None, torch.float32)]
+    for call in calls:
+        wrapped = {name: mock.Mock(wraps=kernel) for name, kernel in _products.operators.items()}
+        with mock.patch.dict(_products.operators, wrapped):
+            call()
+        assert sum(kernel.call_count for kernel in wrapped.values()) == 1
+        with Watch() as watch:
+            call()
+        assert watch.count == 1
+
+
 @on_groups
 def test_scaled_products_refuse(group):
     x, b, one = narrow((4, 16), seeded(0, group)), narrow((16, 16), seeded(1, group)), torch.ones(())
@@ -384,6 +421,8 @@ def test_scaled_products_refuse(group):
     rest = ([None], [None], [torch.float32], [False])
     raises(ValueError, "len", call, x, [b], one, [one], 0, group, [], *rest[1:])
     raises(ValueError, "len", call, x, [b], one, [one], 0, group, *rest[:3], [False, True])
+    raises(TypeError, "got B_scales of type Tensor, expected a list", call, x, [b], one, torch.ones(1, 1), 0, group, *rest)
+    raises(RuntimeError, "requires a gradient", call, x, [b], one.clone().requires_grad_(), [one], 0, group, *rest)
     raises(ValueError, "Invalid scale shape", call, x, [b], torch.ones(3, 1), [one], 0, group,
            *rest)
     raises(ValueError, "Invalid gather_dim", call, x, [b], one, [one], 1, group, *rest)

@@ -158,9 +158,9 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, 
     A: (..., K) of 8-bit floats, gathered along any dimension but the last; B: (K, N). A_scale: one number, or one for
     each row, of this rank's A ((..., 1): gathered with it) or of the whole A. The other lists are as long as Bs;
     ValueError if not, and for scales of any other shape."""
-    return _weft.fused_all_gather_scaled_matmul(
-        A, Bs, A_scale, B_scales, gather_dim, name_of(group), biases, result_scales, out_dtypes,
-        use_fast_accum)
+    call, group = _products.route("fused_all_gather_scaled_matmul", group, A, Bs, A_scale, B_scales, biases,
+                                  result_scales)
+    return call(A, Bs, A_scale, B_scales, gather_dim, group, biases, result_scales, out_dtypes, use_fast_accum)
 
 
 @by_either_name
@@ -173,9 +173,10 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 
     A: (..., K) of 8-bit floats, with its scatter dimension at scatter_dim_after_maybe_reshape. output_shape: of the
     product before it is scattered along orig_scatter_dim."""
-    return _weft.fused_scaled_matmul_reduce_scatter(
-        A, B, A_scale, B_scale, reduce_op, orig_scatter_dim, scatter_dim_after_maybe_reshape,
-        name_of(group), output_shape, bias, result_scale, out_dtype, use_fast_accum)
+    call, group = _products.route("fused_scaled_matmul_reduce_scatter", group, A, [B], A_scale, B_scale, bias,
+                                  result_scale)
+    return call(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim, scatter_dim_after_maybe_reshape, group,
+                output_shape, bias, result_scale, out_dtype, use_fast_accum)
 
 
 # --- On symmetric tensors ------------------------------------------------------------------------

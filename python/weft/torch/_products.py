@@ -23,15 +23,17 @@ def takes(tensor, group):
     return not tensor.is_cuda or _kernels.multiplies(group, tensor.device)
 
 
-def route(name, group, a, bs):
+def route(name, group, a, bs, *rest):
     """Returns the function to call for the fused operator of that name, and the group to pass to it: PyTorch's dispatcher,
     which takes longer than the operator, or for ordinary tensors outside of compilation and other modes the operator
-    itself, which records its gradient if one is needed."""
-    if _is_plain_call() and _are_ordinary(a, bs):
+    itself, which records its gradient if one is needed. rest: its other tensors, lists of them, and None."""
+    if _is_plain_call() and isinstance(bs, (list, tuple)) and _are_ordinary((a, *bs)) and _are_ordinary(rest):
         known = group_of(group)
-        if a.is_cpu or _is_ready(a, known):
+        if a.is_cpu or (a.is_cuda and _is_ready(a, known)):
             records = torch.is_grad_enabled() and (a.requires_grad or any(b.requires_grad for b in bs))
-            return (recorded if records else operators)[name], known
+            function = (recorded if records else operators).get(name)
+            if function is not None:
+                return function, known
     return getattr(torch.ops.weft, name), group_name(group)
 
 
@@ -42,13 +44,14 @@ def _is_plain_call():
                 or forward_ad._current_level >= 0)
 
 
-def _are_ordinary(a, bs):
-    if not isinstance(bs, (list, tuple)):
-        return False
-    for tensor in (a, *bs):  # in two thirds of the time of all()
-        if type(tensor) not in _ORDINARY or tensor.is_neg() or _is_batch(tensor):
+def _are_ordinary(operands):
+    for each in operands:  # in two thirds of the time of all()
+        if isinstance(each, (list, tuple)):
+            if not _are_ordinary(each):
+                return False
+        elif each is not None and (type(each) not in _ORDINARY or each.is_neg() or _is_batch(each)):
             return False
-    return a.is_cpu or a.is_cuda
+    return True
 
 
 def _is_ready(tensor, group):

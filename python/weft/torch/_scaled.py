@@ -14,35 +14,33 @@ from weft.torch import _products
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import factor, fold, plain
 from weft.torch._versions import dtypes_of
-from weft.torch._fused import rows_of, unrow
+from weft.torch._fused import is_matrix, rows_of, unrow
 from weft.torch._groups import group_of
 
 NARROW = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
-def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_name, biases,
-                                   result_scales, out_dtypes, use_fast_accum):
-    call, group = "fused_all_gather_scaled_matmul", group_of(group_name)
-    out_dtypes = dtypes_of(out_dtypes)
-    for name, given in (("B_scales", B_scales), ("biases", biases),
-                        ("result_scales", result_scales), ("out_dtypes", out_dtypes),
-                        ("use_fast_accum", use_fast_accum)):
+def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases, result_scales,
+                                   out_dtypes, use_fast_accum):
+    call, group = "fused_all_gather_scaled_matmul", group_of(group)
+    for name, given in (("B_scales", B_scales), ("biases", biases), ("result_scales", result_scales),
+                        ("out_dtypes", out_dtypes), ("use_fast_accum", use_fast_accum)):
+        if not isinstance(given, (list, tuple)):
+            raise TypeError(f"{call}: got {name} of type {type(given).__name__}, expected a list")
         if len(given) != len(Bs):
             raise ValueError(f"{call}: len({name}) must be the same as len(Bs): got {len(given)}, "
                              f"expected {len(Bs)}")
     _check_operands(call, A, Bs, gather_dim, "gather_dim")
-    scale = rows_scale(A, A_scale, gather_dim, group)
-    shard = rows_of(A, gather_dim)
+    scale, shard = rows_scale(A, A_scale, gather_dim, group), rows_of(A, gather_dim)
     rows = shard.shape[0] * group.size
     whole = shard.new_empty((rows, shard.shape[1]))
-    made = [_wide(dtype or A.dtype) for dtype in out_dtypes]
-    products = [shard.new_empty((rows, b.shape[1]), dtype=dtype) for b, dtype in zip(Bs, made)]
+    dtypes = [dtype or A.dtype for dtype in dtypes_of(out_dtypes)]
+    products = [shard.new_empty((rows, b.shape[1]), dtype=_wide(dtype)) for b, dtype in zip(Bs, dtypes)]
     _products.run(weft.all_gather_scaled_matmul, group, (products, whole), (
         shard, [factor(b) for b in Bs], scale, [_scale_of(b) for b in B_scales],
         [bias if bias is None else plain(bias) for bias in biases]))
     return unrow(whole, A, gather_dim, group.size), [
-        unrow(_finished(*each), A, gather_dim, group.size)
-        for each in zip(products, result_scales, [dtype or A.dtype for dtype in out_dtypes])]
+        unrow(_finished(*each), A, gather_dim, group.size) for each in zip(products, result_scales, dtypes)]
 
 
 def rows_scale(A, scale, dim, group):
@@ -61,10 +59,10 @@ def rows_scale(A, scale, dim, group):
 
 
 def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim,
-                                       scatter_dim_after_maybe_reshape, group_name, output_shape,
+                                       scatter_dim_after_maybe_reshape, group, output_shape,
                                        bias=None, result_scale=None, out_dtype=None,
                                        use_fast_accum=False):
-    call, group = "fused_scaled_matmul_reduce_scatter", group_of(group_name)
+    call, group = "fused_scaled_matmul_reduce_scatter", group_of(group)
     dim, [dtype] = scatter_dim_after_maybe_reshape, dtypes_of([out_dtype])
     _check_operands(call, A, [B], dim, "scatter dim for 2D tensor input to scaled_mm")
     check_reduce_op(call, reduce_op, ("sum", "avg"))
@@ -74,9 +72,9 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
         raise ValueError(f"{call}: For row-wise scaling, the leading dims of A_scale must match the "
                          f"leading dims of A (A shape: {list(A.shape)}, A_scale shape: "
                          f"{list(A_scale.shape)})")
-    scale = _scale_of(A_scale) if A_scale.numel() == 1 else plain(
-        fold(A_scale, dim, group.size)).view(-1, 1)
-    a, dtype = factor(fold(A, dim, group.size).flatten(0, -2)), dtype or A.dtype
+    fold_rows = (lambda tensor: tensor) if is_matrix(A, dim) else (lambda tensor: fold(tensor, dim, group.size))
+    scale = _scale_of(A_scale) if A_scale.numel() == 1 else plain(fold_rows(A_scale)).view(-1, 1)
+    a, dtype = factor(fold_rows(A).flatten(0, -2)), dtype or A.dtype
     product = a.new_empty((a.shape[0] // group.size, B.shape[1]), dtype=_wide(dtype))
     _products.run(weft.scaled_matmul_reduce_scatter, group, (product,), (
         a, factor(B), scale, _scale_of(B_scale), bias if bias is None else plain(bias)), reduce_op)
