@@ -21,6 +21,17 @@ static struct {
 static const struct weft_library_call calls[] = {WEFT_CUDA_CALLS(CALL)};
 #undef CALL
 
+/* Returns the driver's name and description of its error, such as "CUDA_ERROR_INVALID_VALUE:
+ * invalid argument". The text is valid until the thread's next call. */
+static const char *error_text(int error) {
+    static _Thread_local char text[128];
+    const char *name = NULL, *meaning = NULL;
+    weft_cuda.cuGetErrorName(error, &name);
+    weft_cuda.cuGetErrorString(error, &meaning);
+    snprintf(text, sizeof text, "%s: %s", name ? name : "unknown error", meaning ? meaning : "");
+    return text;
+}
+
 static int driver_start(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) {
@@ -38,7 +49,7 @@ static int driver_start(void) {
         error = weft_cuda.cuDeviceGetCount(&count);
     if (error != WEFT_CU_SUCCESS && error != WEFT_CU_NO_DEVICE) {
         snprintf(loaded.text, sizeof loaded.text, "the CUDA driver does not start: %s",
-                 weft_cuda_error(error));
+                 error_text(error));
         return -EIO;
     }
     if (count > 0)
@@ -57,18 +68,9 @@ int weft_cuda_load(void) {
     return loaded.error < 0 ? weft_fail_bare(loaded.error, "%s", loaded.text) : 0;
 }
 
-const char *weft_cuda_error(int error) {
-    static _Thread_local char text[128];
-    const char *name = NULL, *meaning = NULL;
-    weft_cuda.cuGetErrorName(error, &name);
-    weft_cuda.cuGetErrorString(error, &meaning);
-    snprintf(text, sizeof text, "%s: %s", name ? name : "unknown error", meaning ? meaning : "");
-    return text;
-}
-
 int weft_cuda_check(int error, const char *what) {
     if (error == WEFT_CU_SUCCESS)
         return 0;
     int code = error == WEFT_CU_OUT_OF_MEMORY ? -ENOMEM : -EIO;
-    return weft_fail(code, "%s: %s", what, weft_cuda_error(error));
+    return weft_fail(code, "%s: %s", what, error_text(error));
 }

@@ -276,10 +276,6 @@ extern struct weft_cuda weft_cuda;
  * text. Safe to call from any thread. */
 int weft_cuda_load(void);
 
-/* Returns the driver's name and description of its error, such as "CUDA_ERROR_INVALID_VALUE:
- * invalid argument". The text is valid until the thread's next call. */
-const char *weft_cuda_error(int error);
-
 /* Returns the negative errno that fits an error of the driver, with the text "CALL: WHAT: the
  * driver's description", or 0 for 0. */
 int weft_cuda_check(int error, const char *what);

@@ -55,7 +55,8 @@ static bool address_is(const struct sockaddr *a, const struct sockaddr_storage *
                   &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
-void weft_address_unmap(struct sockaddr_storage *address) {
+/* Converts an IPv4-mapped IPv6 address, as a dual-stack socket returns it, to IPv4. */
+static void address_unmap(struct sockaddr_storage *address) {
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
     struct sockaddr_in four = {.sin_family = AF_INET};
     if (address->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
@@ -105,7 +106,7 @@ static void own_end_find(struct weft_network *network, int socket, const struct 
     socklen_t bytes = sizeof own;
     if (getsockname(socket, (struct sockaddr *)&own, &bytes) < 0)
         return;
-    weft_address_unmap(&own);
+    address_unmap(&own);
     own_set(network, (const struct sockaddr *)&own);
     const struct ifaddrs *at = list;
     while (at && !address_is(at->ifa_addr, &own))

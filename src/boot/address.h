@@ -37,9 +37,6 @@ void weft_addresses_add_own(struct weft_addresses *addresses, const char *only);
  * because such an address needs the other host's name of the interface. */
 void weft_address_print(char text[WEFT_ADDRESS_BYTES], const struct sockaddr *address);
 
-/* Converts an IPv4-mapped IPv6 address, as a dual-stack socket returns it, to IPv4. */
-void weft_address_unmap(struct sockaddr_storage *address);
-
 /* Finds the network that a connection to another host uses: its own address there, without a port,
  * and the interface that has this address. If `wanted` names another interface, the network is that
  * interface and its first address (IPv4 before IPv6, link-local IPv6 last), or no address if it has

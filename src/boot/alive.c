@@ -34,24 +34,26 @@ void weft_alive_init(pthread_mutex_t *alive) {
     pthread_mutexattr_destroy(&robust);
 }
 
-bool weft_alive_whole(const pthread_mutex_t *alive) {
+/* Returns whether this is still a robust mutex. Every PE can overwrite it, and the C library aborts
+ * a process that passes anything else to its functions. */
+static bool is_whole(const pthread_mutex_t *alive) {
     pthread_mutex_t fresh;
     weft_alive_init(&fresh);
     return alive->__data.__kind == fresh.__data.__kind;
 }
 
 int weft_alive_try(pthread_mutex_t *alive) {
-    return weft_alive_whole(alive) ? pthread_mutex_trylock(alive) : EINVAL;
+    return is_whole(alive) ? pthread_mutex_trylock(alive) : EINVAL;
 }
 
 int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until) {
-    if (!weft_alive_whole(alive))
+    if (!is_whole(alive))
         return EINVAL;
     return until ? weft_deadline_lock(alive, until) : pthread_mutex_lock(alive);
 }
 
 void weft_alive_let_go(pthread_mutex_t *alive, int found) {
-    if ((found != 0 && found != EOWNERDEAD) || !weft_alive_whole(alive))
+    if ((found != 0 && found != EOWNERDEAD) || !is_whole(alive))
         return;
     if (found == EOWNERDEAD)
         pthread_mutex_consistent(alive);
@@ -76,7 +78,7 @@ static bool alive_is_as_taken(const pthread_mutex_t *alive) {
  * within a second, another process is this PE. */
 static int alive_take(pthread_mutex_t *alive) {
     struct timespec until = weft_deadline_ms(1000);
-    int result = weft_alive_whole(alive) ? weft_deadline_lock(alive, &until) : EINVAL;
+    int result = is_whole(alive) ? weft_deadline_lock(alive, &until) : EINVAL;
     if (result == EOWNERDEAD)
         result = pthread_mutex_consistent(alive);
     if (result == 0)

@@ -14,10 +14,6 @@
 /* Initialises a mutex in shared memory. */
 void weft_alive_init(pthread_mutex_t *alive);
 
-/* Returns whether this is still a robust mutex. Every PE can overwrite it, and the C library aborts
- * a process that passes anything else to its functions. */
-bool weft_alive_whole(const pthread_mutex_t *alive);
-
 /* Lock the mutex of another PE to find out whether it has died. They return the result of
  * pthread_mutex_trylock, _lock, and, with a time from weft_deadline_ms, _timedlock; or EINVAL if
  * the mutex was overwritten. After 0 and EOWNERDEAD the caller calls weft_alive_let_go. */

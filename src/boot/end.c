@@ -93,7 +93,8 @@ void weft_boot_exit(int status) {
     _exit(status);
 }
 
-void weft_boot_quit(int status) {
+/* Ends this process at once, but in a way that another launcher takes for an orderly end. */
+static _Noreturn void end_orderly(int status) {
     weft_boot_close_source();
     weft_boot_exit(status);
 }
@@ -112,7 +113,7 @@ void weft_boot_lost(void) {
                            &root_died); /* does nothing if there is a cause */
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (ends_in_order(&cause))
-        weft_boot_quit(cause.detail & 0xff);
+        end_orderly(cause.detail & 0xff);
     weft_boot_tell_end();
     if (cause.kind == WEFT_ABORT_NONE)
         weft_log("the launcher is gone");
@@ -126,7 +127,7 @@ void weft_boot_end_self(const char *remark) {
         pause();
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (ends_in_order(&cause))
-        weft_boot_quit(cause.detail & 0xff);
+        end_orderly(cause.detail & 0xff);
     if (cause.kind != WEFT_ABORT_ERROR) /* after an error its PE has logged everything already */
         weft_log("%s; leaving%s", weft_boot_abort_text(), remark);
     weft_boot_exit(WEFT_STATUS_ABORTED);

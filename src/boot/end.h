@@ -39,9 +39,6 @@ bool weft_boot_is_alone(void);
  * hub has ended. */
 _Noreturn void weft_boot_lost(void);
 
-/* Ends this process at once, but in a way that another launcher takes for an orderly end. */
-_Noreturn void weft_boot_quit(int status);
-
 /* Ends this process as _exit does, after the agent, if it runs here, has sent what other hosts have
  * to know. */
 _Noreturn void weft_boot_exit(int status);

@@ -96,7 +96,9 @@ static void connection_close(struct weft_tcp_connection *connection) {
     connection->incoming = connection->unsent = NULL;
 }
 
-void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error) {
+/* Ends the connection, and stores the error in its link if that has none yet. The structure stays
+ * valid. */
+static void connection_fail(struct weft_tcp_connection *connection, int error) {
     struct weft_engine_link *link = connection->link;
     connection_close(connection);
     if (link && !link->error)
@@ -122,7 +124,7 @@ bool weft_tcp_connection_flush(struct weft_tcp_connection *connection) {
     ssize_t sent =
         send(connection->socket, frame + part->from, part->to - part->from, MSG_NOSIGNAL);
     if (sent < 0 && !is_for_now(errno))
-        weft_tcp_connection_fail(connection, -errno);
+        connection_fail(connection, -errno);
     if (sent < 0)
         return false;
     part->from += (size_t)sent;
@@ -217,7 +219,7 @@ int weft_tcp_connection_send(struct weft_tcp_connection *connection, const struc
     if (!error && !(connection->unsent = rest_copy(connection->end, &pieces, (size_t)sent)))
         error = -ENOMEM; /* one half of a message has been sent */
     if (error)
-        weft_tcp_connection_fail(connection, error);
+        connection_fail(connection, error);
     else
         weft_tcp_connection_watch(connection, EPOLLIN | EPOLLOUT);
     return error;
@@ -251,7 +253,7 @@ static void part_deliver(struct weft_tcp_connection *connection) {
 static void part_keep(struct weft_tcp_connection *connection, const void *bytes, size_t nbytes) {
     struct weft_tcp_part *part = part_take(connection->end);
     if (!part) {
-        weft_tcp_connection_fail(connection, -ENOMEM);
+        connection_fail(connection, -ENOMEM);
         return;
     }
     memcpy(&part->frame, bytes, nbytes);
@@ -262,7 +264,7 @@ static void part_keep(struct weft_tcp_connection *connection, const void *bytes,
 static bool length_is_possible(struct weft_tcp_connection *connection, uint64_t bytes) {
     if (bytes <= WEFT_TCP_MESSAGE_BYTES)
         return true;
-    weft_tcp_connection_fail(connection, -EPROTO);
+    connection_fail(connection, -EPROTO);
     return false;
 }
 
@@ -317,6 +319,6 @@ bool weft_tcp_connection_read(struct weft_tcp_connection *connection) {
     if (got > 0)
         read_take(connection, missed, (size_t)got);
     else if (got == 0 || !is_for_now(errno))
-        weft_tcp_connection_fail(connection, got == 0 ? -ECONNRESET : -errno);
+        connection_fail(connection, got == 0 ? -ECONNRESET : -errno);
     return got > 0;
 }

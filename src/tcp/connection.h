@@ -13,10 +13,6 @@ struct weft_tcp_connection *weft_tcp_connection_make(struct weft_engine_end *end
 /* Sets the events that the epoll waits for. */
 void weft_tcp_connection_watch(struct weft_tcp_connection *connection, uint32_t events);
 
-/* Ends the connection, and stores the error in its link if that has none yet. The structure stays
- * valid. */
-void weft_tcp_connection_fail(struct weft_tcp_connection *connection, int error);
-
 /* Ends the connection without an error, and frees it. */
 void weft_tcp_connection_free(struct weft_tcp_connection *connection);
 

@@ -18,7 +18,9 @@ static int device_attribute(int which, weft_cu_device device) {
     return value;
 }
 
-int weft_gpu_current(void) {
+/* Returns the ordinal of the GPU whose context is current in the calling thread, or -1 if there is
+ * none. */
+static int gpu_current(void) {
     int count = 0;
     weft_cu_context context = NULL;
     weft_cu_device current, device;
@@ -42,7 +44,7 @@ int weft_gpu_choose(int wanted, int pe, int *ordinal) {
         return weft_fail_bare(
             -ENODEV, "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it to a smaller number",
             wanted, count);
-    int current = weft_gpu_current();
+    int current = gpu_current();
     *ordinal = wanted >= 0 ? wanted : current >= 0 ? current : pe % count;
     return 0;
 }

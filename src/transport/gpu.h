@@ -39,10 +39,6 @@ struct weft_gpu {
  * current in the calling thread; else PE modulo the number of GPUs. */
 int weft_gpu_choose(int wanted, int pe, int *ordinal);
 
-/* Returns the ordinal of the GPU whose context is current in the calling thread, or -1 if there is
- * none. */
-int weft_gpu_current(void);
-
 /* Stores a GPU's properties without opening it. */
 int weft_gpu_describe(struct weft_gpu *gpu, int ordinal);
 
@@ -72,8 +68,8 @@ int weft_gpu_synchronize(weft_cu_stream stream);
 /* Returns true if the stream is being captured into a graph. */
 bool weft_gpu_capturing(weft_cu_stream stream);
 
-/* *id <- the number of the capture that the stream takes part in, which no other capture of the
- * process has; 0 if there is none. Returns 0 or -errno with text. */
+/* Stores in *id the number of the capture that the stream takes part in, which no other capture of
+ * the process has, or 0 if the stream is not captured. Returns 0 or -errno with text. */
 int weft_gpu_capture_id(weft_cu_stream stream, uint64_t *id);
 
 /* Returns the kind of memory at an address: memory that only GPUs and their copy engines can
@@ -89,7 +85,7 @@ int weft_gpu_register(void *at, size_t bytes);
 void weft_gpu_unregister(void *at);
 
 /* Returns how many of these bytes a copy engine can copy at once: it refuses a range of host memory
- * of which a part is registered separately or not at all. Kernels accept such a range. */
+ * if a part of it is registered separately or not at all. Kernels accept such a range. */
 size_t weft_gpu_run(const void *p, size_t bytes);
 
 /* Another process's GPU, as seen by a GPU of this process. */

@@ -6,6 +6,7 @@ by way of others.
 """
 import collections
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -65,6 +66,21 @@ def check_circles(problems):
         problems.append("circle: " + " -> ".join(circle))
 
 
+def check_local(problems):
+    """A function may also be used by an inline function or a macro of its own header."""
+    needed = set().union(*symbols("-u").values())
+    alone = {name: path for path, names in symbols("--defined-only").items() for name in names - needed
+             if name.startswith("weft_")}
+    texts = {path.relative_to(ROOT): path.read_text() for room in ("src", "include", "python", "tests", "tools")
+             for path in (ROOT / room).rglob("*.[ch]*")}
+    for name, path in sorted(alone.items()):
+        source, header = pathlib.Path(f"src/{path}.c"), pathlib.Path(f"src/{path}.h")
+        word = re.compile(rf"\b{name}\b")
+        if len(word.findall(texts.get(header, ""))) < 2 and not any(
+                word.search(text) for at, text in texts.items() if at not in (source, header)):
+            problems.append(f"{source}: nothing else uses {name}, so it should be static")
+
+
 if not OBJECTS.is_dir():
     print("1..0 # SKIP nothing is built here: make")
     sys.exit(0)
@@ -73,4 +89,5 @@ tap.run([
     ("no object needs what is above its room", check_rooms),
     (f"nor what ranks above it in {' and '.join(RANKS)}", check_ranks),
     ("there is no circle of files", check_circles),
+    ("a function that only its own file uses is static", check_local),
 ])
