@@ -25,10 +25,10 @@
  *    the source of a reduction; another source may be any memory that CUDA can copy. For sizes for
  *    which `weft info` shows packets or marked words, `dest` and the source of a reduction may be
  *    any memory of this PE's GPU, chosen by each member.
- *  - Products on streams: cuBLASLt multiplies, opened at run time. Matrices may be any memory that
- *    kernels of this PE's GPU reach, and a_shard any memory that CUDA can copy. All members' shards
- *    have the same number of rows and orientation, and their a_scales the same shape; all c_shards
- *    have the same number of rows. Each member's product is rounded to the type of c before it is
+ *  - Products on streams: cuBLASLt, opened at run time, or Weft's kernels multiply. Matrices may be
+ *    any memory that kernels of this PE's GPU reach, and a_shard any memory that CUDA can copy. All
+ *    members' shards have the same number of rows and orientation, and their a_scales the same
+ *    shape; all c_shards have the same number of rows. Each member's product is rounded to the type of c before it is
  *    reduced. All members capture the same products in the same graphs, and capture the team's
  *    first calls at the same place in the order of calls. The first call of a size allocates GPU
  *    memory, several times the size of A or of the whole c (the manual has the numbers).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heat in a plate whose rows are distributed over the PEs. One kernel makes all steps: in each step
+/* Heat in a plate whose rows are distributed over the PEs. One kernel does all steps: in each step
  * the blocks that have computed a PE's first or last row put it into the neighbour's frame with a
  * signal, and only the blocks that need a frame wait for it.
  *

@@ -14,7 +14,7 @@ static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool
     begun; /* this PE's GPU is open, with everything that calls of any thread need */
 
-/* -1 means automatic. */
+/* Reads SHMEMX_DEVICE; -1 means automatic. */
 static int ordinal_read(int *ordinal) {
     *ordinal = -1;
     if (strcmp(weft_env.device, "auto") == 0)

@@ -28,9 +28,9 @@ struct region {
 enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
 enum { HALF_BYTES_MIN = 1 << 20, HALVES_MAX = 48 };
 
-/* The memory through which products exchange data: two parts, each of which has WEFT_HALF_WORDS
- * bytes before its half; the first ones are used. Calls use its halves in turn: those of the host,
- * and those of each capture. */
+/* The memory through which products exchange data: two parts, each with a half and, before it,
+ * WEFT_HALF_WORDS bytes. Only the first part's bytes are used, for the words of both halves. Calls
+ * of the host use the halves in turn, and so do the calls of each capture. */
 struct halves {
     struct region regions[HALVES_MAX]; /* the last is the largest; graphs may use the others */
     int nregions;
@@ -175,7 +175,7 @@ static int region_alloc(struct region *region, enum weft_gpu_form form, int n) {
                                 (weft_cu_address)weft_block_at(region->block) + words, fill, inbox);
 }
 
-/* Shares a region of which this PE has allocated its part, or failed to with `error`. Returns 0 or
+/* Shares a region after this PE has allocated its part, or has failed with `error`. Returns 0 or
  * -errno, the same on all members: -ENOTSUP without text if one of them has failed. */
 static int region_share(struct team_channels *channels, struct region *region, int error,
                         const struct weft_boot_subset *subset) {
@@ -258,8 +258,8 @@ int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t 
 
 /* --- Halves ----------------------------------------------------------------------------------- */
 
-/* Makes regions of which a half has at least these bytes. Returns 0 or -errno with text, the same
- * on all members. */
+/* Adds a region whose halves have at least these bytes. Returns 0 or -errno with text, the same on
+ * all members. */
 static int halves_grow(struct team_channels *channels, const struct weft_team *team, size_t bytes) {
     struct halves *halves = &channels->halves;
     struct region *region = &halves->regions[halves->nregions];
@@ -298,8 +298,8 @@ static size_t half_bytes(const struct halves *halves) {
 }
 
 /* The last call of a graph may use the same half as the next call. Calls of the host cannot know
- * this, so they meet first; so does the first call of a graph, which follows the last one when the
- * graph is launched again. */
+ * this, so they meet first; so does the first call of a graph, which follows the graph's last call
+ * when it is launched again. */
 int weft_device_channels_half(struct weft_device_half *half, const struct weft_team *team,
                               size_t bytes, weft_cu_stream stream) {
     struct team_channels *own = &of_teams[team->slot];

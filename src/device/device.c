@@ -8,8 +8,8 @@ const struct weft_gpu *weft_device_agent(int pe) {
     return weft_gpu_agent_of(weft_device.peers[pe].ordinal);
 }
 
-/* During stream capture the driver refuses to synchronise: a program that ends the job then has
- * abandoned its work. */
+/* The driver refuses to synchronise while a stream is captured. So if the program ends the job
+ * during a capture, its work on the GPU is not waited for. */
 void weft_device_finish(void) {
     if (!weft_device.gpu)
         return;

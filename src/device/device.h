@@ -479,7 +479,7 @@ void weft_device_quiet(void);
 
 /* --- put_signal.c: put with signal, as in core/dispatch.h ------------------------------------- */
 
-/* Complete on return or, with nbi, after weft_device_quiet. */
+/* Puts the data, then signals. Complete on return or, with nbi, after weft_device_quiet. */
 int weft_device_put_signal(const struct weft_put_signal *put, int pe);
 
 /* --- space.c: GPU memory as core sees it (job/space.h) ---------------------------------------- */

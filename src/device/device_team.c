@@ -53,7 +53,8 @@ static void enlist(struct handle *handle) {
     pthread_mutex_unlock(&handles.changing);
 }
 
-/* Returns NULL if there is none. */
+/* Returns the handle, and removes it from the list if `unlist` is set; NULL if there is no such
+ * handle. */
 static struct handle *find_handle(const struct weft_device_team *team, bool unlist) {
     pthread_mutex_lock(&handles.changing);
     struct handle **link = find_link(team), *found = *link;
@@ -95,8 +96,8 @@ static void drop_memory(struct handle *handle) {
     free(handle);
 }
 
-/* Keeps the memory of a freed handle, and frees the one kept before. Returns false if there was
- * none. */
+/* Keeps the memory of a freed handle, and frees the memory kept before. Returns false if no memory
+ * was kept before. */
 static bool leave_behind(struct handle *handle) {
     pthread_mutex_lock(&handles.changing);
     struct handle *before = handles.left;

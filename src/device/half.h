@@ -30,7 +30,7 @@ int weft_device_channels_half(struct weft_device_half *half, const struct weft_t
 /* --- What the members know --------------------------------------------------------------------
  * Called between weft_gpu_enter and _leave, for teams whose GPUs are up. */
 
-/* An exchange among the members on the host, also during capture. Returns 0 or -errno with text,
+/* Exchanges data among the members on the host, also during capture. Returns 0 or -errno with text,
  * the same on all members. */
 int weft_device_channels_exchange(const struct weft_team *team, struct weft_exchange *exchange);
 
@@ -42,7 +42,8 @@ void *weft_device_channels_notes(const struct weft_team *team, size_t bytes);
  * members: the first team that asks may, until it ends. Callable by any thread. */
 bool weft_device_channels_claim(const struct weft_team *team);
 
-/* Lets another team have what this one has claimed: no kernel of this one uses it. */
+/* Ends the team's claim, so that another team may have it. No kernel of this team needs the claim.
+ */
 void weft_device_channels_unclaim(const struct weft_team *team);
 
 #endif

@@ -2,9 +2,9 @@
 /* The word that a PE writes identifies writer and target, so that a link that leads elsewhere is
  * noticed.
  *
- * For a visible GPU the driver reports whether the link to it carries atomics. For hidden ones only
- * a test can tell: this PE and the owner add to one word of the owner at the same time, in rounds
- * in which each PE tests one other and is tested by one. */
+ * For a visible GPU the driver reports whether the link to it carries atomics. For hidden GPUs only
+ * a test can find this out: this PE and the owner add to one word of the owner at the same time, in
+ * rounds in which each PE tests one other and is tested by one. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

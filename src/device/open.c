@@ -11,7 +11,7 @@ struct device_facts {
     uint64_t memory_bytes, granularity;
 };
 
-/* A GPU of another host is a different one, even if it has the same number. */
+/* A GPU of another host is a different GPU, even if it has the same number. */
 static struct weft_gpu_peer peer_of(const struct device_facts *facts, int pe) {
     return weft_boot_is_here(pe) ? weft_gpu_peer_of(weft_device.gpu, &facts->uuid)
                                  : (struct weft_gpu_peer){.ordinal = -1};

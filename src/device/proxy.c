@@ -53,7 +53,7 @@ struct task {
 static struct {
     pthread_mutex_t changing;
     struct proxy *single, *of_teams[WEFT_TEAMS_MAX], *left;
-    struct word *words; /* free ones */
+    struct word *words; /* not in use */
     struct memory {
         void *at; /* a page of words */
         struct memory *next;

@@ -3,7 +3,7 @@
  * call has to be complete.
  *
  * Small transfers between a GPU and host memory that it cannot access pass through the staging
- * buffer; large ones are left to the driver's own buffers. */
+ * buffer; large transfers are left to the driver's own buffers. */
 #include "device/device.h"
 
 /* Copies through the staging buffer. Returns false if there is none. */
@@ -43,7 +43,7 @@ static bool word_put(const struct weft_transfer *t, const void *dest) {
     return weft_device_write_word(t->to, value, t->bytes);
 }
 
-/* `symmetric` is the symmetric address of pe's side. */
+/* Does a put or a get with a near PE; `symmetric` is the symmetric address of pe's side. */
 static int transfer(const struct weft_transfer *t, const void *symmetric, int pe, bool nbi) {
     if (!(t->put ? t->to : t->from) || t->bytes == 0)
         return weft_near_error(t->bytes, pe);

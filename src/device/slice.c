@@ -229,7 +229,7 @@ int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream 
     return error ? error : signal32_give(&found, stream);
 }
 
-/* Signals after a copy. If a copy engine made the copy, the signal needs no multiprocessor either,
+/* Signals after a copy. If a copy engine did the copy, the signal needs no multiprocessor either,
  * because the kernels that overlap with the copy may occupy all of them. */
 static int signal32_announce(const struct slice_signal *signal, bool by_engine, bool device_word,
                              weft_cu_stream stream) {

@@ -3,7 +3,7 @@
  * numbers may lie in memory, which the GPU reads when the stream gets there.
  *
  * If the host knows all numbers, a copy is an ordinary put or get. All functions return 0 or -errno
- * with text; -EINVAL means a slice that is not within its array, as far as the host can tell. */
+ * with text; -EINVAL means a slice that is not within its array, as far as the host knows. */
 #ifndef WEFT_DEVICE_SLICE_H
 #define WEFT_DEVICE_SLICE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies are made by a lane (transport/gpu_lane.h), for which the host waits. Blocks are packed on
+/* A lane (transport/gpu_lane.h) does the copies, and the host waits for it. Blocks are packed on
  * their way, so that each does not need a copy of its own. */
 #include <pthread.h>
 #include <stdlib.h>

@@ -171,8 +171,7 @@ int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
     return error ? error : signal_announce(&s, stream);
 }
 
-/* Returns whether one kernel can make the copy: it is small, and the kernel can access both sides.
- */
+/* Returns whether one kernel can do the copy: it is small, and the kernel can access both sides. */
 static bool copy_is_small(const void *to, const void *source, size_t bytes, int pe) {
     enum weft_direction direction = weft_device_direction(to, source, pe);
     return bytes <= WEFT_GPU_SMALL && weft_device_reaches(source) && weft_device_reaches(to) &&

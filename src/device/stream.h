@@ -34,15 +34,16 @@ int weft_stream_begin(const struct weft_team *team);
 /* Orders memory, and lets no member's stream continue before those of all members have arrived. */
 int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream);
 
-/* A quiet, then a sync. */
+/* Enqueues a quiet, then a sync. */
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream);
 
-/* Signal pads, as in core/pad.h. Opens this PE's GPU if necessary. The caller has checked the
- * arguments. */
+/* Enqueues an operation on signal pads, as in core/pad.h. Opens this PE's GPU if necessary. The
+ * caller has checked the arguments. */
 int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
 
-/* A transfer between this PE and `pe`, whose side is an address returned by weft_stream_near;
- * `staged`: it is GPU memory of a staged PE (weft_device_stages). */
+/* Enqueues a transfer between this PE and `pe`, whose side is an address returned by
+ * weft_stream_near; `staged` is set if that side is GPU memory of a staged PE (weft_device_stages).
+ */
 int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool staged,
                          weft_cu_stream stream);
 

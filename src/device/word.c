@@ -51,7 +51,7 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 
 /* --- Atomics --------------------------------------------------------------------------------- */
 
-/* The addresses of `amo` must be accessible for this GPU. */
+/* Enqueues an atomic operation; this GPU must be able to access its addresses. */
 static void amo_enqueue(const struct weft_amo *amo) {
     weft_device_must(weft_gpu_amo(amo, weft_device.gpu->stream));
     weft_device_note();

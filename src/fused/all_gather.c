@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All-gather + product: the own rows are multiplied while the shards are pushed, then the rows
- * before and after them. A member's half receives the shard of member i in slot i, without gaps
- * between its rows, so the slots of row-major shards are one matrix; and after the n slots, in the
- * same way, the scales of the shards' rows.
+/* All-gather + product: this member's rows are multiplied while its shard is pushed, then the other
+ * members' rows. A member's half receives the shard of member i in slot i, without gaps between its
+ * rows, so the slots of row-major shards are one matrix; and after the n slots, in the same way,
+ * the scales of the shards' rows.
  *
  * If A has few rows it is gathered first, by a kernel, and multiplied as a whole. So is every A
- * that passes through the host, between far members or GPUs that do not reach each other. Where a
+ * that passes through the host, between far members or GPUs that do not reach each other. If a
  * trial finds it faster, a kernel for Hopper gathers and multiplies (fused/choice.h). */
 #include "base/size.h"
 #include "coll/on_stream.h"
@@ -45,15 +45,15 @@ static size_t scale_step_of(const struct gather *g) {
     return single ? aligned(g->scale_bytes) : g->scale_bytes;
 }
 
-/* --- The own shard ---------------------------------------------------------------------------- */
+/* --- This member's shard ---------------------------------------------------------------------- */
 
 /* Returns the rows of a matrix as they lie in memory. */
 static struct weft_fused_rows rows_of(const weft_matrix *m) {
     return (struct weft_fused_rows){m->data, m->ld * weft_element_bytes(m->dtype)};
 }
 
-/* *taken <- the matrix, or a copy at `room` if it has gaps, or the GPU does not reach it, or if
- * `copies` says so. */
+/* Stores in *taken the matrix, or a copy of it at `room` if it has gaps, if the GPU does not reach
+ * it, or if `copies` is set. */
 static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m, char *room,
                 bool copies) {
     size_t nrows = m->transposed ? m->cols : m->rows, width = m->transposed ? m->rows : m->cols;
@@ -67,7 +67,7 @@ static int take(const struct gather *g, weft_matrix *taken, const weft_matrix *m
 
 static int take_own(struct gather *g) {
     const struct weft_scales *scales = g->call->scales;
-    /* What passes through the host are all bytes to the next scale. */
+    /* A gather through the host sends scale_step bytes of each member, so they must all exist. */
     bool padded = weft_on_stream_is_apart(g->f.on) && g->scale_step != g->scale_bytes;
     int error = take(g, &g->own, g->call->shard, g->f.own, false);
     return error || !scales ? error
@@ -216,7 +216,7 @@ static int multiply_whole(struct gather *g, bool *done) {
 
 /* --- In one kernel ---------------------------------------------------------------------------- */
 
-/* Copies the own shard to memory at a multiple of 16 bytes. */
+/* Copies this member's shard to aligned memory unless it begins at a multiple of 16 bytes. */
 static int align_own(struct gather *g) {
     if ((uintptr_t)g->own.data % 16 == 0)
         return 0;
@@ -249,7 +249,8 @@ static int gather_by_kernel(struct gather *g) {
                  : weft_hopper_enqueue_gathered(&team, &g->own, b, c, width, g->f.on->stream);
 }
 
-/* What is left when the kernel has gathered the others' shards: other b, and A itself. */
+/* Multiplies the other b, and copies A to a_full, after the kernel has gathered the others' shards.
+ */
 static int finish_gathered(struct gather *g) {
     bool more = g->call->nb > (g->multiplied < g->call->nb);
     if (!more && !g->call->full)
@@ -325,7 +326,7 @@ static int gather_by_engines(struct gather *g) {
     return error ? error : multiply_others(g);
 }
 
-/* Makes the whole call; `gather` has the call and its sizes. */
+/* Does the whole call; `gather` has the call and its sizes. */
 static int gather_in(const void *gather, int way, weft_cu_stream stream) {
     struct gather g = *(const struct gather *)gather;
     bool done = false;
@@ -339,7 +340,7 @@ static int gather_in(const void *gather, int way, weft_cu_stream stream) {
     return way == WEFT_BY_KERNEL ? multiply_by_kernel(&g) : gather_by_engines(&g);
 }
 
-/* Returns whether the kernel gathers shards like this one: the same on all members. */
+/* Returns whether the kernel gathers shards like this member's: the same on all members. */
 static bool suits_kernel(const struct gather *g) {
     return exchanges(g) && !g->call->scales && !has_few_rows(g) &&
            weft_plan_gathers(g->call->shard, members(g));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A trial makes the whole call several times, on the caller's stream: the results are the same each
- * time. The number of calls must be the same on all members, so they agree on it first; then on the
- * times, of which the slowest member's count. */
+/* A trial enqueues the whole call several times, on the caller's stream: the results are the same
+ * each time. The number of calls must be the same on all members, so they agree on it first. Then
+ * they exchange their times, and the slowest member decides. */
 #include "fused/choice.h"
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { CHOICES_MAX = 64 };
 
-/* What the calls of a team have found out, the same on all members. */
+/* The choices of a team, the same on all members. */
 struct choices {
     int count;
     bool kernels; /* some call has used the kernel; its graph may still run */
@@ -26,7 +26,7 @@ struct choices {
     } of[CHOICES_MAX];
 };
 
-/* What a member contributes. */
+/* A member's contribution to the exchange. */
 struct view {
     int32_t may;      /* this member's GPU can run the kernel */
     int32_t captured; /* the stream is, so there is no trial in this call */
@@ -46,7 +46,8 @@ static bool is_own(void) {
     return strcmp(weft_env.products, "own") == 0;
 }
 
-/* Returns a hash of what is the same on all members; if a setting decides, the order of b. */
+/* Returns a hash of the facts that all members share. With WEFT_PRODUCTS=own it depends on b's
+ * order alone, because that setting decides, and only the order must be checked. */
 static uint64_t shape_of(const struct weft_fused_choice *choice) {
     const uint64_t facts[] = {(uint64_t)choice->on->team->npes, choice->rows, choice->cols,
                               (uint64_t)choice->dtype, choice->transposed};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LD_LIBRARY_PATH selects the library. If the process has one open, as PyTorch does, it is that
- * one. */
+/* LD_LIBRARY_PATH selects the library. If the process has opened a cuBLASLt already, as PyTorch
+ * does, that library is used. */
 #include "fused/cublaslt.h"
 #include <dlfcn.h>
 #include <errno.h>

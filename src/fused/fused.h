@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Matrix products on GPUs that hide their communication: the members' GPUs exchange parts of the
- * matrices by copy engines while they multiply (fused/exchange.h, fused/product.h).
+ * matrices while they multiply, by copy engines (fused/exchange.h) or in Weft's kernel
+ * (fused/hopper.h), as the members choose (fused/choice.h).
  *
  * The calls enqueue work between weft_on_stream_begin and _end, and can be captured. ops has
  * checked the arguments, so sizes that must be the same on all members are taken as such. Matrices

@@ -94,7 +94,7 @@ static const struct variant {
     enum weft_gpu_kernel kernels[CALLS][2]; /* of bf16 and f16 */
 } variants[] = {WEFT_GPU_TILES(VARIANT, , )};
 
-/* b may be NULL in a call that multiplies nothing. */
+/* Returns the kernel for a call. b may be NULL in a call that multiplies nothing. */
 static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, const weft_matrix *b,
                                       unsigned width) {
     enum { COUNT = sizeof variants / sizeof *variants };
@@ -106,8 +106,9 @@ static enum weft_gpu_kernel kernel_of(enum call call, weft_dtype dtype, const we
     return variants[i].kernels[call][dtype == WEFT_F16];
 }
 
-/* A block takes nearly all shared memory of its multiprocessor, so as many blocks run at once as
- * there are multiprocessors. `wanted`: clusters. */
+/* Launches `wanted` clusters, or as many as run at once if these are fewer. A block takes nearly
+ * all shared memory of its multiprocessor, so as many blocks run at once as there are
+ * multiprocessors. */
 static int launch(enum weft_gpu_kernel kernel, struct weft_hopper_task *task, uint64_t wanted,
                   unsigned width, weft_cu_stream stream) {
     uint64_t clusters = (uint64_t)weft_device.gpu->sms / WEFT_HOPPER_CLUSTER;
@@ -168,7 +169,7 @@ int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft
                           tiles > pushed ? tiles : pushed, width, stream);
 }
 
-/* The own product begins with the rows of the member after this one. */
+/* The tiles of this member's product begin with the rows of the next member. */
 int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_matrix *a,
                                 const weft_matrix *b, const weft_matrix *c,
                                 const weft_matrix *product, bool for_all, unsigned width,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* C = A x B on Hopper's tensor cores, for a row-major A: kernels whose clusters compute tiles in
- * turn (hopper_task.h has the tiles and their order). Those named weftk_gather also gather A from
- * the members of a team, and those named weftk_reduce add the members' products. The names end with
- * the width of a tile; B is row-major if they say so, otherwise transposed.
+ * turn (hopper_task.h has the tiles and their order). Kernels named weftk_gather also gather A from
+ * the members of a team, and kernels named weftk_reduce add the members' products. The names end
+ * with the width of a tile, and with row_major if B is row-major; otherwise B is transposed.
  *
  * The first warpgroup of a block loads and exchanges data, the others multiply 64 rows each
  * (hopper_tile.cuh). The blocks of a cluster end together, because each writes to the other's
@@ -16,7 +16,7 @@ enum { LOADER_REGISTERS = 56, MULTIPLIER_REGISTERS = 224 };
 
 enum mode { PRODUCT, GATHER, REDUCE };
 
-/* The threads of the first warpgroup, of which the first one loads. */
+/* Does the work of the first warpgroup. Its first thread loads; other warps exchange data. */
 template <int WIDTH, class ELEMENT, enum order ORDER, enum mode MODE>
 WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block &block) {
     uint32_t thread = weft_block_thread(), warp = thread / WEFT_WARP_LANES;
@@ -41,7 +41,8 @@ WEFT_DEVICE void serve(const struct hopper_call &call, const struct hopper_block
 template <int WIDTH, class ELEMENT, enum order ORDER, enum mode MODE>
 WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task *task) {
     struct hopper_block block = block_of<WIDTH>(MODE != PRODUCT);
-    /* The same in all lanes, which the compiler needs to know for addresses of wgmma. */
+    /* A broadcast, because the compiler must know for addresses of wgmma that all lanes have the
+     * same value. */
     uint32_t group = weft_warp_broadcast_u32(weft_block_thread() / GROUP_THREADS, 0);
     struct hopper_call call = {task, abort, 0};
     if (MODE != PRODUCT && block.rank == 0 && weft_block_thread() == 0)
@@ -66,7 +67,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
                      task->reduce.for_all ? WEFT_HOPPER_SUMS : WEFT_HOPPER_PARTS);
 }
 
-/* Images for other GPUs have the kernels' names, so that all images have the same ones. Nothing
+/* Images for other GPUs have the kernels' names, so that all images have the same names. Nothing
  * launches these kernels. */
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define WEFT_RUN(width, element, order, mode) __trap()

@@ -7,31 +7,33 @@
 #include <weft.h>
 #include "device/half.h"
 
-/* Enqueues c = a x b, which weft_plan_fits, by tiles of a width that weft_plan_width returns for
- * some size and b's order, in the order of a stream. */
+/* Enqueues c = a x b on a stream, in tiles of `width` columns. The matrices must satisfy
+ * weft_plan_fits; `width` is a width that weft_plan_width returns for b's order. */
 int weft_hopper_enqueue(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c,
                         unsigned width, weft_cu_stream stream);
 
-/* The members of a kernel that exchanges data, and the half through which they do. All members call
- * it in the same calls of the half; each is a meeting of the members. */
+/* The members that run a kernel with an exchange, and the half through which they exchange data.
+ * All members launch the kernel in the same calls of the half; each launch is also a meeting of the
+ * members. */
 struct weft_hopper_team {
     int me, n; /* 2 to WEFT_HOPPER_MEMBERS */
     const struct weft_device_half *half;
 };
 
-/* Enqueues c = A x b, where A is the members' shards, stacked by rows. The shard of member m is
- * received in slot m of the half, without gaps between its rows; the own slot is left as it is. The
- * own shard is dense and row-major, with rows that begin at multiples of 16 bytes, and fits with b
- * and c; b and c may be NULL: then the shards are gathered only. */
+/* Enqueues c = A x b, where A is the members' shards, stacked by rows. Slot m of the half receives
+ * member m's shard, without gaps between its rows; this member's slot is not written. `own` is this
+ * member's shard: dense and row-major, with rows that begin at multiples of 16 bytes. own, b and c
+ * must satisfy weft_plan_fits. If b and c are NULL, the shards are only gathered. */
 int weft_hopper_enqueue_gathered(const struct weft_hopper_team *team, const weft_matrix *own,
                                  const weft_matrix *b, const weft_matrix *c, unsigned width,
                                  weft_cu_stream stream);
 
-/* Enqueues c = the sum of the members' products: for_all says all of its rows, otherwise those of
- * this member. weft_plan_reduces all members' products. `product` is dense memory for the own one,
- * a x b, which fits; a is NULL if it is there already; then only b's order is read, which chooses
- * the kernel. c begins at a multiple of 16 bytes, and so do its rows; it lies in memory of the GPU.
- * The half has a slot of a member's rows for each member, twice if for_all. */
+/* Enqueues c = the sum of the members' products: all rows of the sum if for_all, otherwise this
+ * member's rows. The sizes must satisfy weft_plan_reduces. `product` is dense memory for this
+ * member's product a x b; a, b and `product` must satisfy weft_plan_fits. If a is NULL, `product`
+ * contains the product already, and only b's order is read, to choose the kernel. c is GPU memory;
+ * c and each of its rows begin at multiples of 16 bytes. The half has one slot for each member's
+ * rows of the sum, two if for_all. */
 int weft_hopper_enqueue_reduced(const struct weft_hopper_team *team, const weft_matrix *a,
                                 const weft_matrix *b, const weft_matrix *c,
                                 const weft_matrix *product, bool for_all, unsigned width,

@@ -3,10 +3,10 @@
  * the counts there, and wait for their own counts. Nobody waits before it stores, because two
  * halves take turns (device/half.h). If the job is over, waits end, and the results are arbitrary.
  *
- * Other kernels may leave too few multiprocessors for all clusters to run at once, and the others
- * begin when the first ones have ended. So no cluster has work of its own that members wait for:
- * clusters and warps take the next tile, or the next piece of what is sent or received, from
- * counters, and what other members need is taken first. */
+ * Other kernels may leave too few multiprocessors for all clusters to run at once, and the
+ * remaining clusters begin when the first clusters have ended. So no cluster has work of its own
+ * that members wait for: clusters and warps take the next tile, or the next piece of what is sent
+ * or received, from counters, and what other members need is taken first. */
 #ifndef WEFT_FUSED_HOPPER_EXCHANGE_CUH
 #define WEFT_FUSED_HOPPER_EXCHANGE_CUH
 
@@ -34,13 +34,13 @@ WEFT_DEVICE uint32_t take_tile(const struct weft_hopper_task *task) {
     return (uint32_t)weft_atom_add_relaxed_sys_u64(&own_words(task)->tiles, 1);
 }
 
-/* Takes a piece from a counter for all lanes of a warp, of which the first one has it. */
+/* Takes a piece from a counter for all lanes of a warp, and returns it in the first lane. */
 WEFT_DEVICE uint32_t take_piece(uint64_t *counter) {
     return weft_lane() == 0 ? (uint32_t)weft_atom_add_relaxed_sys_u64(counter, 1) : 0;
 }
 
-/* Calls work(piece) for those of [0, count) that this warp takes from a counter. A piece is taken
- * while the one before it is worked on, so that nobody waits for the counter. */
+/* Calls work(piece) for the pieces of [0, count) that this warp takes from a counter. It takes a
+ * piece before it works on the previous piece, so that it does not wait for the counter. */
 template <class Work> WEFT_DEVICE void take_pieces(uint64_t *counter, uint32_t count, Work work) {
     uint32_t taken = take_piece(counter), piece;
     while ((piece = weft_warp_broadcast_u32(taken, 0)) < count) {

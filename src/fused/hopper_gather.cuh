@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All-gather in the kernel of a product: some warps of each block, which would have nothing to do,
- * push the member's shard to the others, and the thread that loads waits for theirs. The own rows
- * are multiplied first. */
+ * push the member's shard to the others, and the thread that loads waits for theirs. The member's
+ * own rows are multiplied first. */
 #ifndef WEFT_FUSED_HOPPER_GATHER_CUH
 #define WEFT_FUSED_HOPPER_GATHER_CUH
 
@@ -17,7 +17,7 @@ WEFT_DEVICE uint32_t pieces_of_chunk(void) {
     return weft_block_count() * WEFT_HOPPER_PUSHERS;
 }
 
-/* Copies the units of [0, count) that are of one piece: two loads of each lane are under way. */
+/* Copies the units of [0, count) that belong to a piece, with two loads of each lane under way. */
 WEFT_DEVICE void push_units(char *to, const char *from, uint64_t count, uint32_t piece) {
     const uint32_t both = WEFT_HOPPER_PUSHED_UNITS;
     for (uint64_t i = piece * both + weft_lane(); i < count; i += pieces_of_chunk() * both) {
@@ -48,7 +48,7 @@ WEFT_DEVICE void push_piece(const struct hopper_call &call, uint32_t member, uin
                 weft_hopper_share(piece, pieces_of_chunk()));
 }
 
-/* Pushes the pieces that this warp takes. The member before this one needs the shard first. */
+/* Pushes the pieces that this warp takes. The previous member needs the shard first. */
 WEFT_DEVICE void push_shard(const struct hopper_call &call) {
     uint32_t n = call.task->tiles.members, me = call.task->exchange.me;
     uint32_t of_chunk = pieces_of_chunk(), of_member = WEFT_HOPPER_SHARD_CHUNKS * of_chunk;
@@ -89,7 +89,8 @@ WEFT_DEVICE void await_rows(const struct hopper_call &call, uint32_t member, uin
     weft_fence_async();
 }
 
-/* As load, of the own rows from the shard, and of the others from the slots. */
+/* Loads the tiles that the cluster takes: this member's rows of A from its shard, the others' rows
+ * from the slots. Called by one thread. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_gathered(const struct hopper_call &call, const struct hopper_block &block) {
     const struct weft_hopper_task *task = call.task;

@@ -37,12 +37,13 @@ WEFT_DEVICE void weft_cluster_sync(void) {
                          : "memory");
 }
 
-/* Waits for `threads` threads of the block: barrier `id` of 16, of which weft_block_sync has 0. */
+/* Waits for `threads` threads of the block at barrier `id` of 16; weft_block_sync uses barrier 0.
+ */
 WEFT_DEVICE void weft_named_sync(uint32_t id, uint32_t threads) {
     __asm__ volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* As weft_named_sync for the threads that wait there, without waiting. */
+/* Arrives at a barrier where other threads wait by weft_named_sync, and does not wait. */
 WEFT_DEVICE void weft_named_arrive(uint32_t id, uint32_t threads) {
     __asm__ volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -92,8 +93,7 @@ WEFT_DEVICE void weft_mbarrier_arrive_at(uint64_t *mbarrier, uint32_t rank) {
         : "memory");
 }
 
-/* --- Boxes of matrices. The element of row y and column x is their first one -------------------
- */
+/* --- Boxes of matrices, which begin at row y and column x ------------------------------------- */
 
 /* Loads a box; its bytes count at the mbarrier, also those outside of the matrix, which are 0. */
 WEFT_DEVICE void weft_box_load(void *shared, const struct weft_cu_tensor_map *map, uint32_t x,
@@ -143,14 +143,14 @@ WEFT_DEVICE uint64_t weft_wgmma_describe(const void *shared, uint64_t boxes) {
            (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
 
-/* Returns the description of a matrix whose rows go along K. One more is 16 bytes further in each
- * row. */
+/* Returns the description of a matrix whose rows go along K. Adding 1 to it moves its start by 16
+ * bytes along each row. */
 WEFT_DEVICE uint64_t weft_wgmma_matrix(const void *shared) {
     return weft_wgmma_describe(shared, 1);
 }
 
-/* Returns the description of a matrix whose columns go along K, in boxes of 64 rows, one after the
- * other, each with the next 64 columns of 2 bytes. 128 more are 16 rows further down. */
+/* Returns the description of a matrix whose columns go along K, in consecutive boxes of 64 rows,
+ * each with the next 64 columns of 2 bytes. Adding 128 to it moves its start down by 16 rows. */
 WEFT_DEVICE uint64_t weft_wgmma_boxes(const void *shared) {
     return weft_wgmma_describe(shared, 512);
 }
@@ -165,7 +165,7 @@ WEFT_DEVICE void weft_wgmma_commit(void) {
     __asm__ volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Waits until all groups except the newest ones are complete. */
+/* Waits until all groups except the NEWEST newest are complete. */
 template <int NEWEST> WEFT_DEVICE void weft_wgmma_wait(void) {
     __asm__ volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(NEWEST) : "memory");
 }
@@ -179,7 +179,7 @@ template <int COUNT> WEFT_DEVICE void weft_wgmma_take(float (&sums)[COUNT]) {
 
 /* --- Sums to memory --------------------------------------------------------------------------- */
 
-/* Return two rounded numbers, the first one in the low half. */
+/* Return two rounded numbers, the first in the low half. */
 WEFT_DEVICE uint32_t weft_pack(struct weft_bf16, float first, float second) {
     uint32_t both;
     __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduction in the kernel of a product. The rows of the other members are multiplied first. Two
- * warps of each block, the movers, store what one multiplying warpgroup each leaves in panels:
+ * warps of each block are the movers; each stores to memory what one warpgroup has left in panels:
  *
  *   others' rows   panel -> own product -> the owner's slot
  *   own rows       all members' parts in the slots -> C, while the product runs; then C += panel
@@ -88,7 +88,7 @@ WEFT_DEVICE struct rows rows_in_slot(const struct weft_hopper_task *task, uint32
     return rows_of(task, weft_array_at(&task->exchange.slots, (int)member), slot, part);
 }
 
-/* Returns the first row of C that is one of the member. */
+/* Returns the first row of C that belongs to the member. */
 WEFT_DEVICE uint32_t row_of_c(const struct weft_hopper_task *task, uint32_t member) {
     return task->reduce.for_all ? member * task->rows : 0;
 }
@@ -177,8 +177,8 @@ WEFT_DEVICE void units_round(const float (&sums)[FOLDED][UNIT_ELEMENTS], struct 
     units_store(rounded, to);
 }
 
-/* Stores the rounded sum of the members' parts in the own slots: of all members, or of the others.
- * The own part of a product that is there already is in the own product. */
+/* Stores to C the rounded sum of the members' parts: of the other members, which are in this
+ * member's slots, and with_own also of this member, which is in its product. */
 template <class ELEMENT>
 WEFT_DEVICE void rows_fold(const struct weft_hopper_task *task, const struct tile_part &part,
                            bool with_own) {
@@ -254,7 +254,7 @@ WEFT_DEVICE void strip_collect(const struct hopper_call &call, uint32_t strip) {
 }
 
 /* Copies strips of the others' sums to C as they arrive. One warp of a block does so while the
- * product runs, and the multiplying ones afterwards. */
+ * product runs, and the multiplying warps do so afterwards. */
 template <int WIDTH> WEFT_DEVICE void collect_sums(const struct hopper_call &call) {
     const struct weft_hopper_tiles *tiles = &call.task->tiles;
     uint32_t count =
@@ -291,7 +291,7 @@ struct mover {
 };
 
 /* Returns whether this warp should push as fast as it can: the product has ended, or the loads are
- * two tiles ahead of this part, so the multiplying warps will soon wait for this one. With fewer
+ * two tiles ahead of this part, so the multiplying warps will soon wait for this warp. With fewer
  * steps of K than stages the loads always are. */
 WEFT_DEVICE bool is_awaited(const struct mover &mover) {
     const struct weft_hopper_task *task = mover.call.task;
@@ -310,7 +310,8 @@ WEFT_DEVICE void rows_push(const struct mover &mover, struct rows to, struct row
         rows_copy<FLIGHT_BESIDE_PRODUCT>(to, from, units, 0, 1);
 }
 
-/* Stores or adds a warpgroup's panels to a matrix, in which row y is the first one of the part. */
+/* Stores a warpgroup's panels to a matrix, or adds them to it; row y of the matrix is the part's
+ * first row. */
 template <int WIDTH>
 WEFT_DEVICE void panels_store(const struct mover &mover, const struct weft_cu_tensor_map *map,
                               uint32_t x, uint32_t y, bool add) {
@@ -342,7 +343,8 @@ WEFT_DEVICE void panels_end(void) {
     weft_warp_sync();
 }
 
-/* Stores to C what the other members have sent of a part, or the sum if the product is there. */
+/* Stores to C the sum of the other members' parts or, if this member's product is there already, of
+ * all members' parts. */
 template <class ELEMENT>
 WEFT_DEVICE void parts_fold(const struct hopper_call &call, const struct tile_part &part) {
     const struct weft_hopper_task *task = call.task;
@@ -358,8 +360,8 @@ WEFT_DEVICE void parts_fold(const struct hopper_call &call, const struct tile_pa
         rows_fold<ELEMENT>(task, part, task->reduce.multiplied);
 }
 
-/* Pushes a part of another member's rows to that member, or of the own sum to all others, the next
- * one first. */
+/* Pushes a part of another member's rows to that member, or a part of this member's sum to all
+ * others, the next member first. */
 WEFT_DEVICE void part_push(const struct mover &mover, const struct tile_part &part) {
     const struct weft_hopper_task *task = mover.call.task;
     uint32_t me = task->exchange.me, n = task->tiles.members;
@@ -377,8 +379,8 @@ WEFT_DEVICE void part_push(const struct mover &mover, const struct tile_part &pa
     }
 }
 
-/* Stores a warpgroup's panels: those of another member's rows to the own product, those of the own
- * rows to C, where they are added. */
+/* Stores a warpgroup's panels of another member's rows to this member's product, or adds panels of
+ * this member's rows to C. */
 template <int WIDTH>
 WEFT_DEVICE void part_store(const struct mover &mover, const struct tile_part &part) {
     const struct weft_hopper_task *task = mover.call.task;
@@ -418,8 +420,8 @@ WEFT_DEVICE void part_move(const struct mover &mover, const struct tile_part &pa
         part_push(mover, part);
 }
 
-/* Moves the parts that a warpgroup multiplies. They meet at parts outside, too, so that neither
- * gets further ahead than a tile. */
+/* Moves the parts that a warpgroup multiplies. The mover and the warpgroup meet at parts outside of
+ * C, too, so that neither gets further ahead than a tile. */
 template <int WIDTH, class ELEMENT> WEFT_DEVICE void move_tiles(struct mover &mover) {
     uint32_t count = weft_hopper_tile_count(&mover.call.task->tiles), t;
     while ((t = turn_tile_of_warp(mover.block, mover.turn++)) < count) {
@@ -452,7 +454,7 @@ WEFT_DEVICE void move(const struct hopper_call &call, const struct hopper_block 
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
-/* Called by one thread: as load, of the tiles that the cluster takes. */
+/* Loads this block's part of each tile that the cluster takes. Called by one thread. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_taken(const struct hopper_call &call, const struct hopper_block &block) {
     struct place place = first_empty();

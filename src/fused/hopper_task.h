@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host passes to the kernels of hopper.cu, the geometry of their tiles, and the order in
- * which tiles are computed.
+/* The data that the host passes to the kernels of hopper.cu, the geometry of their tiles, and the
+ * order in which tiles are computed.
  *
  * Two blocks form a cluster, which computes a tile of 256 rows and WIDTH columns of C: block 0 the
- * upper 128 rows, block 1 the lower ones. In each step a block loads 128 x 64 elements of A for
+ * upper 128 rows, block 1 the lower 128. In each step a block loads 128 x 64 elements of A for
  * itself, and about a half of the WIDTH x 64 elements of B for both blocks:
  *
  *           B, block 0's part | block 1's part
  *     A, block 0's ---- 128 x WIDTH of C
  *     A, block 1's ---- 128 x WIDTH of C
  *
- * That is a transposed B. Of a row-major one block 0 loads the upper 32 rows of each step for both
- * blocks, and block 1 the lower 32. */
+ * The diagram shows a transposed B. If B is row-major, block 0 loads the upper 32 rows of each step
+ * for both blocks, and block 1 the lower 32. */
 #ifndef WEFT_FUSED_HOPPER_TASK_H
 #define WEFT_FUSED_HOPPER_TASK_H
 
@@ -35,20 +35,21 @@ enum {
 
 /* --- Geometry --------------------------------------------------------------------------------- */
 
-/* Returns the columns of a transposed B that block 0 loads; block 1 loads the others. A multiple of
- * 8, because the swizzle repeats after 8 rows of 128 bytes. */
+/* Returns the number of columns of a transposed B that block 0 loads; block 1 loads the other
+ * columns. The number is a multiple of 8, because the swizzle repeats after 8 rows of 128 bytes. */
 WEFT_ADDR uint32_t weft_hopper_lower(uint32_t width) {
     return (width / 8 + 1) / 2 * 8;
 }
 
-/* Returns the columns of C in one store: 64 swizzled ones if the width is a multiple of that. */
+/* Returns the columns of C in one store: 64, swizzled, if the width is a multiple of 64, otherwise
+ * the whole width. */
 WEFT_ADDR uint32_t weft_hopper_panel(uint32_t width) {
     return width % 64 ? width : 64;
 }
 
 /* Returns the number of panels in shared memory at a time, for each warpgroup: two if a tile has an
  * even number, otherwise all, because the first panel of a tile must not take the place of the last
- * one of the tile before, whose store is the newest. */
+ * panel of the previous tile, whose store is the newest. */
 WEFT_ADDR uint32_t weft_hopper_buffers(uint32_t width) {
     uint32_t count = width / weft_hopper_panel(width);
     return count % 2 ? count : 2;
@@ -62,7 +63,7 @@ WEFT_ADDR uint32_t weft_hopper_stage_bytes(uint32_t width) {
     return (WEFT_HOPPER_ROWS + width) * WEFT_HOPPER_DEPTH * 2;
 }
 
-/* Returns the bytes of shared memory before the mbarriers, of which each stage has two. */
+/* Returns the bytes of shared memory before the mbarriers. Each stage has two mbarriers. */
 WEFT_ADDR uint32_t weft_hopper_tile_bytes(uint32_t width) {
     return WEFT_HOPPER_STAGES * weft_hopper_stage_bytes(width) +
            2 * weft_hopper_buffers(width) * weft_hopper_panel_bytes(width);
@@ -120,7 +121,7 @@ enum {
     WEFT_HOPPER_UNIT = 16, /* bytes */
 };
 
-/* What members send each other. */
+/* The kinds of data that members send each other. */
 enum weft_hopper_kind {
     WEFT_HOPPER_SHARDS, /* of A */
     WEFT_HOPPER_PARTS,  /* of a sum: one member's product */
@@ -166,7 +167,8 @@ enum {
     WEFT_HOPPER_PUSHED_UNITS = 64 /* that a warp pushes at a time */
 };
 
-/* The own shard, a dense matrix of `units`. A member's slot m receives the shard of member m. */
+/* This member's shard, a dense matrix of `units`. A member's slot m receives the shard of member m.
+ */
 struct weft_hopper_gather {
     const char *shard;
     uint64_t units, row_units;
@@ -183,7 +185,7 @@ WEFT_ADDR uint64_t weft_hopper_chunk_units(const struct weft_hopper_gather *gath
 struct weft_hopper_reduce {
     char *product;   /* this member's product, a dense matrix of the rows of all members */
     bool multiplied; /* it is there already */
-    bool for_all;    /* all members need the sum; C has all rows, otherwise the own ones */
+    bool for_all;    /* all members need the sum; C has all rows, otherwise this member's */
 };
 
 /* Returns the number of tiles in a chunk. */
@@ -193,9 +195,9 @@ WEFT_ADDR uint32_t weft_hopper_chunk_tiles(const struct weft_hopper_tiles *all) 
 
 /* --- The argument of the kernels -------------------------------------------------------------- */
 
-/* Maps of matrices: A, or the own rows of it; what is exchanged, which is the slots of a gather or
- * the own product of a reduction; B; and C. If B is transposed, the boxes of b are those of block
- * 0, the boxes of b_rest those of block 1; a row-major B has one map. */
+/* Maps of matrices: A, or this member's rows of A; the exchanged matrix, which is the slots of a
+ * gather or this member's product of a reduction; B; and C. If B is transposed, block 0 loads by
+ * the map b, and block 1 by b_rest if its boxes have another width; a row-major B has one map. */
 struct weft_hopper_task {
     struct weft_cu_tensor_map a, exchanged, b, b_rest, c;
     struct weft_hopper_tiles tiles;

@@ -27,9 +27,9 @@ struct hopper_block {
     uint32_t cluster, clusters;
 };
 
-/* The turns of which a block has the tiles at a time. Its threads are at most six tiles behind the
- * one that loads: a tile for each stage, one that the multiplying ones store, and one that others
- * move. */
+/* The number of turns whose tiles a block has at a time. Its threads are at most six tiles behind
+ * the thread that loads: a tile for each stage, a tile that the multiplying threads store, and a
+ * tile that the movers push. */
 enum { TURNS = 8 };
 
 /* A place in the ring of stages. */
@@ -77,10 +77,10 @@ WEFT_DEVICE void block_begin(const struct hopper_block &block) {
 
 /* --- Turns ------------------------------------------------------------------------------------ */
 
-/* Without an exchange cluster i of n computes the tiles i, i + n, ... With one, the clusters take
- * tiles from a counter (hopper_exchange.cuh). Thread 0 of block 0 then gives the tile of each turn
- * to both blocks: a word with the number of the turn, from 1 on, in its upper half and the tile in
- * its lower half. */
+/* Without an exchange, cluster i of n computes the tiles i, i + n, ... With an exchange, the
+ * clusters take tiles from a counter (hopper_exchange.cuh). Thread 0 of block 0 then gives the tile
+ * of each turn to both blocks: a word with the number of the turn, from 1 on, in its upper half and
+ * the tile in its lower half. */
 
 /* Gives both blocks the tile of a turn. Called by the thread that loads, in block 0. */
 WEFT_DEVICE void turn_give(const struct hopper_block &block, uint32_t turn, uint32_t tile) {
@@ -108,7 +108,7 @@ WEFT_DEVICE bool turn_is_given(const struct hopper_block &block, uint32_t turn) 
     return weft_shared_load(block.turns + turn % TURNS) >> 32 == turn + 1;
 }
 
-/* As turn_tile, for all lanes of a warp. */
+/* Returns the tile of a turn to all lanes of a warp. */
 WEFT_DEVICE uint32_t turn_tile_of_warp(const struct hopper_block &block, uint32_t turn) {
     return weft_warp_broadcast_u32(turn_tile(block, turn), 0);
 }
@@ -120,9 +120,9 @@ WEFT_DEVICE uint32_t tile_row(const struct hopper_block &block, struct weft_hopp
     return (tile.row * WEFT_HOPPER_CLUSTER + block.rank) * WEFT_HOPPER_ROWS;
 }
 
-/* Loads what this block loads of a step of B for both blocks, which is a half of the rows of a
- * row-major B, or a part of the columns. The step begins at row k and `column`, and in shared
- * memory at `to`. */
+/* Loads this block's part of a step of B for both blocks: half of the rows of a row-major B, or
+ * some columns of a transposed B. The step begins at row k and `column`, and in shared memory at
+ * `to`. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_step_of_b(const struct weft_hopper_task *task,
                                 const struct hopper_block &block, uint32_t column, uint32_t k,
@@ -141,8 +141,8 @@ WEFT_DEVICE void load_step_of_b(const struct weft_hopper_task *task,
     }
 }
 
-/* Loads the steps of a tile: the rows of A, which lie in `map` from row y on, and what this block
- * loads of B. */
+/* Loads the steps of a tile: the rows of A, which lie in `map` from row y on, and this block's part
+ * of B. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hopper_block &block,
                            struct weft_hopper_tile tile, const struct weft_cu_tensor_map *map,
@@ -161,12 +161,12 @@ WEFT_DEVICE void load_tile(const struct weft_hopper_task *task, const struct hop
     }
 }
 
-/* The stages are empty at first: a wait for the phase before the first one returns. */
+/* The stages are empty at first: a wait for the phase before the first phase returns. */
 WEFT_DEVICE struct place first_empty(void) {
     return {0, 1};
 }
 
-/* Loads a tile of whose A all rows are in one map. */
+/* Loads a tile. All rows of A are in the map task->a. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load_whole(const struct weft_hopper_task *task, const struct hopper_block &block,
                             uint32_t t, struct place *place) {
@@ -175,7 +175,7 @@ WEFT_DEVICE void load_whole(const struct weft_hopper_task *task, const struct ho
                             tile.member * task->rows + tile_row(block, tile), place);
 }
 
-/* Called by one thread. */
+/* Loads this block's part of each tile of the cluster. Called by one thread. */
 template <int WIDTH, enum order ORDER>
 WEFT_DEVICE void load(const struct weft_hopper_task *task, const struct hopper_block &block) {
     struct place place = first_empty();
@@ -192,7 +192,7 @@ WEFT_DEVICE void release(const struct hopper_block &block, uint32_t stage, uint3
         weft_mbarrier_arrive_at(block.empty + stage, thread);
 }
 
-/* Adds the products of a step: `begins` says that they are the first ones of the sums. Each product
+/* Adds the products of a step; with `begins` they are the first products of the sums. Each product
  * is of 16 elements of K, which are 32 bytes along a row, or 16 rows of 128 bytes. */
 template <class ELEMENT, enum order ORDER, int COUNT>
 WEFT_DEVICE void multiply_step(float (&sums)[COUNT], char *a, char *b, bool begins) {
@@ -264,8 +264,8 @@ WEFT_DEVICE void panel_write(const float (&sums)[WIDTH / 2], int number, char *p
     }
 }
 
-/* Copies what is inside C from a panel, whose first element belongs to row y of the member and
- * column x. Called by all threads of the warpgroup. */
+/* Copies the part of a panel that is inside C. The panel's first element belongs to row y of the
+ * member and column x. Called by all threads of the warpgroup. */
 template <int WIDTH>
 WEFT_DEVICE void panel_copy(const struct weft_hopper_task *task, char *panel, uint32_t member,
                             uint32_t x, uint32_t y) {
@@ -287,7 +287,7 @@ WEFT_DEVICE char *panel_at(const struct hopper_block &block, uint32_t group, uin
     return block.panels + (group * buffers + number % buffers) * weft_hopper_panel_bytes(WIDTH);
 }
 
-/* Called by the thread that stores panels: waits until the next panel's memory has been read. */
+/* Waits until the next panel's memory has been read. Called by the thread that stores panels. */
 template <int WIDTH> WEFT_DEVICE void panel_await(void) {
     if (weft_hopper_buffers(WIDTH) == 1)
         weft_bulk_wait_read();
@@ -301,9 +301,9 @@ WEFT_DEVICE uint32_t group_row(const struct hopper_block &block, struct weft_hop
     return tile_row(block, tile) + group * WEFT_HOPPER_STORE_ROWS;
 }
 
-/* Stores the sums of a warpgroup, panel by panel: by boxes where C has a map, and where the rows of
- * a box are of one member. A panel's memory is written again when the store from it has read it, of
- * which the warpgroup's first thread knows. */
+/* Stores the sums of a warpgroup, panel by panel: by boxes if C has a map and the rows of a box are
+ * of one member, otherwise by all threads. The warpgroup's first thread waits until the store from
+ * a panel has read it; then the panel's memory is written again. */
 template <int WIDTH, class ELEMENT>
 WEFT_DEVICE void store_tile(const float (&sums)[WIDTH / 2], const struct weft_hopper_task *task,
                             const struct hopper_block &block, struct weft_hopper_tile tile,

@@ -3,10 +3,10 @@
  * row-major matrix is the transposed one, column-major, with the same leading dimension.
  *
  * The library needs some 20 us to recommend an algorithm. So each shape's descriptors and algorithm
- * are kept in a hash table; a shape with the same hash replaces the entry. The algorithm is the
- * fastest of several recommended ones and Weft's kernel (fused/trial.h), kept for later runs
- * (fused/memo.h). A program whose shapes never end would spend its time in trials, so a process has
- * TRIALS_MAX. */
+ * are kept in a hash table; a shape with the same hash replaces the entry. The fastest of several
+ * recommended algorithms and Weft's kernel is chosen (fused/trial.h), and the choice is kept for
+ * later runs (fused/memo.h). A program whose shapes never end would spend its time in trials, so a
+ * process has TRIALS_MAX. */
 #include "fused/library.h"
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +19,8 @@
 #include "fused/plan.h"
 #include "fused/trial.h"
 
-/* What the algorithm depends on. The alignments are those of the matrices' rows. Without padding,
- * because it is compared by its bytes. */
+/* The properties on which the algorithm depends. The alignments are those of the matrices' rows.
+ * The struct has no padding, because it is compared by its bytes. */
 struct shape {
     uint64_t m, n, k, lda, ldb, ldc;
     uint32_t align_a, align_b, align_c;
@@ -96,8 +96,8 @@ static int desc_make(struct plan *plan) {
     return weft_cublaslt_check(status, "cublasLtMatmulDescCreate");
 }
 
-/* A row-major rows x cols matrix is column-major cols x rows; a transposed one is column-major as
- * it is. */
+/* A row-major rows x cols matrix is column-major cols x rows; a transposed matrix is column-major
+ * as it is. */
 static int layout_make(weft_lt_layout *layout, uint32_t dtype, uint64_t rows, uint64_t cols,
                        uint64_t ld, bool transposed) {
     int status = weft_cublaslt.cublasLtMatrixLayoutCreate(layout, element_type(dtype),
@@ -140,7 +140,8 @@ static int fail_refused(const struct shape *s) {
                      (unsigned long long)s->ldb, (unsigned long long)s->ldc);
 }
 
-/* *count <- how many of `wanted` algorithms the library recommends, the best one first. */
+/* Stores in found the algorithms that the library recommends, the best first, and in *count their
+ * number, which is at most `wanted`. */
 static int algorithms_find(const struct plan *plan, int wanted, struct weft_lt_heuristic *found,
                            int *count) {
     weft_lt_preference preference = NULL;
@@ -194,7 +195,7 @@ static int plan_enqueue(const struct plan *plan, const struct weft_lt_heuristic 
 
 enum { ALGORITHMS = 8 };
 
-/* The rules of this file's choices count, too: what others have found may break them. */
+/* Hashes the rules of this file's choices, too, because a choice by other rules may break them. */
 uint64_t weft_library_machine(uint64_t hash) {
     static const char rules[] = "sums in the type of computation, times in graphs";
     char name[128] = "";

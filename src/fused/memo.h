@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What earlier runs have found out, in a file of the user: one line for each key, with a value of
- * eight words and a remark for people. The file is $XDG_CACHE_HOME/weft/products, or that below
+/* Results that earlier runs have kept, in a file of the user: one line for each key, with a value
+ * of eight words and a remark for people. The file is $XDG_CACHE_HOME/weft/products, or that below
  * ~/.cache. Without such a folder, or if the file cannot be read or written, nothing is kept. */
 #ifndef WEFT_FUSED_MEMO_H
 #define WEFT_FUSED_MEMO_H
@@ -18,7 +18,7 @@ typedef void weft_memo_visitor(void *context, uint64_t key, const uint64_t *valu
                                const char *remark);
 void weft_memo_visit(weft_memo_visitor *visit, void *context);
 
-/* Returns in remarks how b is stored. */
+/* Returns the word for b's order, in remarks and in error texts. */
 static inline const char *weft_memo_order(bool transposed) {
     return transposed ? "columns" : "rows";
 }

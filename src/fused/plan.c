@@ -2,8 +2,8 @@
 /* The estimate: clusters compute their tiles in rounds, and a round takes as long as its tiles are
  * wide, and a little longer if they are narrow, because narrow tiles load more for each product. On
  * an H200 (bf16, graphs of products, the GPU hot) it takes the width that was fastest for 17 of 20
- * shapes of layers, and one that was at most 1.5 % slower for the others. That was with a
- * transposed b; for a row-major one the two widths have not been compared. */
+ * shapes of layers, and a width that was at most 1.5 % slower for the other three. These shapes had
+ * a transposed b; for a row-major b the two widths have not been compared. */
 #include "fused/plan.h"
 #include "base/size.h"
 #include "transport/gpu_tile.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which products the kernels of hopper.cu take, and with which tiles. Asks no GPU. */
+/* Decides which products the kernels of hopper.cu take, and with which tiles. No GPU is asked. */
 #ifndef WEFT_FUSED_PLAN_H
 #define WEFT_FUSED_PLAN_H
 
@@ -14,16 +14,17 @@ bool weft_plan_runs(int capability);
 bool weft_plan_fits(int capability, const weft_matrix *a, const weft_matrix *b,
                     const weft_matrix *c);
 
-/* Returns whether a kernel gathers the shards of n members, which are like this one, and are dense:
- * then their rows begin at multiples of 16 bytes. The same on all members. */
+/* Returns whether a kernel gathers the shards of n members, which are like this shard, and are
+ * dense: then their rows begin at multiples of 16 bytes. The result is the same on all members. */
 bool weft_plan_gathers(const weft_matrix *shard, int n);
 
-/* Returns whether a kernel adds the rows x cols products of n members. The same on all members. */
+/* Returns whether a kernel adds the rows x cols products of n members. The result is the same on
+ * all members. */
 bool weft_plan_reduces(size_t rows, size_t cols, weft_dtype dtype, int n);
 
-/* Returns the width of the tiles for a product of rows x cols elements on a GPU with this number of
- * multiprocessors: the one of the kernels' widths with the shortest estimated time. `transposed`
- * says that b is. */
+/* Returns the width of tiles with the shortest estimated time, among the kernels' widths, for a
+ * product of rows x cols elements on a GPU with this number of multiprocessors. `transposed` is the
+ * order of b. */
 unsigned weft_plan_width(size_t rows, size_t cols, bool transposed, int sms);
 
 #endif

@@ -64,7 +64,7 @@ static int launch(enum weft_gpu_kernel kernel, size_t nelems, void *task, weft_c
                                          stream, arguments);
 }
 
-/* *m <- the same matrix in bf16, at `dest`. */
+/* Converts *m to bf16 at `dest`, and stores the new matrix in *m. */
 static int widen(weft_matrix *m, char *dest, weft_cu_stream stream) {
     size_t lines = m->transposed ? m->cols : m->rows, nelems = m->transposed ? m->rows : m->cols;
     struct weft_widen_task task = {(uint16_t *)dest, m->data, lines, nelems, m->ld, (int)m->dtype};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrix products of one GPU, in the order of a stream, with or without scales: by cuBLASLt or, if
- * WEFT_PRODUCTS says so, by the kernels of hopper.cu where they fit (plan.h). */
+/* Matrix products of one GPU, in the order of a stream, with or without scales: by cuBLASLt, or by
+ * Weft's kernel where a trial has found it faster, as WEFT_PRODUCTS allows (library.h). */
 #ifndef WEFT_FUSED_PRODUCT_H
 #define WEFT_FUSED_PRODUCT_H
 
@@ -14,7 +14,7 @@ enum { WEFT_PRODUCT_SCALE_ALIGNMENT = 16 };
  * No other work may use that memory meanwhile. */
 size_t weft_product_room(const struct weft_product *largest);
 
-/* Enqueues a product; `room` is aligned to 256 bytes. Sums are made in F32, or F64; with
+/* Enqueues a product; `room` is aligned to 256 bytes. Sums are computed in F32, or F64; with
  * WEFT_TF32=1 the factors of F32 products are rounded to 19 bits. Returns 0; -ENOTSUP with text if
  * no algorithm takes the shape; -ENOMEM. Must be called in the GPU's context, after
  * weft_product_begin. */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Product + reduce-scatter, and product + all-reduce. Each member owns some rows of the sum. It
  * multiplies the rows of the others first, and pushes each part to its owner while it multiplies
- * the next one; its own rows come last. Then it folds the parts in its slots, of which slot i
- * receives the part of member i, in their order.
+ * the next one; its own rows come last. Then it folds the parts in its slots in the order of
+ * members: slot i receives the part of member i.
  *
  * In an all-reduce, the kernel that folds stores the rows of the sum at all members, in n further
  * slots.
  *
- * A small sum is made by one kernel after the whole product: a product that is cut takes longer,
- * and so do copy engines. If members' data passes through the host, every sum is made then. */
+ * A small sum is computed by one kernel after the whole product: a product that is cut takes
+ * longer, and so do copy engines. If members' data passes through the host, every sum is computed
+ * so.
+ *
+ * If the members choose Weft's kernel (fused/choice.h), one launch multiplies, pushes and adds. */
 #include "base/size.h"
 #include "coll/on_stream.h"
 #include "coll/on_stream_fold.h"
@@ -24,8 +27,8 @@ struct reduction {
     const struct weft_fused_reduction *call;
     struct weft_fused f;
     bool scatters;
-    bool whole;   /* the sum is made after the whole product, by weft_on_stream_fold */
-    size_t rows;  /* of a member's part; the last ones may be shorter */
+    bool whole;   /* the sum is computed after the whole product, by weft_on_stream_fold */
+    size_t rows;  /* of a member's part; the last parts may be shorter */
     size_t bytes; /* of a part */
     size_t step;  /* bytes from one slot to the next: kernels fold 16 bytes at a time */
 };
@@ -76,7 +79,7 @@ static int multiply(const struct reduction *r, int from, int to, char *dest) {
     return multiply_rows(r, first, &c);
 }
 
-/* Multiplies the rows of members [from, to) and pushes them to these. */
+/* Multiplies the rows of members [from, to) and pushes each member its rows. */
 static int multiply_and_push(struct reduction *r, int from, int to) {
     if (from == to)
         return 0;
@@ -104,7 +107,7 @@ static int collect_parts(struct reduction *r, bool meets) {
 
 /* --- The sum ---------------------------------------------------------------------------------- */
 
-/* Returns the fold of the parts of the own rows into arrays without gaps. */
+/* Returns the fold of the parts of this member's rows into arrays without gaps. */
 static struct weft_fold_task fold_of(const struct reduction *r, struct weft_array dests,
                                      int ndests) {
     struct weft_reduction reduction = weft_element_reduction(r->call->c->dtype, r->call->op);
@@ -125,7 +128,7 @@ static int fold_parts(const struct reduction *r, char *dest) {
     return weft_fold_launch(NULL, &task, task.nelems, r->f.on->stream);
 }
 
-/* Folds the parts of the own rows into slot n + me of all members, between two meetings. */
+/* Folds the parts of this member's rows into slot n + me of all members, between two meetings. */
 static int fold_to_all(const struct reduction *r) {
     int n = members(r);
     struct weft_array slots = r->f.half.all;
@@ -238,9 +241,9 @@ static int reduce_by_kernel(struct reduction *r) {
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
-/* A half has a set of slots, one for each member, and a second one for all sums; a small sum needs
- * none. This member's own memory takes all parts, and a sum that cannot be made in c. A member
- * alone multiplies straight into c. */
+/* A half has a set of slots, one for each member, and a second set for all sums; a sum that is
+ * computed after the whole product needs no half. This member's own memory takes all parts, and a
+ * sum that cannot be computed in c. A member alone multiplies straight into c. */
 static int reduction_open(struct reduction *r, bool by_kernel) {
     const struct weft_fused_reduction *call = r->call;
     size_t n = (size_t)members(r), rows = call->a->rows, cols = call->b->cols;
@@ -269,7 +272,7 @@ static int reduce_by_engines(struct reduction *r) {
     return error ? error : copy_slots_to_c(r);
 }
 
-/* Makes the whole call; `reduction` has what is known before memory is prepared. */
+/* Does the whole call; `reduction` has what is known before memory is prepared. */
 static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
     struct reduction r = *(const struct reduction *)reduction;
     bool alone = members(&r) == 1, by_kernel = way == WEFT_BY_KERNEL;
@@ -282,7 +285,7 @@ static int reduce_in(const void *reduction, int way, weft_cu_stream stream) {
     return by_kernel ? reduce_by_kernel(&r) : reduce_by_engines(&r);
 }
 
-/* Returns whether the kernel adds products like this one: the same on all members. */
+/* Returns whether the kernel adds products like this product: the same on all members. */
 static bool suits_kernel(const struct reduction *r) {
     const struct weft_fused_reduction *call = r->call;
     return !r->whole && !call->scales && call->op == WEFT_SUM &&

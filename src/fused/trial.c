@@ -101,7 +101,7 @@ static weft_cu_graph_exec capture(const struct weft_contest *contest, int way, i
     return exec;
 }
 
-/* The context is an array with the ways' graphs. */
+/* Launches the graph of a way; the context is an array with the ways' graphs. */
 static int launch(const void *context, int way, weft_cu_stream stream) {
     weft_cu_graph_exec graph = ((const weft_cu_graph_exec *)context)[way];
     return graph ? weft_cuda.cuGraphLaunch(graph, stream) : -ENOTSUP;
@@ -120,7 +120,8 @@ static int fastest_graph(const struct weft_contest *contest, int ways) {
     return fastest;
 }
 
-/* A way that is many times slower than the first one is not measured: its rounds take too long. */
+/* Returns the fastest way, or -1 if way 0 cannot be captured. A way that is many times slower than
+ * way 0 is not measured, because its rounds take too long. */
 static int fastest_of(const struct weft_contest *contest, int ways) {
     weft_cu_graph_exec graphs[ways];
     double once = seconds_of_one(contest, 0);

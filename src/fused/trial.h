@@ -9,11 +9,11 @@
 /* Enqueues the work in one way; returns 0, or an error if that way cannot do it. */
 typedef int weft_trial_work(const void *context, int way, weft_cu_stream stream);
 
-/* Returns the fastest of the ways [0, ways): way 0 unless another one takes at least 1 % less; -1
- * if the GPU cannot do the work in way 0. Each way is a graph; one that cannot be captured is left
- * out, and if it is way 0 the result is -1, too. It is done on a stream of its own, and until the
- * GPU is as hot as in long runs: for 20 ms, then for each way five times 3 ms, or five times if
- * once takes longer. Must be called in the GPU's context. */
+/* Returns the fastest of the ways [0, ways): way 0 unless another one takes at least 1 % less time;
+ * -1 if way 0 cannot do the work, or cannot be captured. Each way is measured as a graph. Other
+ * ways are left out if they cannot be captured, or take 8 times as long as way 0. Runs on a stream
+ * of its own: first 20 ms of work, so that the GPU is as hot as in long runs, then five rounds, in
+ * each of which every way takes about 3 ms, or runs once. Must be called in the GPU's context. */
 int weft_trial_fastest(weft_trial_work *enqueue, const void *context, int ways);
 
 /* --- Trials of work that the members of a team do together ------------------------------------

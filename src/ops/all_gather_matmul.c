@@ -142,8 +142,7 @@ static int offer_shard(struct weft_gather *g) {
     return error;
 }
 
-/* Offers rooms for parts of far shards, of which no shard has more rows than this member's claim.
- */
+/* Offers rooms for parts of far shards. No shard has more rows than this member's claim. */
 static int offer_rooms(struct weft_gather *g) {
     uint64_t claim = g->meeting.mine.facts[WEFT_GATHER_CLAIM];
     size_t row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
@@ -159,7 +158,7 @@ static int offer_rooms(struct weft_gather *g) {
     return weft_team_workspace_commit(g->meeting.team, g->free_at);
 }
 
-/* --- Scales of rows: of the own shard, then of all rows of A ---------------------------------- */
+/* --- Scales of rows: of this member's shard, then of all rows of A ---------------------------- */
 
 static struct weft_remote_matrix offered_scales(const struct weft_gather *g, int member) {
     weft_matrix shape = {NULL, weft_gather_rows(g, member), 1, 1, WEFT_F32, false};
@@ -238,7 +237,7 @@ static int offer_gather(struct weft_gather *g) {
     return error ? error : offer_rooms(g);
 }
 
-/* `error`: of weft_meeting_open. */
+/* Does the call after weft_meeting_open, which has returned `error`, and closes the meeting. */
 static int call_gather(struct weft_gather *g, int error) {
     error = error ? error : check_gather(g);
     error = error ? error : offer_gather(g);

@@ -179,7 +179,7 @@ void weft_far_rows_begin(struct weft_far_rows *far) {
 
 /* --- Taking ---------------------------------------------------------------------------------- */
 
-/* Returns the PE for which this one waits: the fetcher of the next part, or, if this PE fetches it,
+/* Returns the PE for which this PE waits: the fetcher of the next part, or, if this PE fetches it,
  * the part's owner. */
 static int awaited_pe(const struct weft_far_rows *far, int fetcher) {
     int member = fetcher == far->team->my_pe ? far->taking.member : fetcher;

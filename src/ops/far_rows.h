@@ -29,7 +29,7 @@ struct weft_far_rows {
     size_t rows_least;                         /* of a part, unless its matrix has fewer rows */
     const size_t *rooms_at; /* by member; for near members: the rooms' offset in the workspace */
     size_t room_bytes;
-    int near, mine;                        /* the number of near members; this one's number */
+    int near, mine;                        /* the number of near members; this member's */
     uint32_t begin;                        /* the words' value at the start */
     struct weft_far_part taking, fetching; /* the next part to take; to fetch */
     struct weft_far_prefetch prefetches[2];

@@ -18,7 +18,7 @@ struct weft_gather {
     weft_matrix row_scales;           /* for each row of A, or one for all rows */
     size_t band_rows;                 /* rows of a private shard that fit into a workspace */
     size_t early_at;                  /* offset of the early products in the workspace */
-    size_t early_rows;    /* rows of the own shard that were multiplied before all peers posted */
+    size_t early_rows;    /* this member's rows that were multiplied before all peers posted */
     size_t free_at;       /* offset of the free part of the workspace */
     size_t rows_least;    /* of a part of A that is multiplied separately to save time;
                            * after the agreement the same on all members */
@@ -63,7 +63,8 @@ char *weft_gather_workspace(const struct weft_gather *g); /* of this member */
 
 /* --- gather_products.c ------------------------------------------------------------------------ */
 
-/* Multiplies rows of the own shard while peers have not posted. Called after the own post. */
+/* Multiplies rows of this member's shard while peers have not posted. Called after this member has
+ * posted. */
 void weft_gather_early(struct weft_gather *g);
 
 /* Decides whether this member gathers A first. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each shard is multiplied in its owner's memory, without a copy: the own shard first, then the
- * next near member's, and so on. But each product packs b again inside the library. If that costs
- * more than copying A (few rows, wide b), or the caller wants a_full, A is gathered first and
+/* Each shard is multiplied in its owner's memory, without a copy: this member's shard first, then
+ * the next near member's, and so on. But each product packs b again inside the library. If that
+ * costs more than copying A (few rows, wide b), or the caller wants a_full, A is gathered first and
  * multiplied in one product.
  *
  * Shards of far members arrive in parts while near shards are multiplied in pieces: a part that has
@@ -19,7 +19,7 @@
 
 enum { EARLY_ROWS = 256 };
 
-/* dest = rows x b[j]. The scales of the rows begin at row `first` of row_scales. */
+/* Computes dest = rows x b[j]. The scales of the rows begin at row `first` of row_scales. */
 static int multiply_by(const struct weft_gather *g, size_t j, const weft_matrix *rows,
                        const weft_matrix *row_scales, size_t first, const weft_matrix *dest) {
     if (!g->scales)
@@ -30,7 +30,7 @@ static int multiply_by(const struct weft_gather *g, size_t j, const weft_matrix 
     return weft_matmul(rows, &g->b[j], &scaling, dest);
 }
 
-/* The rows of c[j] from `first` on = rows x b[j], for all j. */
+/* Computes rows x b[j] for all j, and stores it in the rows of c[j] from `first` on. */
 static int multiply_rows(const struct weft_gather *g, const weft_matrix *rows, size_t first) {
     int error = 0;
     for (size_t j = 0; j < g->nb && !error; j++) {
@@ -47,7 +47,7 @@ static size_t cols_of_all_b(const struct weft_gather *g) {
     return cols;
 }
 
-/* Returns the bytes of the products of the own shard and the first j matrices b. */
+/* Returns the bytes of the products of this member's shard and the first j matrices b. */
 static size_t early_bytes(const struct weft_gather *g, size_t j) {
     size_t bytes = 0;
     for (size_t i = 0; i < j; i++)
@@ -55,7 +55,8 @@ static size_t early_bytes(const struct weft_gather *g, size_t j) {
     return bytes;
 }
 
-/* Returns the memory of the early product of the own shard and b[j], which is copied to c later. */
+/* Returns the memory of the early product of this member's shard and b[j], which is copied to c
+ * later. */
 static weft_matrix early_panel(const struct weft_gather *g, size_t j) {
     weft_matrix product = weft_matrix_rows(&g->c[j], 0, g->shard->rows);
     return weft_matrix_dense(&product, weft_gather_workspace(g) + g->early_at + early_bytes(g, j));
@@ -82,7 +83,7 @@ static bool packing_costs_more(const struct weft_gather *g, size_t rows) {
     return npes > 1 && (rows / npes < ROWS_ENOUGH || g->scales) && packed > copied;
 }
 
-/* Returns the number of rows of the own shard that are multiplied at a time while peers are
+/* Returns the number of rows of this member's shard that are multiplied at a time while peers are
  * missing: at least as many as give the bits of one product (oneDNN: 256, measured), or all rows.
  * Returns 0 if A will probably be gathered, which would make early products useless. */
 static size_t early_step(const struct weft_gather *g) {
@@ -93,7 +94,7 @@ static size_t early_step(const struct weft_gather *g) {
 }
 
 /* Multiplies into the workspace, because outputs must not be written before the members have agreed
- * on their arguments. Only products that take a millisecond or more are made early. */
+ * on their arguments. Only products that take a millisecond or more are computed early. */
 void weft_gather_early(struct weft_gather *g) {
     const double worth = 1e8;
     size_t rows = g->shard->rows, cols = cols_of_all_b(g), bytes = early_bytes(g, g->nb);
@@ -118,7 +119,7 @@ void weft_gather_early(struct weft_gather *g) {
     }
 }
 
-/* Copies the early products of the own shard to c. Returns their number of rows. */
+/* Copies the early products of this member's shard to c. Returns their number of rows. */
 static size_t take_early(const struct weft_gather *g, size_t first) {
     for (size_t j = 0; j < g->nb && g->early_rows > 0; j++) {
         weft_matrix panel = early_panel(g, j), c = weft_matrix_rows(&g->c[j], first, g->early_rows);
@@ -292,7 +293,8 @@ static int multiply_shards(const struct weft_gather *g) {
     return error;
 }
 
-/* c = full x b. Early products are used if the remaining rows are enough for the same bits. */
+/* Computes c = full x b. Early products are used if the remaining rows are enough for the same
+ * bits. */
 int weft_gather_finish(const struct weft_gather *g) {
     if (g->by_shards)
         return multiply_shards(g);

@@ -71,7 +71,7 @@ int weft_matmul_supports(weft_dtype dtype) {
                                     "(Debian, Ubuntu: libdnnl2, libopenblas0-pthread)");
 }
 
-/* Returns the type to which a factor is widened for the library. */
+/* Returns the type in which the library takes such a factor: the same type or a wider one. */
 static weft_dtype taken_as(weft_dtype dtype) {
     if (dtype == WEFT_F64)
         return WEFT_F64;

@@ -22,7 +22,7 @@
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
                 const weft_matrix *c);
 
-/* Returns the least number of rows of a part of a product that is made separately to save time.
+/* Returns the least number of rows of a part of a product that is computed separately to save time.
  * With fewer rows a part may have other bits than the whole product (oneDNN: below 256, measured),
  * and 8-bit factors are widened again for each part. A part that ends inside the product ends at a
  * multiple of the grain. Returns SIZE_MAX if products must not be cut, because the library computes
@@ -67,8 +67,8 @@ struct weft_matmul_library {
     /* Parts of f32 and bf16 products with 256 rows or more have the bits of the whole. */
     bool parts_are_alike;
 
-    /* Pack b for products of these sizes, of which m and lda may change between products, and
-     * multiply by it, with the same number of threads. 0 bytes: packing does not pay. */
+    /* Pack b for products of these sizes, and multiply by it, with the same number of threads; m
+     * and lda may change between products. 0 bytes: packing does not pay. */
     size_t (*packed_f32_bytes)(struct weft_matmul_sizes, int threads);
     int (*pack_f32)(struct weft_matmul_sizes, int threads, const float *b, float *packed);
     int (*packed_f32)(struct weft_matmul_sizes, int threads, const float *a, const float *packed,

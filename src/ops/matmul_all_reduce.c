@@ -119,7 +119,7 @@ static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, 
     weft_remote_matrix_complete(team);
 }
 
-/* Returns whether the product is made in one piece. */
+/* Returns whether the product is computed in one piece. */
 static bool reduces_at_once(const struct weft_partials *p, const weft_matrix *c) {
     bool by_cols = cuts_columns(p, c);
     size_t split = by_cols ? c->cols : c->rows, other = by_cols ? c->rows : c->cols;
@@ -144,7 +144,8 @@ static int run_band(const struct weft_partials *p, const weft_matrix *c, enum we
     return error;
 }
 
-/* If a band fails on this member, the others still make it, so all members continue to the end. */
+/* If a band fails on this member, the others still compute it, so all members continue to the end.
+ */
 static int run_all_bands(struct weft_partials *p, const weft_matrix *c, enum weft_product how) {
     int error = 0;
     for (size_t col = 0; col < c->cols; col += p->band_cols) {

@@ -108,7 +108,8 @@ static struct imports find_imports(const struct link_map *map) {
     return found;
 }
 
-/* Returns whether a relocation stores a whole address, as for calls; others may change code. */
+/* Returns whether a relocation stores just a symbol's address, as those of calls do. Relocations of
+ * other types may store an offset, or change an instruction. */
 static bool slot_is_address(uint64_t type) {
 #ifdef __aarch64__
     return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;

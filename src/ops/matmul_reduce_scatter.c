@@ -21,7 +21,7 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
     return 0;
 }
 
-/* A barrier after each band, and the settling after the last one, let the workspace be reused. */
+/* A barrier after each band, and the settling after the last band, let the workspace be reused. */
 static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum weft_product how,
                      const weft_matrix *c_shard) {
     struct weft_team *team = p->meeting->team;
@@ -39,7 +39,7 @@ static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum we
     return weft_meeting_settle(p->meeting, error);
 }
 
-/* Small pieces of 8-bit factors are never made separately, because each would widen b again. */
+/* Small pieces of 8-bit factors are never computed separately, because each would widen b again. */
 static bool scatters_at_once(const struct weft_partials *p) {
     size_t npes = (size_t)p->meeting->team->npes;
     return !weft_partials_by_rows(p) &&
@@ -54,7 +54,7 @@ static int offer_reduce_scatter(struct weft_partials *p, const weft_matrix *c_sh
     return error;
 }
 
-/* `error`: of weft_meeting_open. */
+/* Does the call after weft_meeting_open, which has returned `error`, and closes the meeting. */
 static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard, int error) {
     struct weft_meeting *meeting = p->meeting;
     enum weft_product how;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces are made in turns: some rows of each peer's piece, then of the own piece, and so on. A
- * member announces the parts that it has made in its progress word: in each turn, step k is the
- * part for the k-th member after it. So the owner of a piece computes from the distance the value
- * to wait for. */
+/* Pieces are computed in turns: some rows of each peer's piece, then of this member's piece, and so
+ * on. A member announces the parts that it has computed in its progress word: in each turn, step k
+ * is the part for the k-th member after it. So the owner of a piece computes from the distance the
+ * value to wait for. */
 #include "ops/partials.h"
 #include <errno.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static weft_matrix cut_piece(const weft_matrix *m, const struct weft_piece *piec
     return weft_matrix_part(m, piece->row, piece->rows, piece->col, piece->cols);
 }
 
-/* dest, a piece of the band that begins at `col`, = its rows of a x its columns of b. */
+/* Computes dest, a piece of the band that begins at `col`: its rows of a x its columns of b. */
 static int multiply_piece(const struct weft_partials *p, size_t col, const struct weft_piece *piece,
                           const weft_matrix *dest) {
     weft_matrix a = weft_matrix_rows(p->a, piece->row, piece->rows);
@@ -86,8 +86,8 @@ struct work {
     const struct weft_partials *partials;
     size_t col, cols;
     const struct weft_piece *pieces;
-    const weft_matrix *dest; /* for the own piece of the sum */
-    weft_matrix own;         /* this member's product for the own piece */
+    const weft_matrix *dest; /* for this member's piece of the sum */
+    weft_matrix own;         /* this member's product for its piece */
     size_t turns;
     size_t rows;               /* of every piece in a turn; 0: turns have equal parts */
     size_t made, reduced;      /* turns that are complete */
@@ -102,7 +102,7 @@ struct work {
         *sources[2]; /* of two turns, by member: products, or copies of far members' */
 };
 
-/* Returns the number of rows of a piece that are made before a turn. */
+/* Returns the number of rows of a piece that are computed before a turn. */
 static size_t rows_before(const struct work *w, size_t rows, size_t turn) {
     size_t before = w->rows ? turn * w->rows : w->turns ? rows * turn / w->turns : 0;
     if (!w->rows && turn < w->turns && before > WEFT_MATMUL_GRAIN)
@@ -110,7 +110,7 @@ static size_t rows_before(const struct work *w, size_t rows, size_t turn) {
     return before < rows ? before : rows;
 }
 
-/* Returns the part of a member's piece that is made in a turn. */
+/* Returns the part of a member's piece that is computed in a turn. */
 static struct weft_piece part_of(const struct work *w, int member, size_t turn) {
     struct weft_piece part = w->pieces[member];
     size_t before = rows_before(w, part.rows, turn), end = rows_before(w, part.rows, turn + 1);
@@ -119,16 +119,16 @@ static struct weft_piece part_of(const struct work *w, int member, size_t turn) 
     return part;
 }
 
-/* Returns the rows of a turn in `whole`, which has the size of the own piece. */
+/* Returns the rows of a turn in `whole`, which has the size of this member's piece. */
 static weft_matrix own_part(const struct work *w, const weft_matrix *whole, size_t turn) {
     int me = w->partials->meeting->team->my_pe;
     struct weft_piece part = part_of(w, me, turn);
     return weft_matrix_rows(whole, part.row - w->pieces[me].row, part.rows);
 }
 
-/* Returns whether a member's product is one of the sources of an owner's piece. If hosts fold
- * before, one member of each other host folds for this owner, and other members fold for other
- * owners. */
+/* Returns whether an owner reads a member's product for its piece. If hosts fold first (w->folds),
+ * the owner reads the product of one member of each other host, which has added up its host's
+ * products for this owner; other members add up for other owners. */
 static bool gives_source(const struct work *w, int member, int owner) {
     const struct weft_levels *levels = w->partials->meeting->team->levels;
     if (!w->folds || levels->hosts[member] == levels->hosts[owner])
@@ -138,7 +138,8 @@ static bool gives_source(const struct work *w, int member, int owner) {
     return weft_levels_rank(levels, member) == rank;
 }
 
-/* Finds the members' products for a turn's part of the own piece; begins to fetch far products. */
+/* Finds the members' products for a turn's part of this member's piece; begins to fetch far
+ * products. */
 static void fetch_turn(struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
@@ -155,7 +156,8 @@ static void fetch_turn(struct work *w, size_t turn) {
     weft_far_copies_fetch(&w->far, (int)(turn % 2), sources);
 }
 
-/* Reduces a turn's part of the own piece over the members in team order. All products are here. */
+/* Reduces a turn's part of this member's piece over the members in team order. All products are
+ * here. */
 static void reduce_turn(const struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     weft_matrix dest = own_part(w, w->dest, turn), sources[team->npes];
@@ -166,7 +168,7 @@ static void reduce_turn(const struct work *w, size_t turn) {
     weft_elements_reduce_sums(&dest, sources, nsources, w->partials->op, team->npes);
 }
 
-/* Reduces the turns of a product that all members have made completely. */
+/* Reduces the turns of a product that all members have computed completely. */
 static void reduce_rest(struct work *w) {
     for (; w->reduced < w->turns; w->reduced++) {
         for (; w->fetched < w->turns && w->fetched < w->reduced + 2; w->fetched++)
@@ -176,7 +178,7 @@ static void reduce_rest(struct work *w) {
     }
 }
 
-/* Makes the whole band in one product. */
+/* Computes the whole band in one product. */
 static int multiply_at_once(const struct work *w) {
     const struct weft_partials *p = w->partials;
     struct weft_team *team = p->meeting->team;
@@ -251,12 +253,12 @@ static uint32_t step_of_peer(const struct work *w, size_t turn, int distance) {
     return step_of(w, turn, w->partials->meeting->team->npes - distance);
 }
 
-/* Returns a peer's progress at which its part of a turn for this member is made, or folded. */
+/* Returns a peer's progress at which its part of a turn for this member is computed, or folded. */
 static uint32_t step_awaited(const struct work *w, size_t turn, int distance, bool far) {
     return far && w->folds ? w->begin + (uint32_t)turn + 1 : step_of_peer(w, turn, distance);
 }
 
-/* Returns whether all far, or all near, peers have made their parts of a turn. */
+/* Returns whether all far, or all near, peers have computed their parts of a turn. */
 static bool peers_have_made(const struct work *w, size_t turn, bool far) {
     struct weft_team *team = w->partials->meeting->team;
     for (int distance = 1; distance < team->npes; distance++) {
@@ -280,7 +282,8 @@ static void await_peers(const struct work *w, size_t turn) {
 
 /* --- Sums of a host, with WEFT_BITS=any ------------------------------------------------------- */
 
-/* Returns whether all near members have made a whole turn; with `wait`, blocks until they have. */
+/* Returns whether all near members have computed a whole turn; with `wait`, blocks until they have.
+ */
 static bool near_have_made(const struct work *w, size_t turn, bool wait) {
     struct weft_team *team = w->partials->meeting->team;
     for (int distance = 1; distance < team->npes; distance++) {
@@ -346,7 +349,7 @@ static void reduce_ready(struct work *w) {
     }
 }
 
-/* A part that fails counts as made, so that no member waits for it forever. */
+/* A part that fails counts as computed, so that no member waits for it forever. */
 static int multiply_turn(struct work *w, size_t turn) {
     struct weft_meeting *meeting = w->partials->meeting;
     int me = meeting->team->my_pe, error = 0;
@@ -366,8 +369,8 @@ static int multiply_turn(struct work *w, size_t turn) {
     return error;
 }
 
-/* Reduces a turn that all peers have made while the own product is in the cache. A member that is
- * ahead of the others continues, and reduces the remaining turns at the end. */
+/* Reduces a turn that all peers have computed while this member's product is in the cache. A member
+ * that is ahead of the others continues, and reduces the remaining turns at the end. */
 static int take_turns(struct work *w) {
     int error = 0;
     for (size_t turn = 0; turn < w->turns; turn++) {
@@ -387,7 +390,7 @@ static int take_turns(struct work *w) {
     return error;
 }
 
-/* Returns the bytes of the largest part of the own piece. */
+/* Returns the bytes of the largest part of this member's piece. */
 static size_t largest_part(const struct work *w) {
     size_t most = 0;
     for (size_t turn = 0; turn < w->turns; turn++) {
@@ -398,7 +401,7 @@ static size_t largest_part(const struct work *w) {
     return most;
 }
 
-/* A band whose product is made in one piece is reduced in parts if some members are far. */
+/* A band whose product is computed in one piece is reduced in parts if some members are far. */
 static void plan_rest(struct work *w) {
     enum { PARTS = 8, ROWS_LEAST = 16 };
     const struct weft_team *team = w->partials->meeting->team;

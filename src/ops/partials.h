@@ -52,10 +52,11 @@ int weft_partials_plan(struct weft_partials *partials, size_t more);
  */
 enum weft_product { WEFT_PRODUCT_IN_PIECES, WEFT_PRODUCT_AT_ONCE, WEFT_PRODUCT_MADE };
 
-/* Makes the product before the post if it is made in one piece and is one band: that hides the wait
- * for late members, and the offers announce it. It is written to the workspace, not to an output.
- * Returns 0 or -errno with text, and in *how the way in which bands are made from here on: the same
- * on all members. */
+/* Computes the product before the post if it is one band and is computed in one piece: that hides
+ * the wait for late members, and the post then announces the product, too. The product is written
+ * to the workspace, not to an output. Returns 0 or -errno with text, and stores in *how how this
+ * member computes bands. Members whose libraries differ may differ in it: see weft_partials_agreed.
+ */
 int weft_partials_begin(const struct weft_partials *partials, bool at_once, enum weft_product *how);
 
 /* Returns how bands are made, after the agreement: `how` of weft_partials_begin, unless rows_least

@@ -48,7 +48,7 @@ WEFT_DEVICE bool weft_channel_await(struct weft_gpu_abort abort,
     return !weft_block_sync_any(over);
 }
 
-/* Tells the members that this member's stream has reached the call, so that its arrays may be
+/* Reports to the members that this member's stream has reached the call, so that its arrays may be
  * written. */
 WEFT_DEVICE void weft_channel_tell_ready(const struct weft_gpu_channels *channels, uint32_t channel,
                                          uint64_t epoch) {
@@ -59,7 +59,7 @@ WEFT_DEVICE void weft_channel_tell_ready(const struct weft_gpu_channels *channel
                 epoch);
 }
 
-/* Tells the members that everything that the block has stored is visible. */
+/* Reports to the members that everything that the block has stored is visible. */
 WEFT_DEVICE void weft_channel_tell_done(const struct weft_gpu_channels *channels, uint32_t channel,
                                         uint64_t epoch) {
     weft_block_sync();

@@ -94,7 +94,7 @@ WEFT_ADDR int weft_gpu_form_fill(enum weft_gpu_form form) {
 }
 
 /* Returns the slots of a channel: one for each member and parity. Marked words have three slots for
- * each other member and none for the own one (coll/marked.cuh). */
+ * each other member and no slot for this member (coll/marked.cuh). */
 WEFT_ADDR uint32_t weft_gpu_channel_slots(enum weft_gpu_form form, int n) {
     return form == WEFT_FORM_MARKED && n > 1 ? 3 * ((uint32_t)n - 1) : 2 * (uint32_t)n;
 }

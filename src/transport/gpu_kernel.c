@@ -25,7 +25,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct loaded {
     weft_cu_context context;
     unsigned holders;
-    bool starts_early; /* the GPU can start a kernel before the one before it has ended */
+    bool starts_early; /* the GPU can start a kernel before the previous kernel has ended */
     int nmodules;
     weft_cu_module modules[IMAGES_MAX];
     weft_cu_function functions[WEFT_KERNELS];
@@ -39,7 +39,7 @@ static const char *const names[WEFT_KERNELS] = {
 };
 
 /* Finds a kernel's function. Kernels of one image are adjacent in the table, so the image that
- * contained the last one is tried first. */
+ * contained the last kernel is tried first. */
 static int function_find(struct loaded *loaded, int kernel, int *image) {
     int error = -1;
     for (int tries = 0; tries < loaded->nmodules && error != WEFT_CU_SUCCESS; tries++) {
@@ -52,7 +52,7 @@ static int function_find(struct loaded *loaded, int kernel, int *image) {
 }
 
 /* Loads all functions in advance: a kernel that is loaded at its first launch waits for all work on
- * the GPU, which may include a kernel that waits for this one. */
+ * the GPU, which may include a kernel that waits for this kernel. */
 static int functions_load(struct loaded *loaded) {
     int image = 0;
     for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {

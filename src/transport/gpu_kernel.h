@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernels of Weft. They are in libweft_cuda.so, as machine code for each GPU and PTX for later
- * ones, and are loaded through the driver into the primary context.
+ * GPUs, and are loaded through the driver into the primary context.
  *
  * Each kernel is named once, is defined in src/<room>/<noun>.cu, and is extern "C". Every kernel's
- * first argument is a struct weft_gpu_abort by value, with the word that says whether the job is
+ * first argument is a struct weft_gpu_abort by value, with the word that is set when the job is
  * over. Kernels give correct results with any number of threads and blocks, also with one, except
  * those of fused/hopper.cu.
  *
- * On GPUs of compute capability 9.0 to 11 a kernel may start as soon as all blocks of the kernel
- * before it in the stream have ended. That one's stores may not be visible yet, so every kernel
- * calls weft_dependency_wait first. */
+ * On GPUs of compute capability 9.0 to 11 a kernel may start as soon as all blocks of the previous
+ * kernel in the stream have ended. The stores of that kernel may not be visible yet, so every
+ * kernel calls weft_dependency_wait first. */
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
@@ -29,8 +29,8 @@
     WEFT_GPU_MARKED_SHAPES(X, name##_f16)
 /* clang-format on */
 
-/* fused/hopper.cu: products of matrices, those that gather A, and those that add the products of
- * several GPUs. */
+/* fused/hopper.cu: products of matrices, alone, with a gather of A, or with a sum of the products
+ * of several GPUs. */
 /* clang-format off */
 #define WEFT_GPU_PRODUCT(X, name, suffix, width, transposed, percent) X(name##_##suffix)
 #define WEFT_GPU_PRODUCTS(X, name)                        \
@@ -131,7 +131,7 @@ static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
 }
 
 /* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments after
- * the first one, and ends with NULL. Sets weft_gpu_waits. */
+ * the first, and ends with NULL. Sets weft_gpu_waits. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
 

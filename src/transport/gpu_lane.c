@@ -243,8 +243,8 @@ struct signal64 {
     bool add;
 };
 
-/* Changes a word. A write needs no multiprocessor, for which a kernel of this process would have to
- * take turns with the kernels of that GPU's PE. */
+/* Sets the word or adds to it. Setting needs no kernel, which would have to take turns on that GPU
+ * with the kernels of the GPU's PE. */
 static int lane_change_word(const struct lane *lane, const struct signal64 *s) {
     union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_64,
                                 .address = (weft_cu_address)s->word,

@@ -6,7 +6,7 @@
 
 #include "transport/gpu.h"
 
-/* Memory at an address of its own; `gpu` has made it, or is to access it. */
+/* Memory at an address of its own; `gpu` has allocated it, or is to access it. */
 struct weft_gpu_memory {
     const struct weft_gpu *gpu;
     weft_cu_memory handle;
@@ -14,16 +14,17 @@ struct weft_gpu_memory {
     size_t bytes;
 };
 
-/* Makes at least `bytes` of zeroed memory, in granules, at an address of its own. Returns 0 or
+/* Allocates at least `bytes` of zeroed memory, in granules, at an address of its own. Returns 0 or
  * -errno with text, as all functions here. */
 int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes);
 
 /* Frees the address at once, and the memory when no process maps it any more. */
 void weft_gpu_memory_free(struct weft_gpu_memory *memory);
 
-/* The single steps, for windows. create makes memory->bytes. map maps memory of any GPU for
- * memory->gpu; if the owner is given, for the GPUs that are to work there: this one if it can, and
- * the owner itself if it has to. clear, and fill with a byte, are complete on return. export
+/* The single steps, for windows. create allocates memory->bytes. map maps memory of any GPU for
+ * memory->gpu. With an `owner`, memory->gpu gets access unless the owner's GPU is staged
+ * (weft_gpu_peer_staged), and the owner's GPU gets access, too, if it is visible here and
+ * memory->gpu has no atomics there. clear, and fill with a byte, are complete on return. export
  * returns a new descriptor, close-on-exec. import makes a handle from a descriptor that any process
  * has exported; it does not close it. */
 int weft_gpu_memory_create(struct weft_gpu_memory *memory);

@@ -38,9 +38,9 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort);
 void weft_gpu_rescue_close(void);
 
 /* Returns whether a kernel of this process has ended the job (weft_abort), or has detected that it
- * must not run. The first caller that sees it tells the launcher, or the peers; the watcher calls
- * this every 50 ms, and when the abort word is woken. Costs one load if no kernel has reported
- * anything. */
+ * must not run. The first caller that sees it reports it to the launcher, or to the peers; the
+ * watcher calls this every 50 ms, and when the abort word is woken. Costs one load if no kernel has
+ * reported anything. */
 bool weft_gpu_rescue_heard(void);
 
 /* Sets this PE's number `turn` among the `turns` PEs on its GPU, so that its kernels trap at

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launches the kernels on slices. The number of elements is not known at the launch, so the grid is
- * made for the largest possible number. */
+/* Launches the kernels on slices. The number of elements is not known at the launch, so the grid
+ * has the size for the largest possible number. */
 #include "transport/gpu_slice.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
@@ -15,7 +15,7 @@ static uint64_t nelems_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* Returns the largest possible number of words. */
+/* Returns an upper bound of the number of 16-byte words that one call copies. */
 static size_t slice_words(const struct weft_gpu_slices *s) {
     uint64_t nelems = nelems_min(s->to_nelems, s->from_nelems);
     if (!s->nelems.at)

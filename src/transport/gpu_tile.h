@@ -5,8 +5,8 @@
 #define WEFT_TRANSPORT_GPU_TILE_H
 
 /* A list of Y(X, name, suffix, width, transposed, percent): a kernel's name is name_suffix; width:
- * columns of a tile; transposed: the order of B; percent: the time of a column, where that of the
- * widest tile is 100. A row-major B is loaded in boxes of 64 columns. */
+ * columns of a tile; transposed: the order of B; percent: the time of a column in per cent of a
+ * column's time in the widest tile. A row-major B is loaded in boxes of 64 columns. */
 #define WEFT_GPU_TILES(Y, X, name)             \
     Y(X, name, 256, 256, true, 100)            \
     Y(X, name, 208, 208, true, 101)            \

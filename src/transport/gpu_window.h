@@ -13,7 +13,7 @@
 #define WEFT_GPU_EXTENTS_MAX 32
 
 struct weft_gpu_window {
-    const struct weft_gpu *gpu; /* makes the memory in this PE's slot, and can access all slots */
+    const struct weft_gpu *gpu; /* allocates this PE's slot; accesses all slots but staged ones */
     struct weft_window window;  /* window.bytes: committed and attached by all members */
     size_t slot_bytes;          /* 0: there is no window */
     uint32_t mine;
@@ -39,7 +39,7 @@ int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd
                            const struct weft_gpu_peer *owner);
 
 /* Replaces a commit if all members have made an extent of `bytes`, in whole granules, elsewhere.
- * This PE's own one is then attached like the others. */
+ * This PE's extent is then attached like the others. */
 void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes);
 
 /* Removes the last extent from all slots, because not all members could commit or attach it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launches the kernels on words, and makes meetings with stream memory operations, without a
+/* Launches the kernels on words, and enqueues meetings as stream memory operations, without a
  * kernel. */
 #include "transport/gpu_word.h"
 #include <assert.h>
@@ -112,8 +112,8 @@ static int batch_tell(struct batch *batch, uint32_t *const *words, int me, int n
     return error;
 }
 
-/* The operation on each peer's word: `one` on a single word, `two` on a pair (0: never), and
- * whether the own word, which nobody writes, may be part of a pair. */
+/* The operation on each peer's word: `one` on a single word, `two` on a pair (0: never). If `own`
+ * is set, this member's own word, which nobody writes, may be part of a pair. */
 struct each {
     union weft_cu_word_op one, two;
     bool own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics, signals, waits and barriers on words, made by a GPU in stream order.
+/* Atomics, signals, waits and barriers on words, by a GPU in stream order.
  *
  * Kernels do this for users' words, because they can check the abort word meanwhile. Stream memory
  * operations, which use no multiprocessor, wait only for the library's own words in this GPU's
@@ -13,7 +13,7 @@
 #include "base/signal.h"
 #include "transport/gpu.h"
 
-/* An atomic operation with system scope. The GPU must be able to access its addresses. */
+/* Enqueues an atomic operation with system scope. The GPU must be able to access its addresses. */
 int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream);
 
 /* Sets the word, or adds to it, after all earlier work of the stream. */
@@ -41,9 +41,9 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
  * WEFT_GPU_REST_NS for a word in host memory, otherwise 0. */
 uint32_t weft_gpu_rest_ns(const void *word);
 
-/* A barrier of n members, of which this PE is number `me`: no stream continues before all have
- * arrived, and memory written before the barrier is visible after it. `words` are the members'
- * words. */
+/* weft_gpu_barrier enqueues a barrier of n members; this PE is member `me`. No stream continues
+ * before all members have arrived, and memory written before the barrier is visible after it.
+ * `words` are the members' words. */
 #define WEFT_GPU_MEMBERS_MAX 1024
 struct weft_gpu_team_words {
     uint64_t epoch; /* of the barrier; kept in this GPU's memory so that captured graphs can replay;
@@ -67,7 +67,8 @@ struct weft_gpu_call {
 int weft_gpu_barrier(struct weft_array words, int me, int n, struct weft_gpu_call call,
                      weft_cu_stream stream);
 
-/* One half of a meeting like that of weft_gpu_meet, by a kernel; `words` are those of the half. */
+/* Enqueues one half of a meeting, as weft_gpu_meet does, but by a kernel; `words` are those of the
+ * half. */
 int weft_gpu_meet_by_kernel(struct weft_array words, int me, int n, struct weft_gpu_call call,
                             weft_cu_stream stream);
 
@@ -75,10 +76,10 @@ int weft_gpu_meet_by_kernel(struct weft_array words, int me, int n, struct weft_
  * way at the same time (WEFT_GPU_BUSY), and a call of a team that has ended. */
 int weft_gpu_mark_call(struct weft_gpu_call call, bool begins, weft_cu_stream stream);
 
-/* One half of a meeting without a multiprocessor; a call consists of two halves: stream memory
- * operations write 1 to all members' words, wait for 1 from all, and reset. words[i] is the address
- * of member i's words for the half, ready or done, aligned to 8 bytes. The stream must be one of
- * this GPU. */
+/* Enqueues one half of a meeting, which needs no multiprocessor: stream memory operations write 1
+ * to all members' words, wait for 1 from all, and reset. A call has two halves. words[i] is the
+ * address of member i's words for the half, ready or done, aligned to 8 bytes. The stream must be
+ * one of this GPU. */
 enum weft_gpu_half {
     WEFT_GPU_READY, /* before a call's work: all members' arrays may be accessed */
     WEFT_GPU_DONE,  /* after it: all members have ended their parts */
@@ -91,9 +92,9 @@ int weft_gpu_meet(const struct weft_gpu *gpu, uint32_t *const *words, int me, in
  * access, becomes 0. The context must be current. Waits for the stream of host calls. */
 int weft_gpu_try_writes(struct weft_gpu *gpu, uint32_t *word);
 
-/* Operations on signal pads, with system scope; the array `pads` is in GPU memory. A kernel that
- * waits longer than timeout_ms prints that and traps, as PyTorch's kernels do. A barrier, which has
- * no `peer`, puts to all and waits for all. */
+/* Enqueues an operation on signal pads, with system scope; the array `pads` is in GPU memory. A
+ * kernel that waits longer than timeout_ms prints that and traps, as PyTorch's kernels do. A
+ * barrier, which has no `peer`, puts to all and waits for all. */
 int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream);
 
 #endif

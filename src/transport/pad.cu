@@ -10,9 +10,9 @@
 enum { TURN_NS = 100000000 };
 
 /* Waits for this PE's turn to trap. If processes trap on one GPU within milliseconds, as happens
- * when their common peer dies, the driver fails to tell one of them, which then waits for ever
- * (580.159 on an H200, also without Weft). So the PEs of a GPU trap by its clock, each in the first
- * half of its own turn. */
+ * when their common peer dies, the driver does not report the trap to one of them, which then waits
+ * for ever (580.159 on an H200, also without Weft). So the PEs of a GPU trap by its clock, each in
+ * the first half of its own turn. */
 WEFT_DEVICE void pad_await_turn(const uint32_t *words) {
     uint64_t turn = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURN]);
     uint64_t turns = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURNS]);
@@ -34,7 +34,7 @@ WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what
     weft_trap();
 }
 
-/* A turn of a wait. Returns false if the job is over and the wait has no limit. */
+/* Does one turn of a wait. Returns false if the job is over and the wait has no limit. */
 WEFT_DEVICE bool pad_turn(const struct weft_pad *pad, int peer, const char *what,
                           struct weft_spin *spin, struct weft_gpu_abort abort) {
     bool goes_on = weft_spin(spin, abort);
@@ -55,7 +55,7 @@ WEFT_DEVICE void pad_put(const struct weft_pad *pad, int peer, struct weft_gpu_a
             return;
 }
 
-/* `own` is this rank's pad. */
+/* Waits for the peer's signal in `own`, this rank's pad, and clears it. */
 WEFT_DEVICE void pad_wait(const struct weft_pad *pad, uint32_t *own, int peer,
                           struct weft_gpu_abort abort) {
     struct weft_spin spin = {};

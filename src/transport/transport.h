@@ -38,7 +38,7 @@ struct weft_engine_options {
     int pe, npes;
 
     /* The interface through which this host communicates with the other hosts of the job, as its
-     * launcher has found out. NULL: hosts are pretended, and all of them are this one. */
+     * launcher has found out. NULL: hosts are pretended, and all of them are this host. */
     const char *network;
 
     /* This host's address there, of IPv4 or IPv6: exactly the address through which it has reached

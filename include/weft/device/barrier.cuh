@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Barriers. On a channel one group of threads of each member (usually block b of its grid on
  * channel b) synchronises with the groups of the other members. Each stores its epoch into its own
- * word at every member, and waits for the epochs of all in its own memory. That takes one trip over
- * the link and no atomic. Epochs are counted in GPU memory, so that graphs can replay; they have 64
- * bits and never wrap around.
+ * word at every member, and waits for the epochs of all in its own memory. A barrier takes one trip
+ * over the link and no atomic. Epochs are counted in GPU memory, so that graphs can replay; they
+ * have 64 bits and never wrap around.
  *
  * All members make the calls on a channel in the same order; one may use a thread and another a
  * block. Two groups of one member may use the same channel only with a sync of both in between. */
@@ -23,7 +23,7 @@ WEFT_DEVICE uint64_t *weft_barrier_epoch(const weft_device_team *t, uint32_t cha
     return kind == WEFT_BARRIER_ORDERED ? &own->barriers : &own->syncs;
 }
 
-/* Member m's words of a channel. */
+/* Returns member m's words of a channel. */
 WEFT_DEVICE uint64_t *weft_barrier_row(const weft_device_team *t, uint32_t channel,
                                        enum weft_barrier_kind kind, int m) {
     return kind == WEFT_BARRIER_ORDERED ? weft_device_arrived(t, channel, m)
@@ -99,7 +99,7 @@ WEFT_DEVICE int weft_barrier_by(const weft_device_team *t, uint32_t channel,
 
 /* --- By channels ------------------------------------------------------------------------------ */
 
-/* arrive and depart are the halves of a barrier. arrive tells the others that this group has
+/* arrive and depart are the halves of a barrier. arrive reports to the others that this group has
  * arrived, and does not wait; depart waits until all have arrived. After depart all threads of a
  * group see what any thread of another member's group stored before it arrived. Between the two, a
  * group must not arrive again on this channel. sync synchronises without a fence: it orders no
@@ -174,7 +174,7 @@ WEFT_DEVICE int weft_grid_meet(const weft_device_team *t, struct weft_device_hea
     return met;
 }
 
-/* A barrier of all threads of all blocks of all members' grids: the last block of each grid to
+/* Runs a barrier of all threads of all blocks of all members' grids: the last block of each grid to
  * arrive synchronises with the others' on channel 0, which nothing else may use meanwhile. All
  * blocks must run at once: each grid fits on its GPU beside everything else there, as
  * cudaLaunchCooperativeKernel ensures. Grids may differ in size between members and launches.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bulk copies between a block's shared memory and any memory that the GPU can access, on sm_90 and
- * later. One thread starts the copy of a tile and the hardware makes it (cp.async.bulk), so that it
+ * later. One thread starts the copy of a tile and the hardware does it (cp.async.bulk), so that it
  * needs neither registers nor other threads. A program that also supports older GPUs uses
  * weft_put_w() and similar calls there (#if WEFT_DEVICE_ARCH >= 900). If a bulk call is compiled
  * for sm_80, ptxas reports the error "bulk_copies_need_sm_90".

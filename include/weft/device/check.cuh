@@ -74,8 +74,8 @@ WEFT_DEVICE void weft_check_be_first(void) {
         weft_check_stop();
 }
 
-/* Ends the job, and so the kernel, because its waits then return: CUDA only shows a kernel's output
- * if the kernel ends normally. Traps if no host can be notified. */
+/* Ends the job through the host, so that the kernel's waits return and the kernel ends normally:
+ * CUDA shows no output of a kernel that traps. Traps only if no host can be notified. */
 WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
     if (!t || !t->gave_up)
         weft_trap();
@@ -83,7 +83,7 @@ WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
     weft_check_stop();
 }
 
-/* For grids and blocks of one dimension. */
+/* Returns 1 if the grid and its blocks have one dimension. */
 WEFT_DEVICE int weft_check_is_flat(void) {
     return weft_block_count_y() * weft_block_count_z() * weft_block_threads_y() *
                weft_block_threads_z() ==
@@ -196,8 +196,8 @@ struct weft_check_wait {
     uint64_t began;   /* ns; 0 before the first look at the clock */
 };
 
-/* One turn of an unfinished wait: returns non-zero if the wait is to be reported. Sets `over` after
- * twice that time; the job then ends. */
+/* Does one turn of an unfinished wait. Returns non-zero if the wait is to be reported. Sets `over`
+ * after twice that time; the job then ends. */
 WEFT_DEVICE int weft_check_turn(struct weft_check_wait *wait, const weft_device_team *t) {
     const uint64_t limit = (uint64_t)(WEFT_CHECK_SECONDS * 1e9);
     if (++wait->turns % WEFT_CHECK_TURNS != 0)

@@ -17,7 +17,7 @@ enum { WEFT_COPY_FLIGHT_MAX = 8 };
 
 /* weft_copy_flight: loads `flight` words, `step` apart, before it stores any of them. If `all` is
  * 0, it copies the first half unconditionally and the rest only up to `left`, the number of words
- * from the first one on. One address advances from word to word: a separate address for each word
+ * from the first word on. One address advances from word to word: a separate address for each word
  * would take two registers each, and a kernel that copies in a loop would keep them all.
  *
  * weft_copy_words: a copy by a group. The remainder, which does not fill a flight, is one flight
@@ -175,9 +175,9 @@ WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint
     }
 }
 
-/* For sides whose relative alignment is only `piece` (4, 2 or 1); `bytes` is a multiple of it.
- * Reads nothing after the last byte. At most `most` units, so that with the constant 0 no code for
- * units is compiled. */
+/* Copies between sides whose relative alignment is only `piece` (4, 2 or 1); `bytes` is a multiple
+ * of it. Reads nothing after the last byte. Copies at most `most` units as such, so that with the
+ * constant 0 no code for units is compiled. */
 WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size_t most,
                                   uint32_t piece, struct weft_thread_group group, int flight) {
     uint32_t head = (0 - (uint32_t)(uintptr_t)to) & 15, slack = piece < 4 ? 3 : 0;
@@ -191,7 +191,7 @@ WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size
     weft_copy_units(to + head, from + head, nunits, group, flight);
 }
 
-/* A copy by a group, with the largest words that both sides are aligned to, and `flight` words of
+/* Copies by a group, with the largest words that both sides are aligned to, and `flight` words of
  * 16 bytes at a time (a compile-time constant, at most WEFT_COPY_FLIGHT_MAX). If the sides'
  * relative alignment is less than 8 bytes, stores still have 16 bytes. The code for the most
  * frequent case, 16-byte words only, is contiguous, because all warps of a block fetch it. */
@@ -224,7 +224,7 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
     weft_copy_words16(to, from, bytes / 16, group, flight);
 }
 
-/* The most frequent copy by one thread: an element of 4, 8 or 16 bytes, aligned on both sides.
+/* Does the most frequent copy of one thread: an element of 4, 8 or 16 bytes, aligned on both sides.
  * Returns 0 if the arguments are anything else. */
 WEFT_DEVICE int weft_copy_element(void *to, const void *from, size_t bytes) {
     uintptr_t both = (uintptr_t)to | (uintptr_t)from;
@@ -244,9 +244,9 @@ WEFT_DEVICE int weft_copy_element(void *to, const void *from, size_t bytes) {
 
 /* --- The interface ---------------------------------------------------------------------------- */
 
-/* copy: between any two addresses that the GPU can access. put: to member m's copy of the object at
- * `dest` in the device heap. get: from member m's copy of the object at `source`. `dest` and
- * `source` do not overlap.
+/* weft_copy copies between any two addresses that the GPU can access, weft_put to member m's copy
+ * of the object at `dest` in the device heap, weft_get from member m's copy of the object at
+ * `source`. `dest` and `source` do not overlap.
  *
  * Loads and stores are weak. A put has arrived for a thread that sees a signal which was released
  * after it, and for no other thread. A get finds the data that was stored before a signal for which

@@ -7,8 +7,8 @@
 
 #include "weft/device/ptx.cuh"
 
-/* This thread's number in its block, the threads of a block, this block's number in the grid, and
- * the blocks of the grid, for any dimensions. */
+/* Return this thread's number in its block, the number of threads of a block, this block's number
+ * in the grid, and the number of blocks of the grid, for any dimensions. */
 WEFT_DEVICE uint32_t weft_block_rank(void) {
     uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
     return weft_block_thread() + weft_block_threads() * row;

@@ -130,7 +130,7 @@ WEFT_WEAK(8)
 WEFT_WEAK(16)
 #undef WEFT_WEAK
 
-/* --- Atomics: red returns nothing, atom the old value. "relaxed" ones order nothing ----------- */
+/* --- Atomics: red returns nothing, atom the old value. "relaxed" atomics order nothing -------- */
 
 #define WEFT_PTX_RED(name, order, operation, bits, letter)                                       \
     WEFT_DEVICE void weft_red_##name##_sys_u##bits(uint##bits##_t *word, uint##bits##_t value) { \
@@ -291,7 +291,7 @@ WEFT_DEVICE void weft_block_sync(void) {
 #endif
 }
 
-/* A block sync that returns non-zero in all threads if one passed non-zero. */
+/* Syncs the block, and returns non-zero in all threads if one passed non-zero. */
 WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 #ifdef __CUDACC__
     return (uint32_t)__syncthreads_or((int)mine);
@@ -316,12 +316,12 @@ WEFT_DEVICE uint32_t weft_lane(void) {
     return lane;
 }
 
-/* Afterwards all lanes see what each lane has done before. */
+/* Syncs the warp: afterwards all lanes see what each lane has done before. */
 WEFT_DEVICE void weft_warp_sync(void) {
     __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
 
-/* A warp sync that returns non-zero in all lanes if one passed non-zero. */
+/* Syncs the warp, and returns non-zero in all lanes if one passed non-zero. */
 WEFT_DEVICE uint32_t weft_warp_sync_any(uint32_t mine) {
     uint32_t any;
     __asm__ volatile("{ .reg .pred %%p1, %%p2; setp.ne.u32 %%p1, %1, 0;\n\t"

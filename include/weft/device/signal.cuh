@@ -69,15 +69,16 @@ WEFT_DEVICE void weft_signal_add(const weft_device_team *t, uint64_t *sig, uint6
     weft_red_add_sys_u64((uint64_t *)weft_at(t, sig, m), value);
 }
 
-/* Sets it without order: for use after a weft_fence of this thread, or if no data belongs to the
- * signal. */
+/* Sets member m's signal without order: for use after a weft_fence of this thread, or if no data
+ * belongs to the signal. */
 WEFT_DEVICE void weft_signal_relaxed(const weft_device_team *t, uint64_t *sig, uint64_t value,
                                      int m) {
     WEFT_CHECK_WORD(t, sig, m);
     weft_st_relaxed_sys_u64((uint64_t *)weft_at(t, sig, m), value);
 }
 
-/* op: WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD. */
+/* Sets member m's signal, or adds to it, with release order; op is WEFT_SIGNAL_SET or
+ * WEFT_SIGNAL_ADD. */
 WEFT_DEVICE void weft_signal_by(const weft_device_team *t, uint64_t *sig, uint64_t value, int op,
                                 int m) {
     WEFT_CHECK_CONSTANT(t, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
@@ -87,8 +88,8 @@ WEFT_DEVICE void weft_signal_by(const weft_device_team *t, uint64_t *sig, uint64
         weft_signal(t, sig, value, m);
 }
 
-/* A put followed by the signal. One thread signals after the group has synced, so when the call
- * returns all threads have loaded from `source`. An empty put signals, too. */
+/* Put, then signal. One thread signals after the group has synced, so when the call returns all
+ * threads have loaded from `source`. An empty put signals, too. */
 WEFT_DEVICE void weft_put_signal_t(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
     WEFT_CHECK_OBJECT(t, dest, bytes, m);
@@ -118,12 +119,12 @@ WEFT_DEVICE void weft_put_signal_b(const weft_device_team *t, void *dest, const 
         weft_signal_by(t, sig, value, op, m);
 }
 
-/* A word followed by a signal: a thread that sees the signal also sees the word, but not this
+/* Store a word, then signal: a thread that sees the signal also sees the word, but not this
  * thread's earlier stores. This makes it fast. It only waits for the word's own round trip, by an
  * exchange, whereas a release waits until the processor has no store under way to any peer or to
  * the host (0.97 us and 1.63 us on H100s). PTX does not guarantee this order. It holds because a
  * word has one place, in m's memory: every load that reaches this place after the exchange finds
- * its value. If the links have no atomics, it is a put and a release. */
+ * its value. If the links have no atomics, the call is a put and a release. */
 #define WEFT_WORD_SIGNAL(bits)                                                                   \
     WEFT_DEVICE void weft_p##bits##_signal(const weft_device_team *t, uint##bits##_t *dest,      \
                                            uint##bits##_t value, uint64_t *sig, uint64_t signal, \
@@ -243,7 +244,7 @@ WEFT_DEVICE int weft_wait_ge_b(const weft_device_team *t, const uint64_t *sig, u
 /* --- Atomics ---------------------------------------------------------------------------------- */
 
 /* weft_atomic_{fetch,set,swap,compare_swap,fetch_add,add,fetch_and,and,fetch_or,or,fetch_xor,xor}
- * for 32 and 64 bits, on member m's word. Those with a result return the word's old value. Like
+ * for 32 and 64 bits, on member m's word. Functions with a result return the word's old value. Like
  * OpenSHMEM's atomics they order nothing: a weft_fence before an atomic makes it a release of this
  * thread's stores, and a weft_fence after it makes it an acquire. If t->flags lacks
  * WEFT_DEVICE_ATOMICS, a link between members has no atomics. Then use them only on words that PEs

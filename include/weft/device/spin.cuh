@@ -31,9 +31,9 @@ WEFT_DEVICE struct weft_gpu_abort weft_abort_of(const weft_device_team *t) {
 }
 
 /* A wait polls its word with weft_poll_<order>, and weft_polled_<order> after it gives the last
- * poll its order. Where a fence exists that only acquires, polls are relaxed: each acquiring load
- * empties the cache, and the loads after the wait would have to wait for that, up to 0.08 us of a
- * put-with-signal. Elsewhere each poll acquires. */
+ * poll its order. If the target has a fence that only acquires, polls are relaxed: each acquiring
+ * load empties the cache, and the loads after the wait would have to wait for that, up to 0.08 us
+ * of a put-with-signal. Otherwise each poll acquires. */
 #ifdef WEFT_FENCE_ACQUIRE
 #define WEFT_POLL_ACQUIRE relaxed
 WEFT_DEVICE void weft_polled_acquire(void) {
@@ -73,8 +73,8 @@ WEFT_COMPARES(u64, uint64_t)
 WEFT_COMPARES(i64, int64_t)
 #undef WEFT_COMPARES
 
-/* The polls of one turn, one directly after the other: returns 1 as soon as the comparison holds. A
- * wait's other work is done between turns, not between two polls. */
+/* Polls several times, for one turn of a wait, without a pause. Returns 1 as soon as the comparison
+ * holds. A wait's other work is done between turns, not between two polls. */
 #define WEFT_LOOKS(order, bits)                                                       \
     WEFT_DEVICE int weft_looks_##order##_u##bits(const uint##bits##_t *word, int cmp, \
                                                  uint##bits##_t value) {              \
@@ -98,8 +98,8 @@ WEFT_DEVICE int weft_spin_over(struct weft_gpu_abort abort) {
     return 1;
 }
 
-/* One turn of an unfinished wait: pauses, and checks the clock and the abort word if they are due.
- * Returns 0 if the kernel must give up. */
+/* Does one turn of an unfinished wait: pauses, and checks the clock and the abort word if they are
+ * due. Returns 0 if the kernel must give up. */
 WEFT_DEVICE int weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) {
     if (spin->rest_ns | abort.rest_ns)
         weft_nanosleep(abort.rest_ns ? abort.rest_ns : spin->rest_ns);

@@ -26,8 +26,8 @@ _WORD = re.compile(r"\w+")
 # --- Arguments -----------------------------------------------------------------------------------
 
 def speaks_of(**names):
-    """A decorator for a function made of one of weft's calls: errors about an argument are raised with the function's
-    own name, and its own names of the arguments."""
+    """Decorates a function made of one of weft's calls: errors about an argument are raised with the function's own
+    name, and its own names of the arguments."""
     def decorate(function):
         @functools.wraps(function)
         def call(*args, **kwargs):

@@ -24,7 +24,7 @@ def check_handle(call, name, value):
 
 
 def check_dim(call, name, dim, tensor):
-    """Returns the dimension as a number from 0 on; negative ones count from the end."""
+    """Returns the dimension as a number from 0 on; negative numbers count from the end."""
     if not -tensor.dim() <= dim < tensor.dim():
         raise ValueError(f"{call}: got {name} {dim}, expected one of {tensor.dim()} dimensions of "
                          f"{list(tensor.shape)}")
@@ -32,7 +32,8 @@ def check_dim(call, name, dim, tensor):
 
 
 def check_divisible(call, tensor, dim, parts, kind=ValueError):
-    """kind: the exception that PyTorch's operator of this name raises."""
+    """Checks that the size of dimension `dim` is a multiple of `parts`. kind: the exception that PyTorch's operator of
+    this name raises."""
     if tensor.shape[dim] % parts:
         raise kind(f"{call}: got {tensor.shape[dim]} in dimension {dim} of "
                    f"{list(tensor.shape)}, expected a multiple of the group's {parts} members")

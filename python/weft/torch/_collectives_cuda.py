@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.ops.weft.* on CUDA tensors: small ones by Weft's kernels (_kernels.py), others by PyTorch's operators on Weft's
-memory, or by copies from the peers where PyTorch has no operator.
+"""torch.ops.weft.* on CUDA tensors: small tensors by Weft's kernels (_kernels.py), other tensors by PyTorch's operators
+on Weft's memory, or by copies from the peers where PyTorch has no operator.
 """
 import torch
 

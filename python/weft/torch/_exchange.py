@@ -18,7 +18,7 @@ from weft.torch._groups import group_of
 
 
 def all_to_all(input, output_splits, input_splits, group_name):
-    """Same as torch.distributed.all_to_all_single(), but returns the output."""
+    """Does the same as torch.distributed.all_to_all_single(), but returns the output."""
     group = group_of(group_name)
     source = input.detach().contiguous()
     sent, taken = split_sizes(input, output_splits, input_splits, group.size)
@@ -50,7 +50,8 @@ def split_sizes(input, output_splits, input_splits, members):
 
 
 def _send(group, dest, taken, taken_at, source, sent, sent_at, parts):
-    """Counts and offsets are in rows, in the order (member, part). Without offsets the parts follow each other."""
+    """Sends rows of source to the members' dest. Counts and offsets are in rows, in the order (member, part). Without
+    offsets the parts follow each other."""
     row = source.shape[1:].numel()
     elements = [rows and [row * each for each in rows] for rows in (taken, sent, taken_at, sent_at)]
     weft.all_to_allv(dest.detach(), source.detach(), elements[0], elements[1],

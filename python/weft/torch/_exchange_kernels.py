@@ -82,7 +82,8 @@ def _wait_until_equal(word, value):
 
 
 def tell(splits, offsets, books, experts, by_rank):
-    """books: the tables of this rank and its peers."""
+    """Writes into the peers' tables how many rows they get, and where these begin in this rank's input. books: the
+    tables of this rank and its peers."""
     handle = books.handle
     _tell[(1,)](splits, splits if offsets is None else offsets, handle.buffer_ptrs_dev, books.at, handle.rank,
                 handle.world_size, experts, BY_RANK=by_rank, GIVEN=offsets is not None,
@@ -90,8 +91,9 @@ def tell(splits, offsets, books, experts, by_rank):
 
 
 def pull(source, out, books, experts, by_rank, align):
-    """by_rank: the input's chunks are ordered by rank and the output's by expert; then an expert's room is a multiple
-    of align, and not empty. Otherwise the reverse."""
+    """Places the chunks in this rank's out, and copies them from the peers' inputs. by_rank: the input's chunks are
+    ordered by rank and the output's by expert; then an expert's room is a multiple of align, and not empty. Otherwise
+    the reverse."""
     ranks, chunks = source.handle.world_size, books.tensor.shape[1]
     majors, minors = (experts, ranks) if by_rank else (1, chunks)
     sources = torch.empty(chunks, dtype=torch.int64, device=out.device)

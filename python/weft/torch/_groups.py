@@ -24,8 +24,8 @@ _resolve = c10d._resolve_process_group
 
 
 class Group:
-    """rank and size as in the process group; pes[i] is the PE of rank i. The tag is the same on all members, and
-    distinguishes groups of the same PEs."""
+    """A process group's members. rank and size are those of the process group; pes[i] is the PE of rank i. The tag is
+    the same on all members, and distinguishes groups of the same PEs."""
 
     def __init__(self, name, process_group):
         self.name = name
@@ -40,7 +40,7 @@ class Group:
 
     @property
     def team(self):
-        """The group's team. Made at the first use, which is collective over the group."""
+        """Returns the group's team. It is made at the first use, which is collective over the group."""
         if self._team is None:
             self._team = _team(self.pes, self.tag)
         return self._team
@@ -52,7 +52,7 @@ _teams = {}
 
 
 def group_of(group):
-    """Returns the Group of a name, a ProcessGroup or a DeviceMesh, of which this process must be a member; a Group as it
+    """Returns the Group of a name, a ProcessGroup or a DeviceMesh; this process must be a member. Returns a Group as it
     is."""
     if type(group) is Group:
         return group
@@ -123,10 +123,11 @@ def by_either_name(function):
 
 
 def init_process_group(backend=None, **options):
-    """Same as torch.distributed.init_process_group(), under any launcher; returns the group of all ranks. Under
-    torchrun the ranks meet as usual. PEs of oshrun, mpirun or srun, and a process without a launcher, get their PE's
-    number as the rank, and meet through Weft, also over several hosts. backend: by default nccl if there is a GPU, else
-    gloo; with nccl this rank's GPU becomes the current device. Other options are passed on. Collective over the job."""
+    """Does the same as torch.distributed.init_process_group(), under any launcher, and returns the group of all ranks.
+    Under torchrun the ranks meet as usual. PEs of oshrun, mpirun or srun, and a process without a launcher, get their
+    PE's number as the rank, and meet through Weft, also over several hosts. backend: by default nccl if there is a GPU,
+    else gloo; with nccl this rank's GPU becomes the current device. Other options are passed on. Collective over the
+    job."""
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if not ("RANK" in os.environ and "MASTER_PORT" in os.environ):
         weft.init()

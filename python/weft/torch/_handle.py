@@ -101,12 +101,12 @@ class Handle:
 
     @property
     def buffer_ptrs_dev(self):
-        """Address of an array of buffer_ptrs, for kernels."""
+        """Returns the address of an array of buffer_ptrs, for kernels."""
         return self._buffer_array.data_ptr()
 
     @property
     def signal_pad_ptrs_dev(self):
-        """Address of an array of signal_pad_ptrs, for kernels."""
+        """Returns the address of an array of signal_pad_ptrs, for kernels."""
         return self._pad_array.data_ptr()
 
     def get_buffer(self, rank, sizes, dtype, storage_offset=0):

@@ -22,8 +22,9 @@ _up = False                    # the job's GPUs are connected, which takes a cal
 
 
 def limit(operation, members):
-    """Returns the bytes of the largest block: the limit of kernels that do not write to other members' tensors
-    (coll/stream_choice.c). An all-reduce of more than 1 MiB has not been measured against PyTorch's."""
+    """Returns the bytes of the largest block for these kernels. Gathers and all-to-alls end at the limit of packets
+    (coll/stream_choice.c). The limits of reductions are lower than in that table; an all-reduce of more than 1 MiB has
+    not been measured against PyTorch's."""
     if operation == "all_reduce":
         return min(384 * _KIB * members, 1024 * _KIB)
     return (2048 if operation == "reduce_scatter" else 512) * _KIB // members
@@ -57,7 +58,8 @@ def all_reduce(source, reduce_op, group, dest=None):
 
 
 def reduce_scatter(parts, reduce_op, group, dest=None):
-    """parts: (members, ...). Returns this member's part, in dest if given (with as many elements), or None."""
+    """Returns this member's part of the reduction over all members' parts, in dest if given (with as many elements), or
+    None. parts: (members, ...)."""
     if not _reduces(parts, reduce_op) or not _takes("reduce_scatter", parts, parts.numel() // group.size, group):
         return None
     dest = parts.new_empty(parts.shape[1:]) if dest is None else dest

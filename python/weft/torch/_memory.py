@@ -168,7 +168,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def rendezvous(tensor, group_name=None):
-        """Same as weft.torch.rendezvous(); group_name: by default that of the allocation."""
+        """Does the same as weft.torch.rendezvous(); group_name: by default that of the allocation."""
         allocation = _allocations.get(tensor.untyped_storage().data_ptr())
         if allocation is None:
             return _SymmetricMemory.rendezvous(tensor, group_name) if registered(tensor.device) \
@@ -181,7 +181,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def is_symm_mem_tensor(tensor):
-        """weft.torch.is_symm_mem_tensor()."""
+        """Calls weft.torch.is_symm_mem_tensor()."""
         return is_symm_mem_tensor(tensor)
 
     @staticmethod
@@ -191,32 +191,33 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def set_backend(name):
-        """weft.torch.set_backend()."""
+        """Calls weft.torch.set_backend()."""
         set_backend(name)
 
     @staticmethod
     def get_backend(device):
-        """weft.torch.get_backend()."""
+        """Calls weft.torch.get_backend()."""
         return get_backend(device)
 
     @staticmethod
     def get_mempool_allocator(device):
-        """weft.torch.get_mempool_allocator()."""
+        """Calls weft.torch.get_mempool_allocator()."""
         return get_mempool_allocator(device)
 
     @staticmethod
     def set_group_info(group_name, rank, world_size, store):
-        """Passed on to PyTorch: describes a group that torch.distributed has not made. Weft does not need it."""
+        """Calls PyTorch's function, which describes a group that torch.distributed has not made. Weft does not need
+        it."""
         _SymmetricMemory.set_group_info(group_name, rank, world_size, store)
 
     @staticmethod
     def stream_write_value32(input, offset, val):
-        """weft.torch.stream_write_value32_()."""
+        """Calls torch.ops.symm_mem.stream_write_value32_()."""
         return torch.ops.symm_mem.stream_write_value32_(input, offset, val)
 
     @staticmethod
     def memset32(input, offset, val, count=1):
-        """weft.torch.memset32_()."""
+        """Calls torch.ops.symm_mem.memset32_()."""
         return torch.ops.symm_mem.memset32_(input, offset, val, count)
 
 

@@ -138,7 +138,7 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
 
 
 def _check_splits(call, splits, out_splits_offsets, size, two_dims):
-    """Returns how many chunks there are for each pair of ranks."""
+    """Checks the splits and their output. Returns the number of chunks for each pair of ranks."""
     count = splits.numel()
     if splits.dtype != torch.int64 or not splits.is_contiguous() or count % size or (not two_dims and count != size):
         raise RuntimeError(f"{call}: the splits of the input are {tuple(splits.shape)} of {splits.dtype}; expected "
@@ -157,7 +157,8 @@ def _check_rows(call, input, out):
 
 def _exchange(call, input, out, in_splits, in_offsets, out_splits_offsets, group_name, by_rank, align=1,
               two_dims=False):
-    """by_rank: the input's chunks are ordered by rank and the output's by expert; otherwise the reverse."""
+    """Exchanges the chunks of rows, and stores their sizes and offsets in out_splits_offsets. by_rank: the input's
+    chunks are ordered by rank and the output's by expert; otherwise the reverse."""
     from weft.torch import _exchange_kernels as kernels
     source = _Part(call, "input", input, group_name)
     books = _Part(call, "out_splits_offsets", out_splits_offsets, group_name)

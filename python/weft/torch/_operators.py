@@ -196,7 +196,7 @@ def one_shot_all_reduce(input, reduce_op, group):
 @without_gradient
 @on_its_gpu
 def one_shot_all_reduce_out(input, reduce_op, group, out):
-    """one_shot_all_reduce() into `out`, contiguous and of input's shape."""
+    """Does one_shot_all_reduce() into `out`, which is contiguous and of input's shape."""
     if _all_reduce(input, reduce_op, group, input, out) is not None:
         return out
     return _symm_mem.one_shot_all_reduce_out(input, reduce_op, name_of(group), out)
@@ -206,7 +206,8 @@ def one_shot_all_reduce_out(input, reduce_op, group, out):
 @without_gradient
 @on_its_gpu
 def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
-    """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which must be large enough."""
+    """Does one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which must be large
+    enough."""
     reduced = _all_reduce(symm_buffer, reduce_op, group, local_input)
     if reduced is not None:
         return reduced
@@ -217,7 +218,7 @@ def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
 @without_gradient
 @on_its_gpu
 def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out):
-    """one_shot_all_reduce_copy() into `out`, contiguous and of local_input's shape."""
+    """Does one_shot_all_reduce_copy() into `out`, which is contiguous and of local_input's shape."""
     if _all_reduce(symm_buffer, reduce_op, group, local_input, out) is not None:
         return out
     return _symm_mem.one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op,
@@ -238,7 +239,7 @@ def two_shot_all_reduce_(input, reduce_op, group):
 @without_gradient
 @on_its_gpu
 def two_shot_all_reduce_out(input, reduce_op, group, output):
-    """two_shot_all_reduce_() into `output`; afterwards the content of input is undefined."""
+    """Does two_shot_all_reduce_() into `output`; afterwards the content of input is undefined."""
     if _all_reduce(input, reduce_op, group, input, output) is not None:
         return output
     return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
@@ -258,7 +259,7 @@ def reduce_scatter_out(input, group, split_last_dim, output):
 @by_either_name
 @without_gradient
 def low_contention_all_gather(tensor, group):
-    """all_gather() along dimension 0 without the GPU's multiprocessors. The result is complete after
+    """Does all_gather() along dimension 0 without the GPU's multiprocessors. The result is complete after
     torch.ops._c10d_functional.wait_tensor()."""
     gathered = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
@@ -271,7 +272,7 @@ def low_contention_all_gather(tensor, group):
 @by_either_name
 @without_gradient
 def low_contention_reduce_scatter(tensor, reduce_op, group):
-    """reduce_scatter() along dimension 0 without the GPU's multiprocessors; reduce_op: sum or avg."""
+    """Does reduce_scatter() along dimension 0 without the GPU's multiprocessors; reduce_op: sum or avg."""
     reduced = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         reduced = _reduce_rows(tensor, reduce_op, group_of(name_of(group)))
@@ -312,8 +313,8 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_a
 @by_either_name
 @without_gradient
 def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group):
-    """The reverse of all_to_all_vdev_2d(), whose result is in_splits_offsets, entry e * members + r; out holds rows by
-    rank, then by expert, without gaps."""
+    """Reverses all_to_all_vdev_2d(), whose result is in_splits_offsets, entry e * members + r; out holds rows by rank,
+    then by expert, without gaps."""
     return _symm_mem.all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
                                                name_of(group))
 

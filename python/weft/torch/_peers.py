@@ -51,7 +51,7 @@ def get(dst, hdl, peer, offset=0):
 
 
 def put_signal(src, hdl, peer):
-    """put(), then a signal for the peer's wait_signal(); the data is visible after the signal."""
+    """Puts as put() does, then signals for the peer's wait_signal(); the data is visible after the signal."""
     _remote("put_signal", "src", src, hdl, peer, 0).copy_(src)
     hdl.put_signal(peer)
 

@@ -97,5 +97,5 @@ def _empty_on(device):
 
 
 def _copied_to(device, tensor):
-    """Through ordinary memory: see _kernels.py."""
+    """Returns a copy of the tensor on the device, made through ordinary memory: see _kernels.py."""
     return tensor.clone().to(device)

@@ -21,7 +21,7 @@ class World:
 
     @property
     def team(self):
-        """Made at the first use, which is collective."""
+        """Returns the ranks' team. It is made at the first use, which is collective."""
         if self._team is None:
             self._team = weft.world.split(0, 1, self.size)
         return self._team
@@ -38,7 +38,7 @@ class World:
         lane(weft.barrier, self.team, stream=lane.stream)
 
     def agree(self, call, complaint, facts):
-        """ValueError on all ranks if one has an error, or facts that differ from rank 0's. Collective; the hosts
+        """Raises ValueError on all ranks if one has an error, or facts that differ from rank 0's. Collective; the hosts
         communicate."""
         kind = _COMPLAINT if complaint else _FACTS
         text = (complaint or facts).encode()[:_RECORD_BYTES - 1]

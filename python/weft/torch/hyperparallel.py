@@ -144,7 +144,7 @@ class SymmetricMemoryHandler:
     @speaks_of(**_OF_COPIES, **_OF_SIGNALS)
     def shmem_put_with_signal(target, target_offset, src, src_offset, size, signal, signal_offset,
                               signal_value, signal_op, target_rank):
-        """shmem_put, followed by shmem_signal_op: a rank that sees the signal sees the data."""
+        """Does shmem_put, then shmem_signal_op: a rank that sees the signal sees the data."""
         call = "shmem_put_with_signal"
         lane, target, src, signal = lane_for(call, target=target, src=src, signal=signal)
         op = meaning(call, "signal_op", signal_op, _SIGNAL_OPS)

@@ -262,7 +262,7 @@ WEFT_NVSHMEM_HALVES(WEFT_NVSHMEM_ARITHMETIC, _)
 #undef WEFT_NVSHMEM_SCATTER_BY_ONE
 #endif
 
-/* Finds the largest x of all members, together with its y; among equal ones, the first member's.
+/* Finds the largest x of all members, together with its y; among equal values, the first member's.
  * For a block. An element is two words, which only its owner reads and writes. */
 #ifdef __CUDACC__
 WEFT_DEVICE double2 weft_nvshmem_maxloc_at(const weft_device_team *t, const double2 *source) {

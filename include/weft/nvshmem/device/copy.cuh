@@ -3,7 +3,7 @@
  *
  * Calls by a warp or block sync at both ends: earlier stores of its threads are sent, and any of
  * its threads may give a signal afterwards. The _nbi calls, which do not block in NVSHMEM, are the
- * same as the blocking ones here. */
+ * same as the blocking calls here. */
 #ifndef WEFT_NVSHMEM_COPY_CUH
 #define WEFT_NVSHMEM_COPY_CUH
 
@@ -28,7 +28,8 @@ WEFT_NVSHMEM_BOTH void weft_nvshmem_get(void *dest, const void *source, size_t b
 }
 
 #ifdef WEFT_NVSHMEM_KERNEL
-/* One element in any memory, as bits: words of 4 and 8 bytes are never torn, and may be polled. */
+/* Load and store one element in any memory, as bits: words of 4 and 8 bytes are never torn, and may
+ * be polled. */
 WEFT_DEVICE uint64_t weft_nvshmem_load(const void *from, size_t bytes) {
     return bytes == 8   ? weft_ld_relaxed_sys_u64((const uint64_t *)from)
            : bytes == 4 ? weft_ld_relaxed_sys_u32((const uint32_t *)from)

@@ -83,7 +83,7 @@ WEFT_NVSHMEM_BOTH void *nvshmem_ptr(const void *dest, int pe) {
 #endif
 }
 
-/* Always NULL: Weft has no multicast memory. Programs then use another way. */
+/* Returns NULL: Weft has no multicast memory. Programs then use another way. */
 WEFT_NVSHMEM_BOTH void *nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr) {
     (void)team, (void)ptr;
     return NULL;
@@ -111,8 +111,8 @@ WEFT_NVSHMEM_BOTH void nvshmem_quiet(void) {
 
 #ifdef WEFT_NVSHMEM_KERNEL
 
-/* A barrier of a team: after it all members see what each member stored before. NVSHMEM's sync is
- * the same. Returns 0, or -1 if this PE has no such team or the job is over. */
+/* Runs a barrier of a team: after it all members see what each member stored before. NVSHMEM's sync
+ * is the same. Returns 0, or -1 if this PE has no such team or the job is over. */
 WEFT_DEVICE int weft_nvshmem_meet(nvshmem_team_t team, enum weft_scope scope) {
     const weft_device_team *t = weft_nvshmem_team(team);
     if (!t)
@@ -163,7 +163,7 @@ WEFT_NVSHMEM_BOTH int nvshmem_sync(nvshmem_team_t team) {
 #endif
 }
 
-/* The older name of nvshmem_sync. */
+/* Does the same as nvshmem_sync; NVSHMEM's older name of that call. */
 WEFT_NVSHMEM_BOTH int nvshmem_team_sync(nvshmem_team_t team) {
     return nvshmem_sync(team);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits for and tests of this PE's words, by NVSHMEM's names. A word that satisfies the comparison
- * was loaded with acquire order, so everything stored before it was set is visible. When the job is
- * over, waits return without their condition. */
+/* NVSHMEM's calls that wait for this PE's words, or test them. A word that satisfies the comparison
+ * was loaded with acquire order, so everything stored before it was set is visible. If the job is
+ * over, waits return although their condition does not hold. */
 #ifndef WEFT_NVSHMEM_WAIT_CUH
 #define WEFT_NVSHMEM_WAIT_CUH
 
@@ -45,7 +45,7 @@ WEFT_DEVICE int weft_nvshmem_counts(const struct weft_nvshmem_words *w, size_t i
     return !w->status || w->status[i] == 0;
 }
 
-/* Return: word i; the value to compare it with. */
+/* Return word i, and the value to compare it with. */
 WEFT_DEVICE uint64_t weft_nvshmem_found(const struct weft_nvshmem_words *w, size_t i) {
     uint64_t found = weft_nvshmem_look(w->first + i * w->bytes, w->bytes);
     return weft_nvshmem_widen(found, w->bytes, w->is_signed);
@@ -108,7 +108,7 @@ WEFT_DEVICE unsigned long long weft_nvshmem_amount(const struct weft_nvshmem_wor
     return w->is_signed && (int64_t)number < 0 ? 0 - number : number;
 }
 
-/* One turn of an unfinished wait for word i, and perhaps others; 0 if the kernel must give up.
+/* Does one turn of an unfinished wait for word i, and perhaps others; 0 if the kernel must give up.
  * `what` is the beginning of the report's format, with the two arguments after `it`. */
 #define WEFT_NVSHMEM_TURN(w, i, what, it, ...)                               \
     (weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)) &&                  \

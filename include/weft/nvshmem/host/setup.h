@@ -98,7 +98,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
     return shmemx_init_attr(SHMEMX_INIT_WITH_ALLGATHER, &attr);
 }
 #else
-/* Without mpi.h the job is the one that MPI's launcher started. */
+/* Without mpi.h the job is the job that MPI's launcher started. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
     int provided;
     (void)mpi_comm;

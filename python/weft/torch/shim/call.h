@@ -3,8 +3,8 @@
  * abandons them by longjmp, and makes no further calls: each returns an error then.
  *
  * The jump skips the destructors of the frames in between, so a lambda passed here must own
- * nothing: no lock, no vector, and no object that takes Python's GIL. Those belong around the
- * call. */
+ * nothing: no lock, no vector, and no object that takes Python's GIL. Such objects belong around
+ * the call. */
 #pragma once
 
 #include <type_traits>

@@ -12,9 +12,9 @@ namespace weft {
 
 class Block;
 
-/* Returns the PEs of a group in order of rank, and the number of members, or -1 with text. Calls
- * Python, which also makes this process a PE. For NULL only makes this process a PE, and returns
- * 0. */
+/* Stores the PEs of a group in pes[room], in order of rank. Returns their number, or -1 with text.
+ * Calls Python, which also makes this process a PE. If `group` is NULL, only makes this process a
+ * PE, and returns 0. */
 using Members = int (*)(const char *group, int *pes, int room, char *text, int text_bytes);
 extern Members members_of;
 
