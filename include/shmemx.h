@@ -103,10 +103,11 @@ void shmemx_wait_end(shmemx_wait_t *wait);
 /* --- Teams of any PEs ------------------------------------------------------------------------- */
 
 /* Creates a team of the listed PEs of SHMEM_TEAM_WORLD, in the order of the list. Collective over
- * the listed PEs only, in any thread; they pass the same list and the same tag. The tag tells calls
- * apart that run at the same time with the same list. Returns 0, or a negative errno with a text on
- * all listed PEs, and then *team is SHMEM_TEAM_INVALID. A list that names a PE twice, or not the
- * calling PE, is reported to the caller alone: -EINVAL. shmem_team_destroy frees the team. */
+ * the listed PEs only, in any thread; they pass the same list and the same tag. The tag
+ * distinguishes calls that run at the same time with the same list. Returns 0, or a negative errno
+ * with a text on all listed PEs, and then *team is SHMEM_TEAM_INVALID. A list that names a PE
+ * twice, or not the calling PE, is reported to the caller alone: -EINVAL. shmem_team_destroy frees
+ * the team. */
 int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team);
 
 /* --- Memory of GPUs --------------------------------------------------------------------------- */
@@ -171,8 +172,8 @@ shmemx_block_t shmemx_block_find(const void *p);
 
 /* Attaches a block, so that a group of PEs can access each other's blocks; the share is the handle
  * for this access. Collective over the listed PEs, in any thread: they pass the same list and tag,
- * and blocks of the same size and space. The tag tells calls apart that run at the same time with
- * the same list.
+ * and blocks of the same size and space. The tag distinguishes calls that run at the same time
+ * with the same list.
  *
  * A second attach of a block with the same list and tag returns the same share without
  * communication, as long as the block has not been freed. So members must keep their blocks equally

@@ -76,7 +76,7 @@ bool unicode_is_control(uint32_t code) {
 
 bool unicode_is_punctuation(uint32_t code) {
     static const struct range marks[] = {
-        /* BERT counts every visible ASCII character that is no letter or digit */
+        /* BERT counts every visible ASCII character that is not a letter or digit */
         {'!', '/'},       {':', '@'},       {'[', '`'},       {'{', '~'},       {0xA1, 0xA1},
         {0xA7, 0xA7},     {0xAB, 0xAB},     {0xB6, 0xB7},     {0xBB, 0xBB},     {0xBF, 0xBF},
         {0x37E, 0x37E},   {0x387, 0x387},   {0x55A, 0x55F},   {0x589, 0x58A},   {0x5BE, 0x5BE},

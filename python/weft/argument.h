@@ -17,8 +17,8 @@ struct pyweft_signature {
 /* Assigns positional and keyword arguments to the names of the signature: given[i] is the argument
  * of names[i], a borrowed reference, or NULL if it was not given. Returns false with TypeError if
  * an argument is missing, unknown or given twice, or if there are too many. The arguments that
- * could be assigned are in `given` even then, so that a collective call can find its team and tell
- * the other members. */
+ * could be assigned are in `given` even then, so that a collective call can find its team and
+ * inform the other members. */
 bool pyweft_arguments_sort(const struct pyweft_signature *signature, PyObject *const *args,
                            Py_ssize_t nargs, PyObject *names, PyObject **given);
 

@@ -43,8 +43,9 @@ struct pyweft_array {
 enum pyweft_array_use { PYWEFT_ARRAY_READ, PYWEFT_ARRAY_WRITTEN };
 
 /* Takes an array with contiguous elements. If it lies on a GPU, `stream` waits for its producer's
- * work. Returns false with TypeError if the object is no array, or ValueError if the call cannot
- * use it. */
+ * work. Returns false with TypeError if the object is not an array, ValueError if the call cannot
+ * use it, or RuntimeError if it is a Buffer that was made before finalize() or by the parent of
+ * this process. */
 bool pyweft_array_take(struct pyweft_array *array, const char *call, const char *name,
                        PyObject *object, enum pyweft_array_use use, weft_stream stream);
 

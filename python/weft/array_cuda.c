@@ -33,8 +33,8 @@ static bool read_type(struct pyweft_array *array, PyObject *typestr,
     return array->dtype || (text && pyweft_array_refuse_type(request, "typestr", text));
 }
 
-/* Reads the numbers of a tuple, divided by `unit`. Sets *even to false if one is no multiple of
- * it. */
+/* Reads the numbers of a tuple, divided by `unit`. Sets *even to false if a number is not a
+ * multiple of `unit`. */
 static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbers, bool *even) {
     for (int i = 0; i < ndim; i++) {
         PyObject *number = PySequence_GetItem(tuple, i);

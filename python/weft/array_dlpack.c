@@ -47,8 +47,7 @@ static struct known_type {
     PyTypeObject *type; /* a reference, so that no other type gets this address */
     const struct dlpack_exchange *exchange; /* NULL if the type has none */
     struct bit {
-        PyCFunction
-            ask; /* the method, if it is a C function: a tenth of the time of a call by name */
+        PyCFunction ask; /* the C function behind the method, or NULL; ten times faster to call */
         bool exists;
     } neg, conj;
     bool grad; /* objects have requires_grad */

@@ -23,7 +23,7 @@ bool pyweft_shape_read(const char *call, PyObject *object, struct pyweft_shape *
 
 extern PyTypeObject *pyweft_buffer_type; /* set by pyweft_buffer_define */
 
-/* Returns the object as a Buffer, or NULL if it is no Buffer. */
+/* Returns the object as a Buffer, or NULL if it is not a Buffer. */
 struct pyweft_buffer *pyweft_buffer_of(PyObject *object);
 
 /* Makes a Buffer at `data`, inside the memory, and takes a reference to the memory. */

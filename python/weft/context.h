@@ -14,8 +14,9 @@ struct pyweft_target {
 };
 
 /* Reads the arguments ctx and pe; a ctx of NULL or None is the default context. Returns false with
- * TypeError, or with ValueError for a context that was destroyed, is private to another thread, or
- * is passed together with a stream, and for a PE that the context's team lacks. */
+ * TypeError; with ValueError for a context that was destroyed, is private to another thread, or is
+ * passed together with a stream, and for a PE that the context's team lacks; or with RuntimeError
+ * if no job is running or the context was made before finalize(). */
 bool pyweft_target_take(const char *call, PyObject *ctx, PyObject *pe, weft_stream stream,
                         struct pyweft_target *target);
 

@@ -18,8 +18,8 @@ PyObject *pyweft_element_read(const struct pyweft_dtype_row *dtype, const char *
 void pyweft_element_copy(char *to, const char *from, size_t bytes);
 
 /* Stores the number in `to`, which need not be aligned, as an element of this type. Returns false
- * with TypeError if the object is no number or has the wrong kind, or OverflowError for an integer
- * that is out of range. */
+ * with TypeError if the object is not a number or has the wrong kind, or OverflowError for an
+ * integer that is out of range. */
 bool pyweft_element_make(const char *call, const struct pyweft_dtype_row *dtype, PyObject *number,
                          char *to);
 

@@ -238,7 +238,7 @@ PyMethodDef pyweft_exchange_methods[] = {
         "rank r, from element source_offsets[r] of source on, and receives dest_nelems[r]\n"
         "from it. Without offsets the parts follow each other. ValueError on all members if\n"
         "one sends a number that the receiver does not expect. With nparts, entry r * nparts\n"
-        "+ k is part k for, or from, rank r.\n\n"
+        "+ k is part k for, or from, rank r. Streams are not supported.\n\n"
         "Collective over the team."),
     {NULL, NULL, 0, NULL},
 };

@@ -278,7 +278,7 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* Writes Python's buffered output, which would be lost. */
+/* Flushes Python's stdout and stderr: shmem_global_exit would discard what they have buffered. */
 static void flush_python(void) {
     for (int i = 0; i < 2; i++) {
         PyObject *stream = PySys_GetObject(i ? "stderr" : "stdout"); /* borrowed */

@@ -115,10 +115,9 @@ PyMethodDef pyweft_pad_methods[] = {
     PYWEFT_METHOD(pad_wait,
                   "pad_wait(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
                   "Waits until this rank's word for the peer is 1, and sets it to 0." PADS),
-    PYWEFT_METHOD(
-        pad_barrier,
-        "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
-        "pad_put to every other rank, then pad_wait for every other rank: no rank goes on\n"
-        "before all have arrived." PADS),
+    PYWEFT_METHOD(pad_barrier,
+                  "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+                  "pad_put to every other rank, then pad_wait for every other rank: no rank\n"
+                  "continues before all have arrived." PADS),
     {NULL, NULL, 0, NULL},
 };

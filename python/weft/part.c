@@ -130,11 +130,11 @@ static bool take_item(struct walk *walk, PyObject *item, int in_ellipsis) {
 static bool is_item(PyObject *item) {
     if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || PyIndex_Check(item))
         return true;
-    PyErr_Format(
-        PyExc_TypeError,
-        "Buffer: %R is no index: pass integers and slices; numpy() returns an array that accepts "
-        "lists and masks",
-        item);
+    PyErr_Format(PyExc_TypeError,
+                 "Buffer: %R is not an index: pass integers and slices; numpy() returns an array "
+                 "that accepts "
+                 "lists and masks",
+                 item);
     return false;
 }
 

@@ -33,8 +33,8 @@ bool pyweft_part_contiguous(const struct pyweft_part *part);
 bool pyweft_part_overlap(const struct pyweft_part *part, const struct pyweft_part *other);
 
 /* Applies a key: an integer, a slice, an Ellipsis, None, or a tuple of them. Sets *one if the key
- * selects a single element by integers alone. Returns false with IndexError, or TypeError for an
- * object that is no key. */
+ * selects a single element by integers alone. Returns false with IndexError, with TypeError for an
+ * object that is not a key, or with ValueError for a slice with step 0. */
 bool pyweft_part_find(const struct pyweft_part *of, PyObject *key, struct pyweft_part *part,
                       bool *one);
 

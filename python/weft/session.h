@@ -17,7 +17,7 @@ struct pyweft_session {
     atomic_int inside;      /* those of them that are inside the library */
     atomic_bool lost;       /* a PE died or failed: the job is over */
     bool checked; /* SHMEM_DEBUG may be on, so the library ends the job for more kinds of misuse */
-    bool forked;  /* in a forked child of a PE, which is no PE itself */
+    bool forked;  /* in a forked child of a PE, which is not a PE */
     int pe, npes; /* npes is 0 unless running */
     unsigned number; /* counts calls of init(); objects of an earlier session are invalid */
     int device;      /* CUDA device number of this PE's GPU; -1 before the first use */
@@ -84,8 +84,8 @@ void pyweft_session_take_gil(struct pyweft_released *released);
 PYWEFT_EXPORT int pyweft_session_guard(int (*call)(void *), void *context);
 
 /* Calls call(context) like pyweft_session_guard, for a wait with a timeout that takes no lock of
- * the library. It is also called after the job was lost, and then tells the library that this
- * process goes on alone. */
+ * the library. It is also called after the job was lost, and then informs the library that
+ * this process continues alone. */
 PYWEFT_EXPORT int pyweft_session_guard_limited(int (*call)(void *), void *context);
 
 enum { PYWEFT_JOB_LOST = -EOWNERDEAD };

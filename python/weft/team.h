@@ -7,7 +7,7 @@
 
 /* Reads the argument team; NULL and None mean weft.world. Sets *size to the number of members.
  * Returns false with TypeError, with ValueError for a team that was destroyed, or with RuntimeError
- * if no job is running. */
+ * if no job is running or the team was made before finalize(). */
 bool pyweft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size);
 
 /* Returns weft.world, a borrowed reference. */

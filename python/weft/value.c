@@ -113,10 +113,10 @@ bool pyweft_value_bring(struct pyweft_value *value, const struct pyweft_dtype_ro
     value->gpu = false;
     if (buffer)
         return take_buffer(value, dtype, buffer);
-    PyErr_SetString(
-        PyExc_ValueError,
-        "Buffer: an array on a GPU that is no Buffer can only be assigned to contiguous elements "
-        "of symmetric memory, of the same shape, that it does not overlap");
+    PyErr_SetString(PyExc_ValueError,
+                    "Buffer: an array on a GPU that is not a Buffer can only be assigned to "
+                    "contiguous elements "
+                    "of symmetric memory, of the same shape, that it does not overlap");
     return false;
 }
 

@@ -23,7 +23,8 @@ bool pyweft_value_take(struct pyweft_value *value, const struct pyweft_dtype_row
                        const struct pyweft_part *to, PyObject *object);
 
 /* Copies a value in GPU memory to host memory. Returns false with ValueError unless the object is a
- * Buffer, or with MemoryError. */
+ * Buffer, with TypeError or OverflowError if its elements cannot be converted, or with
+ * MemoryError. */
 bool pyweft_value_bring(struct pyweft_value *value, const struct pyweft_dtype_row *dtype,
                         PyObject *object);
 

@@ -15,8 +15,8 @@ struct pyweft_vectors {
 /* Reads the arrays. A source of NULL or None is dest itself. */
 bool pyweft_vectors_take(struct pyweft_vectors *vectors, PyObject *dest, PyObject *source);
 
-/* Checks that the whole has as many elements as `part` times the members, and sets nelems. Returns
- * false with ValueError. */
+/* Checks that the whole has `part`'s number of elements for each member, and sets nelems to that
+ * number. Returns false with ValueError. */
 bool pyweft_vectors_divide(struct pyweft_vectors *vectors, const char *whole_name,
                            const struct pyweft_array *whole, const char *part_name,
                            const struct pyweft_array *part);

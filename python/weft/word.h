@@ -8,15 +8,18 @@
 /* WHOLE: int32, int64, uint32, uint64. ANY: these, float32 and float64. */
 enum pyweft_word_types { PYWEFT_WORD_WHOLE, PYWEFT_WORD_ANY };
 
-/* Takes an array of aligned elements of such a type. Returns false with ValueError. */
+/* Takes an array of aligned elements of one of these types. Returns false with ValueError, or with
+ * the exceptions of pyweft_array_take. */
 bool pyweft_words_take(struct pyweft_array *words, const char *call, const char *name,
                        PyObject *object, enum pyweft_word_types types, enum pyweft_array_use use);
 
-/* Reads the index of an element; 0 if it is not given. Returns false with ValueError. */
+/* Reads the index of an element; 0 if it is not given. Returns false with TypeError if the index is
+ * not an integer, or with ValueError if there is no such element. */
 bool pyweft_words_index(const struct pyweft_array *words, const char *call, const char *name,
                         PyObject *index, size_t *at);
 
-/* Takes a signal: one aligned uint64 of symmetric memory. Returns false with ValueError. */
+/* Takes a signal: one aligned uint64 of symmetric memory. Returns false with ValueError, or with
+ * the exceptions of pyweft_array_take. */
 bool pyweft_signal_take(struct pyweft_array *word, const char *call, PyObject *object, int pe,
                         weft_stream stream);
 

@@ -16,8 +16,8 @@ static void check_psync(const struct weft_group *group) {
                        (void *)group->psync, unready, group->psync[unready]);
 }
 
-/* Checks a call's active set and makes its group. Ends the job if the set is invalid or this PE is
- * no member. */
+/* Checks a call's active set and makes its group. Ends the job if the set or pSync is invalid, or
+ * if this PE is not a member. */
 static struct weft_group open_set(int start, int log_stride, int size, long *psync) {
     int most = weft_job.npes;
     if (start < 0 || start >= most)

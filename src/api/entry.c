@@ -10,8 +10,8 @@
 static _Atomic(const char *) entered;
 static _Thread_local bool inside; /* this thread is in it */
 
-/* Checks nothing after the end of the job, because an end handler may have left the other thread's
- * call. */
+/* Ends the job if `other` names a call that another thread is in. Not after the end of the job: an
+ * end handler may have left that call by longjmp, which does not clear `entered`. */
 static void check_alone(const char *other) {
     if (other && !inside && !weft_job_aborted())
         weft_job_panic(

@@ -68,7 +68,9 @@ static int read_attr(unsigned flags, const shmemx_init_attr_t *attr,
     if (!attr)
         return weft_fail(-EINVAL, "argument attr is NULL");
     if (attr->npes < 1 || attr->npes > WEFT_WIRE_PES_MAX || attr->pe < 0 || attr->pe >= attr->npes)
-        return weft_fail(-EINVAL, "argument attr: PE %d of %d is no place in a job of 1 to %d PEs",
+        return weft_fail(-EINVAL,
+                         "argument attr: PE %d of %d is not valid: a job has 1 to %d PEs, "
+                         "numbered from 0",
                          attr->pe, attr->npes, WEFT_WIRE_PES_MAX);
     if (attr->requested < SHMEM_THREAD_SINGLE || attr->requested > SHMEM_THREAD_MULTIPLE)
         return weft_fail(-EINVAL, "argument attr: requested is %d: pass one of SHMEM_THREAD_*",

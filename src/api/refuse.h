@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks for extensions, which return -errno and set its text in cases in which the standard's
- * calls end the job (core/misuse.h). */
+/* Checks for extensions: where the standard's calls end the job (core/misuse.h), these functions
+ * set weft_last_error's text and return -errno. */
 #ifndef WEFT_API_REFUSE_H
 #define WEFT_API_REFUSE_H
 

@@ -51,7 +51,8 @@ static void signal_reset(int number) {
     sigaction(number, &standard, NULL);
 }
 
-/* Ends a report that hangs in a lock that the crash left locked. */
+/* The handler of SIGALRM: ends the process if the report waits for a lock that the crash left
+ * locked. */
 static void alarm_handle(int alarm) {
     (void)alarm;
     sigset_t its;

@@ -72,8 +72,8 @@ static int env_read_size(const char *name, const char *old, size_t *size) {
     const char *origin, *text = env_find(name, old, &origin);
     if (!text || weft_env_parse_size(text, size) == 0)
         return 0;
-    weft_log("%s is '%s', which is no size: set it to a number from 0, with an optional k, m, g or "
-             "t (powers of 1024), such as 64m or 1.5g",
+    weft_log("%s is '%s', which is not a size: set it to a number from 0, with an optional k, m, g "
+             "or t (powers of 1024), such as 64m or 1.5g",
              origin, text);
     return -EINVAL;
 }
@@ -89,8 +89,8 @@ static int env_read_count(const char *name, const char *old, int *count) {
         *count = (int)number;
         return 0;
     }
-    weft_log("%s is '%s', which is no number: set it to a whole number from 1 to %d", origin, text,
-             WEFT_ENV_COUNT_MAX);
+    weft_log("%s is '%s', which is not a number: set it to a whole number from 1 to %d", origin,
+             text, WEFT_ENV_COUNT_MAX);
     return -EINVAL;
 }
 
@@ -106,7 +106,7 @@ static int env_read_seconds(const char *name, const char *old, double *seconds) 
         return 0;
     }
     weft_log(
-        "%s is '%s', which is no time: set it to a number of seconds from 0, such as 30 or 0.5",
+        "%s is '%s', which is not a time: set it to a number of seconds from 0, such as 30 or 0.5",
         origin, text);
     return -EINVAL;
 }

@@ -48,7 +48,7 @@ struct scheduling {
 };
 
 /* Under SCHED_OTHER the runtime is the length of a time slice. In a container that forbids the
- * system call the thread keeps the usual slices, which is no error. */
+ * system call the thread keeps the usual slices, which is not an error. */
 void weft_thread_shorten_slices(void) {
     enum { SLICE_NS = 100 * 1000 };
     struct scheduling now = {.size = sizeof now};

@@ -328,7 +328,7 @@ static void pe_serve(int pe) {
         return;
     if (!weft_control_aborted(weft_attachment.control))
         weft_log("PE %d sent %s; ending the job", pe,
-                 report.why ? report.why : "what only goes to a launcher");
+                 report.why ? report.why : "a message that only a launcher accepts");
     job_end(WEFT_ABORT_ERROR, pe, 0);
 }
 

@@ -77,7 +77,7 @@ static int call_open(struct attempt *attempt, struct weft_tls **tls) {
             return -EACCES;
         }
         if (call_is_lost(attempt)) {
-            weft_log("PE 0 of %d on another host is gone before all PEs had come (%s)",
+            weft_log("PE 0 of %d on another host is gone before all PEs had arrived (%s)",
                      attempt->self->npes, attempt->call.why);
             return -ECONNREFUSED;
         }
@@ -172,8 +172,8 @@ static int answer_hear(const struct weft_identity *self, struct weft_host_link *
     } else {
         weft_log(link->end == WEFT_HOST_LINK_SILENT
                      ? "the host of PE 0 does not answer (WEFT_HOST_TIMEOUT)"
-                     : "PE 0 has closed the connection before all PEs had come: it is gone, or "
-                       "another process is PE %d already",
+                     : "PE 0 has closed the connection before all PEs had arrived: it is gone, "
+                       "or another process is PE %d already",
                  self->pe);
     }
     return error;
@@ -202,7 +202,7 @@ bool weft_arrive_refused(struct weft_host_link *link, char *why) {
             snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 on another host has sent an invalid frame");
         return true;
     }
-    snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 is gone before all PEs had come");
+    snprintf(why, WEFT_REFUSAL_BYTES, "PE 0 is gone before all PEs had arrived");
     return link->end != WEFT_HOST_LINK_LIVES;
 }
 

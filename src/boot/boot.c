@@ -109,7 +109,7 @@ static int attach_once(void) {
     if (weft_attachment.valid)
         return 0;
     if (forked) {
-        weft_log("a forked child of a PE is no PE: start programs with exec");
+        weft_log("a forked child of a PE is not a PE: start programs with exec");
         return -EPERM;
     }
     int error = job_refuse();

@@ -34,7 +34,7 @@ extern struct weft_boot weft_boot;
  * Cheap and without side effects, so it may be called before main. */
 bool weft_boot_expected(void);
 
-/* Replaces a launcher: the program tells this PE's number before the first join. The other PEs are
+/* Replaces a launcher: the program gives this PE's number before the first join. The other PEs are
  * found with `key`, which weft_boot_key has generated on one of them, or with `allgather`, in which
  * every PE contributes `bytes` bytes from `mine`, and all receive PE i's at all + i * bytes; it
  * returns 0 on success. */
@@ -53,12 +53,12 @@ int weft_boot_key(unsigned char job_key[WEFT_BOOT_KEY_BYTES]);
 bool weft_boot_attached(int *pe, int *npes);
 
 /* Makes this process a PE: attaches to the job the first time, locks its `alive` mutex, writes its
- * process number and state, and tells the launcher. Under oshrun this is local, and the kernel
+ * process number and state, and informs the launcher. Under oshrun this is local, and the kernel
  * kills this process when oshrun ends; otherwise the first call is collective. May be called again
  * after weft_boot_leave. Returns 0, or -errno after logging the reason. */
 int weft_boot_join(void);
 
-/* Ends being a PE, without a death: sets the state LEFT, unlocks `alive`, and tells the launcher.
+/* Ends being a PE, without a death: sets the state LEFT, unlocks `alive`, and informs the launcher.
  * Local.
  */
 void weft_boot_leave(void);

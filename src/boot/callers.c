@@ -114,7 +114,7 @@ int weft_callers_listen(struct weft_callers *callers) {
 
 void weft_callers_hint(const struct weft_callers *callers) {
     if (callers && callers->deaf)
-        weft_note("PEs on other hosts cannot come: %s", callers->deaf);
+        weft_note("PEs on other hosts cannot connect: %s", callers->deaf);
 }
 
 /* --- Hearing ---------------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static int hello_judge(struct weft_callers *callers, int pe, const struct weft_a
     return 0;
 }
 
-/* A HELLO of another version may be shorter or longer. */
+/* A HELLO frame of another version may be shorter or longer. */
 static int hello_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
                       const void *payload, char *why) {
     struct weft_arrival_hello hello = {.pid = 0};
@@ -162,8 +162,8 @@ static int hello_hear(struct weft_callers *callers, int pe, const struct weft_fr
     return hello_judge(callers, pe, &hello, why);
 }
 
-/* After PLACES the first PE of a host sends READY, or a REFUSAL with the reason why its host gives
- * up, and every other PE sends BYE, once. */
+/* After the PLACES frame the first PE of a host sends one READY frame, or one REFUSAL frame with
+ * the reason why its host gives up; every other PE sends one BYE frame. */
 static int caller_hear(struct weft_callers *callers, int pe, const struct weft_frame *frame,
                        const void *payload, char *why) {
     struct caller *caller = &callers->caller[pe];
@@ -188,8 +188,8 @@ static int caller_lost(const struct caller *caller, int pe, char *why) {
     if (caller->link.end == WEFT_HOST_LINK_SILENT)
         return why_write(why, "the host of PE %d (%s) does not answer", pe, name);
     if (!caller->hello.pid)
-        return why_write(why, "PE %d on %s has ended before all PEs had come", pe, name);
-    return why_write(why, "PE %d (pid %d on %s) has ended before all PEs had come", pe,
+        return why_write(why, "PE %d on %s has ended before all PEs had arrived", pe, name);
+    return why_write(why, "PE %d (pid %d on %s) has ended before all PEs had arrived", pe,
                      caller->hello.pid, name);
 }
 
@@ -215,7 +215,7 @@ int weft_callers_polls(const struct weft_callers *callers, struct pollfd *polls)
 }
 
 /* Also reads from callers that have just been accepted: their first frame may have arrived with the
- * handshake. What a host sends after READY is left for the agent. */
+ * handshake. Frames after a host's READY frame are left for the agent. */
 int weft_callers_turn(struct weft_callers *callers, const struct pollfd *polls, char *why) {
     int at = 1, error = 0;
     short revents[callers->self->npes];

@@ -2,15 +2,16 @@
 /* In a job that oshrun has not started, PEs of other hosts connect to PE 0:
  *
  *      PE on another host                     PE 0
- *      call, TLS by a key of its number ---->       at the port of the invitation
+ *      connects, TLS with its PE's key  ---->       at the port of the invitation
  *      HELLO                            ---->       its PE number and host
- *                                       <----  PLACES    once all PEs have connected: the host of
- * each READY, or BYE                    ---->       its host has met; or: it is done
+ *                                       <----  PLACES  all PEs have connected: the host of each
+ *      READY, or BYE                    ---->       its host has met; or: it is done
  *
- * Either side may send a REFUSAL with its reason at any time. Both send BEAT four times a second
- * (boot/host_link.h). The first PE of each host sends READY when the PEs of its host have met, and
- * keeps its connection, which then serves the whole host; the other PEs send BYE. PE 0 continues
- * when all hosts are ready, so that it can report a death before that to all. */
+ * Either side may send a REFUSAL frame with its reason at any time. Both send a BEAT frame four
+ * times a second (boot/host_link.h). The first PE of each host sends a READY frame when the PEs of
+ * its host have met, and keeps its connection, which then serves the whole host; the other PEs send
+ * BYE frames. PE 0 continues when all hosts are ready, so that it can report a death before that to
+ * all. */
 #ifndef WEFT_BOOT_CALLERS_H
 #define WEFT_BOOT_CALLERS_H
 
@@ -49,8 +50,8 @@ struct weft_places {
 };
 void weft_places_free(struct weft_places *places);
 
-/* Reads the payload of a PLACES, which may be anything, into empty `places`. The caller frees
- * these, also after a failure. Returns 0; -EPROTO: the payload is invalid; -ENOMEM. */
+/* Reads the payload of a PLACES frame, which may be anything, into empty `places`. The caller frees
+ * them, also after a failure. Returns 0; -EPROTO: the payload is invalid; -ENOMEM. */
 int weft_places_read(struct weft_places *places, const struct weft_identity *self,
                      const unsigned char *payload, size_t bytes);
 
@@ -105,10 +106,10 @@ int weft_arrive(const struct weft_identity *self, struct weft_places *places,
  * why[WEFT_REFUSAL_BYTES]. */
 bool weft_arrive_refused(struct weft_host_link *link, char *why);
 
-/* Sends READY or BYE. */
+/* Sends a READY or BYE frame. */
 void weft_arrive_say(struct weft_host_link *link, enum weft_arrival_kind kind);
 
-/* Sends a REFUSAL. */
+/* Sends a REFUSAL frame with this reason. */
 void weft_arrive_give_up(struct weft_host_link *link, const char *why);
 
 #endif

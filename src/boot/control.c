@@ -69,7 +69,7 @@ int weft_control_create(int npes, int nhosts, struct weft_control **control, int
 
 static int page_check(const struct weft_control *page, size_t bytes, int npes) {
     if (bytes < sizeof *page || page->magic != WEFT_CONTROL_MAGIC) {
-        weft_log("the file received as control page is no control page");
+        weft_log("the file received as control page is not a control page");
         return -EINVAL;
     }
     if (page->layout != WEFT_CONTROL_LAYOUT) {
@@ -93,7 +93,7 @@ static int page_check(const struct weft_control *page, size_t bytes, int npes) {
 int weft_control_map(int fd, int npes, struct weft_control **control) {
     struct stat stat;
     if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode) || stat.st_size == 0) {
-        weft_log("descriptor %d is no control page", fd);
+        weft_log("descriptor %d is not a control page", fd);
         return -EINVAL;
     }
     struct weft_control *page = NULL;
@@ -234,7 +234,7 @@ static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes
         break;
     case WEFT_ABORT_CUT:
         weft_boot_pes_text(cause->detail, part, sizeof part);
-        snprintf(text, bytes, "cannot reach host %s (%s), though it lives",
+        snprintf(text, bytes, "cannot reach host %s (%s), although it is alive",
                  weft_boot_host_name(cause->detail), part);
         break;
     case WEFT_ABORT_EXECED:

@@ -2,13 +2,15 @@
 /* The control page of a job: the state of each PE, and whether the job has ended.
  *
  * oshrun makes it in a memfd that every PE inherits; without oshrun the first PE of each host makes
- * it. A PE writes only its own entry. The abort fields are written once, by oshrun or by the first
- * PE that detects the end. Every PE can write to the whole page, so no value of it may be used as
- * an index without a check.
+ * it. A PE writes its state to its own entry; the process that applies messages for the PE
+ * increments `arrivals` there. The abort fields are written once, by oshrun or by the first PE that
+ * detects the end. Every PE can write to the whole page, so no value of it may be used as an index
+ * without a check.
  *
  * Each host of a job has its own page, with entries for all PEs. The entries of PEs on other hosts
- * are written by the launcher of this host, as it learns them: pid, state, departures, exit status,
- * and long waits. The mutexes of these entries are unused. */
+ * are written by the launcher of this host or, without oshrun, by the agent of its first PE
+ * (boot/agent.h) when it receives changes: pid, state, departures, exit status, and long waits. The
+ * mutexes of these entries are unused. */
 #ifndef WEFT_BOOT_CONTROL_H
 #define WEFT_BOOT_CONTROL_H
 
@@ -22,7 +24,8 @@
 #define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
 #define WEFT_CONTROL_LAYOUT 8u
 
-/* The state of a PE, which only the PE itself writes. */
+/* The state of a PE. The PE itself writes it on its host's page; the launcher or agent of every
+ * other host copies it to that host's page (boot/pe_status.h). */
 enum weft_pe_state {
     WEFT_PE_ABSENT = 0, /* has not called shmem_init */
     WEFT_PE_JOINED = 1,

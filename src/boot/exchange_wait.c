@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PE that waits in an exchange is not told which contributions have arrived. But each PE
- * publishes its wait after a while, so a member that has published none at two looks in a row is
- * late. */
+/* A PE that waits in an exchange cannot see which contributions have arrived. But each PE publishes
+ * its wait after a while, so a member that has published no wait at two looks in a row is late. */
 #include "boot/exchange_wait.h"
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +83,8 @@ static void wait_tell(const struct weft_exchange_wait *wait, const struct weft_w
     if (report->ngroups)
         weft_wait_report_write(report, ", which ", text, sizeof text);
     else
-        weft_wait_report_append(text, sizeof text, "%s, although all PEs have come", wait->server);
+        weft_wait_report_append(text, sizeof text, "%s, although all PEs have arrived",
+                                wait->server);
     weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);
     weft_wait_report_count_line();
 }

@@ -45,7 +45,7 @@ static int neighbour_find(void) {
     return -1;
 }
 
-/* The end of a PE that has left is no death. */
+/* The end of a PE that has left is not a death. */
 static void death_report(int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
     if (pe_has_left(pe))
@@ -146,7 +146,7 @@ static void death_tell(int pe) {
     weft_control_abort(control, &death);
 }
 
-/* Returns whether the PE has died; the end of a PE that has left is no death. */
+/* Returns whether the PE has died; the end of a PE that has left is not a death. */
 static bool pe_is_dead(int pe) {
     if (!pe_is_in(pe))
         return false;

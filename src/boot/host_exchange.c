@@ -13,7 +13,7 @@ enum { OPEN_MAX = 1 << 16 };
 struct weft_host_exchange {
     struct weft_host_exchange *next;
     struct weft_tree_given given; /* head and members; its contributions point into the payload */
-    unsigned char *payload;       /* of the SHARED */
+    unsigned char *payload;       /* of the SHARED frame */
     size_t bytes;
     struct weft_wire_members gave;
     int left[]; /* per host: members that have not contributed */

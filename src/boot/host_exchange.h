@@ -10,7 +10,7 @@
 struct weft_control;
 struct weft_host_exchange;
 
-/* Sends the payload of a SHARED to a host, or to WEFT_TREE_ALL. */
+/* Sends the payload of a SHARED frame to host `host`, or to all hosts if it is WEFT_TREE_ALL. */
 typedef void weft_host_exchange_share(void *owner, int host, const void *payload, size_t bytes);
 
 struct weft_host_exchanges {
@@ -21,8 +21,8 @@ struct weft_host_exchanges {
     int nopen;
 };
 
-/* Takes the payload of a GAVE from a host. When all hosts with members have contributed, sends the
- * result. Returns 0, -EPROTO if the payload is invalid, or -ENOMEM. */
+/* Takes the payload of a GAVE frame from a host. When all hosts with members have contributed,
+ * sends the result. Returns 0, -EPROTO if the payload is invalid, or -ENOMEM. */
 int weft_host_exchanges_give(struct weft_host_exchanges *exchanges, int host, const void *payload,
                              size_t bytes);
 
@@ -30,7 +30,7 @@ int weft_host_exchanges_give(struct weft_host_exchanges *exchanges, int host, co
 bool weft_host_exchanges_await(const struct weft_host_exchanges *exchanges, int host);
 
 /* Removes exchanges of which a member has finalized according to the page; hosts end these
- * themselves (weft_hub_judge). Call it after each GAVE and each PE_STATUS. */
+ * themselves (weft_hub_judge). Call it after each GAVE and PE_STATUS frame. */
 void weft_host_exchanges_judge(struct weft_host_exchanges *exchanges,
                                const struct weft_control *control);
 

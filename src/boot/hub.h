@@ -60,15 +60,15 @@ enum weft_hub_event weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub
 
 /* Takes an exchange with members on other hosts to which all members on this host have contributed,
  * and that was not taken before. Returns false if there is none. *payload is the payload of a GAVE
- * (boot/tree.h), which the caller frees; NULL without memory. */
+ * frame (boot/tree.h), which the caller frees; NULL without memory. */
 bool weft_hub_gather(struct weft_hub *hub, unsigned char **payload, size_t *bytes);
 
 /* Returns whether an exchange waits for contributions of other hosts, to which all members on this
  * host have contributed. */
 bool weft_hub_is_pending(const struct weft_hub *hub);
 
-/* Completes an exchange with the payload of a SHARED. Returns 0, or -EPROTO if no exchange waits
- * for it. */
+/* Completes an exchange with the payload of a SHARED frame. Returns 0, or -EPROTO if no exchange
+ * waits for it. */
 int weft_hub_complete(struct weft_hub *hub, const void *payload, size_t bytes);
 
 /* Returns whether an exchange of all PEs waits for this PE. */

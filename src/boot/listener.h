@@ -39,9 +39,10 @@ int weft_listener_open(struct weft_listener *listener, int listening, weft_liste
                        void *owner);
 void weft_listener_close(struct weft_listener *listener);
 
-/* Blocks until somebody connects or sends, or one of the caller's descriptors is ready, or for
- * `limit_ms`. The first `count` entries of `polls` are the caller's, filled in; the
- * WEFT_LISTENER_POLLS entries after them are the listener's. */
+/* Blocks until somebody connects or sends, one of the caller's descriptors is ready, the listener
+ * has to close a silent connection or may accept again, or `limit_ms` have passed. The first
+ * `count` entries of `polls` are the caller's, filled in; the WEFT_LISTENER_POLLS entries after
+ * them are the listener's. */
 void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
                         int limit_ms);
 

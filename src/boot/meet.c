@@ -63,7 +63,7 @@ static int answer_hear(int root, const struct weft_identity *self,
     char why[WEFT_REFUSAL_BYTES];
     ssize_t bytes = weft_wire_receive(root, &message, why, sizeof why, 0);
     if (bytes < 0) {
-        weft_log("PE %d is gone before all PEs had come: %s", attachment->root,
+        weft_log("PE %d is gone before all PEs had arrived: %s", attachment->root,
                  strerror((int)-bytes));
         return (int)bytes;
     }

@@ -6,7 +6,7 @@
  * root makes the control page, sends it to all, closes the listening socket, and starts its agent
  * (boot/agent.h). The connections become the sockets of the hub, which the agent serves.
  *
- * PEs on other hosts than PE 0's first connect to PE 0 (boot/callers.h), which tells them the host
+ * PEs on other hosts than PE 0's first connect to PE 0 (boot/callers.h), which sends them the host
  * of every PE when all have connected. */
 #ifndef WEFT_BOOT_MEET_H
 #define WEFT_BOOT_MEET_H

@@ -154,7 +154,7 @@ static bool hello_hear(void *owner, int socket, pid_t pid) {
 
 /* --- Waiting --------------------------------------------------------------------------------- */
 
-/* "1, 3 and 5 more" */
+/* Writes the missing PEs, such as "1, 3 and 5 more". */
 static void missing_list(const struct acceptor *acceptor, char *text, size_t bytes) {
     enum { NAMED = 8 };
     int missing = 0;
@@ -173,7 +173,7 @@ static int acceptor_check_time(struct acceptor *acceptor) {
         return 0;
     missing_list(acceptor, missing, sizeof missing);
     if (waited_ms >= WEFT_MEET_LIMIT_MS) {
-        give_up(acceptor, NULL, "PE %s of %d has not come after %d s", missing,
+        give_up(acceptor, NULL, "PE %s of %d has not connected after %d s", missing,
                 acceptor->self->npes, WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
@@ -190,8 +190,8 @@ static int acceptor_check_peers(struct acceptor *acceptor) {
     const struct pollfd *line = acceptor->polls;
     for (int pe = 1; pe < acceptor->self->npes; pe++)
         if (acceptor->pe[pe].socket >= 0 && line++->revents)
-            return give_up(acceptor, NULL, "PE %d (pid %d) has ended before all PEs had come", pe,
-                           acceptor->pe[pe].pid);
+            return give_up(acceptor, NULL, "PE %d (pid %d) has ended before all PEs had arrived",
+                           pe, acceptor->pe[pe].pid);
     return 0;
 }
 

@@ -199,7 +199,7 @@ static int port_connect(const char *text) {
     char host[256];
     const char *colon = strrchr(text, ':');
     if (!colon || (size_t)(colon - text) >= sizeof host) {
-        weft_log("PMI_PORT=%s is no host:port", text);
+        weft_log("PMI_PORT=%s is not a host:port", text);
         return -EINVAL;
     }
     memcpy(host, text, (size_t)(colon - text));
@@ -207,7 +207,7 @@ static int port_connect(const char *text) {
     return address_connect(host, colon + 1);
 }
 
-/* "cmd=set KEY=number" */
+/* Receives a line "cmd=set KEY=number". Returns 0 or -errno; logs if it is missing. */
 static int setting_receive(const char *key, int *number) {
     char line[MESSAGE_MAX], value[16] = "";
     int error = line_receive(line);

@@ -76,8 +76,8 @@ static int place_check(const struct weft_identity *self) {
     if (self->npes >= 1 && self->npes <= WEFT_WIRE_PES_MAX && self->pe >= 0 &&
         self->pe < self->npes)
         return 0;
-    weft_log("%s: PE %d of %d is no place in a job of 1 to %d PEs", self->source->name, self->pe,
-             self->npes, WEFT_WIRE_PES_MAX);
+    weft_log("%s: PE %d of %d is not valid: a job has 1 to %d PEs, numbered from 0",
+             self->source->name, self->pe, self->npes, WEFT_WIRE_PES_MAX);
     return -EINVAL;
 }
 

@@ -182,7 +182,7 @@ static void pending_let_in(struct weft_tls_listener *listener, struct pending_ca
     listener->options.take(listener->options.owner, tls);
 }
 
-/* Called for its first byte. */
+/* Begins the handshake of a connection when its first byte has arrived. */
 static int pending_begin(struct weft_tls_listener *listener, struct pending_call *pending) {
     if (listener->nspeaking == listener->options.places)
         pending_dismiss(listener, false);

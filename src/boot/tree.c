@@ -17,8 +17,8 @@ enum {
         STATUS_MAX - 128, /* largest status of a shell less 128; it exits with 128 + signal */
 };
 
-/* Output and lines of a host may follow its DONE, because after an early end of the job the host
- * does not wait until all output has been sent. */
+/* Output and lines of a host may follow its DONE frame, because after an early end of the job the
+ * host does not wait until all output has been sent. */
 static const uint8_t rises[] = {
     [WEFT_TREE_HELLO] = GREETING,
     [WEFT_TREE_GAVE] = WORKING,
@@ -32,7 +32,7 @@ static const uint8_t rises[] = {
 };
 
 /* A front that ends the job while it starts sends the signal or the cause to all daemons that have
- * connected. Frames from other hosts may cross the DONE of a host. */
+ * connected. Frames from other hosts may cross the DONE frame of a host. */
 static const uint8_t descends[] = {
     [WEFT_TREE_GO] = WAITING,
     [WEFT_TREE_SHARED] = WORKING | PARTING,

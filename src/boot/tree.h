@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frames (boot/frames.h) between the front of a job on several hosts and its daemons. Neither
- * side trusts the other: every field is checked by the receiver, and a side that sends an invalid
- * frame counts as lost.
+/* The frames (boot/frames.h) between the front of a job on several hosts and its daemons. Without
+ * oshrun, agents exchange some of them (boot/agent.h). Neither side trusts the other: every field
+ * is checked by the receiver, and a side that sends an invalid frame counts as lost.
  *
  *      daemon                                front
  *      HELLO           ------------------->         after its key is proven
  *                      <-------------------  GO     after all hosts have sent HELLO: start the PEs
  *      GAVE, PE_STATUS, LONG_WAIT, OUTPUT, TAKEN, CAUSE, LINE  -->
  *                      <--  SHARED, PE_STATUS, LONG_WAIT, INPUT, TAKEN, SIGNAL, CAUSE, CLOSED
- *      DONE            ------------------->         after all output of its PEs
+ *      DONE            ------------------->         its PEs have ended; after an early end, output
+ *                                                   and lines may follow
  *                      <-------------------  BYE    the daemon may end
  *
  * Both send BEAT four times a second. PEs and hosts have their numbers in the job.
@@ -68,7 +69,7 @@ enum weft_tree_kind {
                          this host ends the job; then the front prints it only if it has accepted
                          that cause */
     WEFT_TREE_DONE,   /* up: struct weft_tree_done */
-    WEFT_TREE_BYE,    /* down: the DONE has arrived */
+    WEFT_TREE_BYE,    /* down: the DONE frame has arrived. Between agents: a side's last frame */
     WEFT_TREE_BEAT,   /* both: heartbeat */
     WEFT_TREE_LONG_WAIT, /* both: a long wait of PE `pe`: struct weft_long_wait_facts for entry
                             `value` & 255 of WEFT_LONG_WAITS; `value` & 256: the PE has logged it;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launchers that only set variables: torchrun, and srun without a PMI. The key of the job is a hash
- * of variables that have the same values on all its PEs. It tells jobs apart, but is no secret: the
- * kernel reports the user of a socket, which keeps others out (boot/meet.c). Several hosts need a
- * secret, which torchrun's store carries. MASTER_PORT is read, never bound. */
+ * of variables that have the same values on all its PEs. It distinguishes jobs, but is not a
+ * secret: the kernel reports the user of a socket, which keeps others out (boot/meet.c). Several
+ * hosts need a secret, which torchrun's store carries. MASTER_PORT is read, never bound. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +109,8 @@ static int dialect_share(struct weft_identity *self) {
     return self->here < self->npes ? torchrun_share_far(self) : 0;
 }
 
-/* "RANK=0, WORLD_SIZE=2 and MASTER_PORT=29500" */
+/* Writes the variables that say which PE this is, such as "RANK=0, WORLD_SIZE=2 and
+ * MASTER_PORT=29500". */
 static void dialect_describe(struct weft_identity *self) {
     const struct dialect *dialect = dialect_of(self);
     snprintf(self->because, sizeof self->because, "%s=%d, %s=%d and %s=%.40s", dialect->pe,

@@ -188,8 +188,9 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
 
 /* --- Broadcast ------------------------------------------------------------------------------- */
 
-/* Waits until every member has told the root that it has started, and so has finished the call
- * before last, whose slots the root overwrites. The words have nearly always arrived. */
+/* Waits until every member has told this root that it has started the previous broadcast or this
+ * one. The member has then finished the broadcast before the previous one, whose slots the root
+ * overwrites now. The words have nearly always arrived. */
 WEFT_DEVICE void await_started(const struct weft_ll_work &work, uint64_t epoch,
                                struct weft_gpu_abort abort) {
     const uint64_t *started = word_at(work.started, work);

@@ -26,7 +26,7 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
     memset(&meeting->mine, 0, offsetof(struct weft_offer, data));
     meeting->mine.call = call;
     if (!found)
-        return weft_fail_bare(-EINVAL, "team is no team that this PE is a member of");
+        return weft_fail_bare(-EINVAL, "team is not a team that this PE is a member of");
     if (stream != WEFT_STREAM_HOST)
         return weft_fail_bare(-ENOTSUP, "stream is not WEFT_STREAM_HOST");
     return 0;

@@ -44,7 +44,7 @@ struct weft_meeting {
 };
 
 /* Returns 0 or -errno with text, which the caller passes to weft_meeting_post like an error of its
- * own checks: a team that misses this PE is told of it even if `team` is wrong. */
+ * own checks: a team that waits for this PE gets the error even if `team` is wrong. */
 int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
                       weft_stream stream);
 

@@ -27,9 +27,10 @@ struct weft_mover {
     /* Completes the operations that this member has begun, without waiting for other members. */
     void (*complete)(void);
 
-    /* pull: dest here <- source of a member, which may be this one. push: dest of a member <-
-     * source here, one piece. The other member's object is given by its address on this PE. The
-     * copy may be in progress on return. Ends the job if the member has no such object. */
+    /* pull copies from a member's source, which may be this member's, to dest here; push copies one
+     * piece from source here to a member's dest. The other member's object is given by its address
+     * on this PE. The copy may be in progress on return. Ends the job if the member has no such
+     * object. */
     void (*pull)(const struct weft_group *group, void *dest, const void *source,
                  const struct weft_pieces *pieces, int member);
     void (*push)(const struct weft_group *group, void *dest, const void *source, size_t bytes,

@@ -93,7 +93,8 @@ static int exchange_by(const struct weft_on_stream *on, const struct push *push,
     return error ? error : meet_members(on, WEFT_GPU_DONE, engine);
 }
 
-/* Copies the own part beside the rest, because no other member writes there. */
+/* Exchanges by copy engines, and copies this member's part to itself on a second stream at the same
+ * time, because no other member writes there. */
 static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
     weft_cu_stream beside;
     int error = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
@@ -213,8 +214,8 @@ static struct weft_fold_task task_of(const struct weft_on_stream *on,
                                    .divisor = reduction.average ? n : 0};
 }
 
-/* Copies elements [first, first + nelems) of each block of the own source side by side to `piece`.
- */
+/* Copies elements [first, first + nelems) of each block of this member's source side by side to
+ * `piece`. */
 static int copy_piece(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced,
                       char *piece, size_t block_bytes, size_t first, size_t nelems) {
     size_t elem = reduced->elem_bytes;

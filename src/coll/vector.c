@@ -181,7 +181,8 @@ int weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *ve
             memcpy(meeting->mine.data, vector->source, meeting->data_bytes);
         return 0;
     }
-    /* In place, a fast member would overwrite an input that a slower one still has to read. */
+    /* An all-reduce in place copies its input first: a fast member would overwrite the input while
+     * a slower one still has to read it. */
     if (!folds_for_all(&c) || folds_whole(&c))
         return offer_input(&c, folds_for_all(&c) && vector->dest == vector->source);
     int error = offer_output(&c);
@@ -206,7 +207,8 @@ static const char *block_inside(const struct vector_call *c, struct weft_place p
     return (const char *)weft_meeting_offer(c->meeting, member)->data + place.offset;
 }
 
-/* Copies the own block from the source itself; it may be in place already. */
+/* Copies one band of the members' blocks to dest. This PE's block is copied from the source itself,
+ * and may be in place already. */
 static int copy_band(const void *call, size_t number) {
     const struct vector_call *c = call;
     const struct weft_vector *vector = c->vector;

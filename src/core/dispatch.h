@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dispatch: which operation table (job/operations.h) serves an access that the near path of
- * core/rma.h and core/amo.h cannot serve. No other file asks whose memory an address is. */
+ * core/rma.h and core/amo.h cannot serve. */
 #ifndef WEFT_CORE_DISPATCH_H
 #define WEFT_CORE_DISPATCH_H
 

@@ -112,7 +112,7 @@ static bool is_of_post(const struct weft_team *team, size_t offset) {
 }
 
 /* Returns whether the member has done its part of the awaited operation, as far as the team's words
- * show. Of a far member's words only its posts are visible here. */
+ * show. Only the posts among a far member's words are visible here. */
 static bool has_come(const struct weft_team *team, const struct weft_word *word, int member) {
     size_t offset = 0;
     weft_window_slot_of(&weft_windows.scratch.window, word, &offset);

@@ -275,7 +275,8 @@ static void greet(void) {
 }
 
 /* A forked child has no access to the peers' memory. The kernel has not given it the mappings;
- * unmapping them here tells tools like Valgrind, and lets the memory be freed when the PE ends. */
+ * unmapping them here informs tools such as Valgrind, and lets the memory be freed when the PE
+ * ends. */
 static void forked(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING)
         return;
@@ -345,8 +346,8 @@ static void finish_at_exit(void) {
     weft_job_leave_at_exit();
 }
 
-/* Returns whether this PE has failed, and its exit ends the job: the other PEs may compute or run
- * kernels forever without a wait in which they would notice. */
+/* Returns whether this exit is a failure, which ends the job unless WEFT_EXIT=wait: the other PEs
+ * may compute or run kernels forever without a wait in which they would notice the failure. */
 static bool exit_is_failure(int status) {
     return status != 0 && !exit_waits && weft_job.npes > 1;
 }

@@ -41,7 +41,8 @@ static void add_left_share(struct weft_share *share) {
     left_shares = share;
 }
 
-/* These two remove a holder. Called under the lock, as are the two above. */
+/* leave_block and leave_share remove a holder; a block or share without holders is left to sweep.
+ * Both are called under the lock, as are add_left_block and add_left_share. */
 static void leave_block(struct weft_block *block) {
     if (--block->holders == 0)
         add_left_block(block);
@@ -80,8 +81,8 @@ static void sweep_blocks(struct weft_block *list) {
     }
 }
 
-/* Unmaps everything without holders: shares first, since they hold blocks. What cannot be unmapped
- * now is left for the next call. */
+/* Unmaps the shares and blocks without holders: shares first, since they hold blocks. A share or
+ * block that cannot be unmapped now is left for the next call. */
 static void sweep(void) {
     pthread_mutex_lock(&changing);
     struct weft_share *shares = left_shares;
@@ -185,7 +186,7 @@ int weft_block_gpu(const struct weft_block *block) {
     return block->device;
 }
 
-/* Called under the lock. */
+/* Returns the block that contains the address, or NULL. Called under the lock. */
 static struct weft_block *block_find(const void *p) {
     struct weft_range byte = {(uintptr_t)p, 1};
     struct weft_block **found = tfind(&byte, &blocks, compare);
@@ -240,7 +241,7 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
     return error == 0 && space->prove ? space->prove(share, subset) : error;
 }
 
-/* `share` is NULL if there was no memory for it: then this tells the other members. */
+/* `share` is NULL if there was no memory for it: then build reports that to the other members. */
 static int build(struct weft_share *share, const struct weft_boot_subset *subset) {
     int fd = -1;
     int own =

@@ -41,7 +41,7 @@ struct weft_share {
     int *pes; /* stored behind the struct */
 };
 
-/* Facts that members tell each other about their blocks, besides a descriptor. */
+/* Facts that members send each other about their blocks, besides a descriptor. */
 struct weft_block_facts {
     char space[16];
     uint64_t bytes, whole_bytes;

@@ -82,7 +82,7 @@ struct weft_receive {
 
 #define WEFT_TEAMS_MAX 256
 
-/* Some PEs, a slot of the scratch window, and the epochs of its words. */
+/* A team: its members, its slot of the scratch window, and the epochs of its words. */
 struct weft_team {
     int my_pe, npes; /* member number and number of members */
     struct weft_member_list member_list;

@@ -121,7 +121,8 @@ static void statics_each(bool (*run)(void *at, size_t bytes)) {
         statics_each_piece(weft_window_slot_begin(&statics->window, slot), run);
 }
 
-/* Must be called once only. */
+/* Registers the statics of this PE and its peers, unless CUDA has refused memory before. Must be
+ * called once only. */
 static void statics_register(void) {
     const struct weft_segment *statics = &weft_windows.statics;
     if (statics->window.bytes == 0 || registered.refused)

@@ -298,7 +298,8 @@ static int show_handle(const struct handle *handle, const struct weft_team *team
                  : weft_gpu_memory_copy(weft_device.gpu, (void *)handle->copy, seen, sizeof *seen);
 }
 
-/* Called in the GPU's context. */
+/* Fills in the handle, and allocates and maps the members' memory for it. Returns 0 or -errno with
+ * text. Collective over the members; called in the GPU's context. */
 static int make_handle(struct handle *handle, const struct weft_team *team,
                        const struct weft_device_wish *wish) {
     struct layout layout = layout_of(team->npes, wish->channels, wish->slot_bytes);

@@ -30,7 +30,7 @@ static bool other_is_open(int ordinal) {
     return false;
 }
 
-/* Called under the lock. */
+/* Opens a GPU that is not open yet, and adds it to the list. Called under the lock. */
 static int other_open(int ordinal) {
     int count = atomic_load(&others.count);
     int error = weft_gpu_kernels_open(&others.list[count], ordinal);

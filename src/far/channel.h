@@ -184,9 +184,10 @@ void weft_channel_acknowledge(struct weft_channel *channel);
 /* Returns the largest payload of one message. */
 size_t weft_message_payload_max(void);
 
-/* A bundle of small messages (far/bundle.h) is one message, the last one of the queue. open_bundle
- * opens one; add appends a message that is no request. Both return false if there is no room; add
- * also if no bundle is open. */
+/* A bundle of small messages (far/bundle.h) is one message, the last in the queue.
+ * weft_channel_open_bundle opens a bundle. weft_channel_add appends a message to the open bundle;
+ * the message must not be a request. Both return false if there is no room; weft_channel_add also
+ * if no bundle is open. */
 bool weft_channel_open_bundle(struct weft_channel *channel, uint64_t now_ns);
 bool weft_channel_add(struct weft_channel *channel, const struct weft_message *message);
 

@@ -195,8 +195,8 @@ bool weft_messages_wait_for_room(void) {
     return waits;
 }
 
-/* A thread that polls wakes those that sleep, so a poll by another thread is as good as an own
- * one. */
+/* A thread that polls wakes the threads that sleep, so a poll by another thread is as good as a
+ * poll by this thread. */
 void weft_message_turn(struct weft_waiter *waiter) {
     waiter->by_messages = true;
     if (!weft_waiter_awake(waiter)) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread naps while other threads of this process poll, so that it competes neither for their
- * processor nor for the lock. Each nap costs the others about 20 us, so naps grow: a nap lasts as
- * long as the others have been polling, and a peer that waits for a program that computes again
- * waits no longer than that. If no other thread has polled during a nap, the thread polls itself.
- * It goes on for a while after the last message, because the next one may follow; with a sleep in
- * between, each message would cost a wake-up of 30 us. Then it sleeps on the descriptor. */
+/* The progress thread naps while other threads of this process poll, so that it competes neither
+ * for their processor nor for the lock. Each nap costs the others about 20 us, so naps grow: a nap
+ * lasts as long as the others have been polling. When the program stops polling to compute, a peer
+ * waits at most one nap for an answer. If no other thread has polled during a nap, the progress
+ * thread polls. It continues for a while after the last message, because another may follow; with a
+ * sleep in between, each message would cost a wake-up of 30 us. Then it sleeps on the descriptor.
+ */
 #include "far/progress.h"
 #include <errno.h>
 #include <poll.h>

@@ -91,8 +91,9 @@ static inline const struct weft_window *weft_far_window(uint32_t window) {
     return NULL;
 }
 
-/* Returns how much of this PE's slot other PEs may access. Of the scratch that is the whole slot:
- * its pages are allocated when touched, but may have to be made accessible first. */
+/* Returns the number of bytes of this PE's slot that other PEs may access. For the scratch it is
+ * the whole slot: its pages are allocated when touched, but may have to be made accessible first.
+ */
 static inline size_t weft_far_window_bytes(uint32_t window) {
     return window == WEFT_FAR_SCRATCH ? weft_windows.scratch.slot_bytes
                                       : weft_window_bytes(weft_far_window(window));

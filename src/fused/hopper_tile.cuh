@@ -89,7 +89,7 @@ WEFT_DEVICE void turn_give(const struct hopper_block &block, uint32_t turn, uint
         weft_shared_store_at(block.turns + turn % TURNS, rank, word);
 }
 
-/* Returns the tile of a turn; a number that is no tile ends the turns. */
+/* Returns the tile of a turn; a number that is not a tile ends the turns. */
 WEFT_DEVICE uint32_t turn_tile(const struct hopper_block &block, uint32_t turn) {
     if (!block.turns)
         return block.cluster + turn * block.clusters;

@@ -28,7 +28,7 @@ enum {
     TIMER_NS_FAR = 2000000, /* at most, if no near PE stores to this one's memory */
     REST_MS_MIN = 5,
     REST_MS_MAX = 100,
-    REST_SHARE = 8, /* a sleep is this fraction of the time waited so far */
+    REST_SHARE = 8, /* a sleep lasts 1 / REST_SHARE of the time waited so far */
 };
 
 _Thread_local uint64_t weft_waited_ns;
@@ -47,7 +47,7 @@ static inline void pause_briefly(void) {
 }
 
 /* Leaves because the job is over. A waiter with a time limit expects that peers may be missing, so
- * it goes on alone. */
+ * it continues alone. */
 static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     if (waiter->limited)
         weft_boot_go_alone();

@@ -27,10 +27,10 @@ int weft_end_patience(const struct weft_run *run);
 void weft_end_tell_status(const struct weft_run *run);
 
 /* Call it after the end of the job. If the job ended without a cause, prints a line if a PE's
- * process has ended before shmem_init and has left a process that runs on, which is no PE. Prints a
- * line if the PE of the cause (without a cause: PE 0, if no PE has joined) never called Weft's
- * shmem_init and its program calls that of another OpenSHMEM library: such a program runs here as
- * if each PE were alone. */
+ * process has ended before shmem_init and has left a process that continues, which is not a PE.
+ * Prints a line if the PE of the cause (without a cause: PE 0, if no PE has joined) never called
+ * Weft's shmem_init and its program calls that of another OpenSHMEM library: such a program runs
+ * here as if each PE were alone. */
 void weft_end_tell_other_library(const struct weft_run *run);
 
 /* Returns the exit status of oshrun. */

@@ -24,7 +24,7 @@ static int write_all(int fd, const char *bytes, size_t length) {
     return 0;
 }
 
-/* A closed reader is no error of the launcher: the PE gets SIGPIPE, as if it wrote to the
+/* A closed reader is not an error of the launcher: the PE gets SIGPIPE, as if it wrote to the
  * launcher's stdout itself. */
 static int sink_write(struct weft_sink *sink, const char *bytes, size_t length) {
     int error = sink->error ? 0 : write_all(sink->fd, bytes, length);

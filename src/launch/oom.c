@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both versions of cgroups count kills in the group of the killed process, whichever ancestor's
- * limit was exceeded: version 2 in memory.events, version 1 in memory.oom_control. The group whose
- * limit was exceeded is then the innermost of these with a limit and a usage close to it. Only
- * without such a count is the machine's own count read, which the kernel updates later. */
+/* Both versions of cgroups count a kill in the group of the killed process, even if the limit of an
+ * ancestor was exceeded: version 2 in memory.events, version 1 in memory.oom_control. The exceeded
+ * limit is then that of the innermost group, from the process's group upwards, that has a limit and
+ * a usage close to it. If the kernel does not count per group, the machine's count is read, which
+ * the kernel updates later. */
 #include "launch/oom.h"
 #include <stdbool.h>
 #include <stdio.h>

@@ -83,8 +83,8 @@ static void orphans_tell(const struct weft_run *run) {
     if (pe < run->npes && orphan_runs())
         fprintf(stderr,
                 "oshrun: the process of PE %d (pid %d) has ended before shmem_init, and a process "
-                "that it has started goes on alone and is no PE: have the command wait for its "
-                "program, as in './prog & wait'\n",
+                "that it has started continues alone and is not a PE: have the command wait for "
+                "its program, as in './prog & wait'\n",
                 pe, (int)run->pe[pe].child);
 }
 

@@ -122,7 +122,7 @@ void weft_remote_feed(struct weft_remote *remote) {
         if (written < 0 && errno == EAGAIN)
             return;
         if (written < 0 && errno != EINTR)
-            break; /* it has ended; its status tells why */
+            break; /* it has ended; its status gives the reason */
         remote->fed += written > 0 ? (size_t)written : 0;
     }
     text_forget(remote);

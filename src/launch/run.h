@@ -100,7 +100,7 @@ void weft_run_say(struct weft_run *run, bool of_cause, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Returns whether a PE has joined and has not left. The PE may overwrite its state word with
- * anything; only "left" means that its end is no death. */
+ * anything; only "left" means that its end is not a death. */
 bool weft_run_is_in(const struct weft_run *run, int pe);
 
 /* Returns whether a PE of any host has joined. */

@@ -12,9 +12,9 @@ int weft_check_fail_named(int error) {
 
 int weft_check_type(weft_dtype dtype, const weft_op *op) {
     if (op && (*op < WEFT_SUM || *op > WEFT_PROD))
-        return weft_fail_bare(-EINVAL, "op is %d, which is no operation", (int)*op);
+        return weft_fail_bare(-EINVAL, "op is %d, which is not an operation", (int)*op);
     if (weft_element_bytes(dtype) == 0)
-        return weft_fail_bare(-EINVAL, "dtype is %d, which is no type", (int)dtype);
+        return weft_fail_bare(-EINVAL, "dtype is %d, which is not a type", (int)dtype);
     if (op && !weft_element_reduces(dtype, *op))
         return weft_fail_bare(-EINVAL, "op is %s, which %s does not have", weft_op_name(*op),
                               weft_element_name(dtype));
@@ -60,7 +60,7 @@ static int check_layout(const struct weft_matrix_argument *argument) {
     struct name_prefix prefix = prefix_of(argument);
     size_t element = weft_element_bytes(m->dtype);
     if (!element)
-        return weft_fail_bare(-EINVAL, "%sdtype is %d, which is no type", prefix.text,
+        return weft_fail_bare(-EINVAL, "%sdtype is %d, which is not a type", prefix.text,
                               (int)m->dtype);
     weft_matrix lines = m->transposed ? weft_matrix_transpose(m) : *m;
     if (lines.ld < lines.cols)

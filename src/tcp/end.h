@@ -81,7 +81,7 @@ struct weft_tcp_connection {
         WEFT_TCP_AWAITS_HELLO,     /* callee: accepted, nothing is known of the caller */
         WEFT_TCP_AWAITS_CHALLENGE, /* caller: hello is sent */
         WEFT_TCP_AWAITS_PROOF,     /* callee: challenge is sent, the caller is still a stranger */
-        WEFT_TCP_AWAITS_WELCOME,   /* caller: the callee has proved itself, the own proof is sent */
+        WEFT_TCP_AWAITS_WELCOME,   /* caller: the callee has proved itself, proof is sent */
         WEFT_TCP_OPEN,             /* both sides are proved: messages only */
     } stage;
     uint64_t since_ns; /* time at which a stranger connected */

@@ -38,8 +38,8 @@ int weft_engine_find(const char *name, const struct weft_engine **engine, char *
                       name, dlerror());
     const struct weft_engine *found = dlsym(library, WEFT_ENGINE_SYMBOL);
     if (!found)
-        return refuse(reason, -EINVAL, "WEFT_ENGINE=%s is no engine: it has no symbol '%s'", name,
-                      WEFT_ENGINE_SYMBOL);
+        return refuse(reason, -EINVAL, "WEFT_ENGINE=%s is not an engine: it has no symbol '%s'",
+                      name, WEFT_ENGINE_SYMBOL);
     if (found->version != WEFT_ENGINE_VERSION)
         return refuse(reason, -EPROTO,
                       "WEFT_ENGINE=%s is an engine of version %u, and this Weft works with version "

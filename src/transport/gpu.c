@@ -84,7 +84,8 @@ int weft_gpu_describe(struct weft_gpu *gpu, int ordinal) {
     return device_require(device, gpu->name);
 }
 
-/* The GPU's context must be current. */
+/* Creates the library's streams: `stream` with the lowest priority, `rescue` with the highest. The
+ * GPU's context must be current. */
 static int streams_open(struct weft_gpu *gpu) {
     int least = 0, greatest = 0;
     weft_cuda.cuCtxGetStreamPriorityRange(&least, &greatest);
@@ -132,7 +133,7 @@ static int gpu_begin(struct weft_gpu *gpu, int ordinal) {
     return error;
 }
 
-/* Called under the lock. */
+/* Returns the open GPU with this number, or NULL. Called under the lock. */
 static struct weft_gpu *gpu_find(int ordinal) {
     struct weft_gpu *gpu = atomic_load(&open_gpus);
     while (gpu && gpu->ordinal != ordinal)

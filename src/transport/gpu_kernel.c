@@ -77,7 +77,7 @@ static int images_load(struct loaded *loaded, const int64_t *images) {
     return functions_load(loaded);
 }
 
-/* The GPU's context must be current. */
+/* Loads all kernels of libweft_cuda.so into the GPU's context, which must be current. */
 static int library_load(struct loaded *loaded) {
     void *library = weft_library_open_beside("libweft_cuda.so");
     const int64_t *images = library ? dlsym(library, "weft_cuda_images") : NULL;
@@ -89,7 +89,7 @@ static int library_load(struct loaded *loaded) {
     return images_load(loaded, images);
 }
 
-/* The GPU's context must be current. */
+/* Unloads the kernels of an entry, and frees it. The GPU's context must be current. */
 static void loaded_drop(struct loaded *loaded) {
     for (int i = 0; i < loaded->nmodules; i++)
         weft_cuda.cuModuleUnload(loaded->modules[i]);
@@ -219,7 +219,8 @@ static unsigned attributes_take(struct weft_cu_launch_attribute attributes[2],
     return count;
 }
 
-/* A function takes more shared memory than the usual 48 KiB when it has been asked to. */
+/* Enqueues a kernel. A function may only use more than 48 KiB of shared memory per block after
+ * cuFuncSetAttribute has raised its limit. */
 int weft_gpu_launch_shape(enum weft_gpu_kernel kernel, const struct weft_gpu_shape *shape,
                           weft_cu_stream stream, void *const *arguments) {
     const struct loaded *loaded = loaded_current();

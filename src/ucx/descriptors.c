@@ -19,8 +19,8 @@ static void close_on_exec(int descriptor) {
         fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/* Returns the number that is an entry's name in a folder of /proc, or -1 if the name is no number.
- */
+/* Returns the number that is an entry's name in a folder of /proc, or -1 if the name is not a
+ * number. */
 static int number_of(const char *name) {
     return *name >= '0' && *name <= '9' ? atoi(name) : -1;
 }

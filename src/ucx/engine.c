@@ -59,8 +59,8 @@ struct weft_engine_end {
 
 /* --- Receiving ------------------------------------------------------------------------------ */
 
-/* Delivers anything that is no message of this engine as an empty message, which the caller of the
- * engine refuses. */
+/* Delivers anything that is not a message of this engine as an empty message, which the caller of
+ * the engine refuses. */
 static ucs_status_t message_arrive(void *context, const void *header, size_t header_bytes,
                                    void *message, size_t bytes, const ucp_am_recv_param_t *how) {
     struct weft_engine_end *end = context;

@@ -144,7 +144,7 @@ def sizes(problems):
 def wrong_sizes(problems):
     for name in ("SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE"):
         for size in ("", "many", "-1", "5x", "1e5000"):
-            line = rf"^weft: .*{name} is '{re.escape(size)}', which is no size: set it to a number"
+            line = rf"^weft: .*{name} is '{re.escape(size)}', which is not a size: set it to a number"
             result = run(2, **{name: size})
             expect(problems, f"init_thread, {name}={size}",
                    result.returncode == 3 and result.stdout == "init_thread returned an error\n" * 2

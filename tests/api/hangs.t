@@ -78,7 +78,7 @@ BEFORE = [
     ("PE 0 and others that do not call shmem_init", 4, "if (me != 3) sleep(100)", [r"PE 3: shmem_init has waited \S+ s for PE 0, PE 1, PE 2, which have not called shmem_init: it sleeps"]),
     ("a PE that does not call shmem_init again", 2, "shmem_init(); shmem_finalize(); if (me == 1) sleep(100)",
      [r"PE 0: shmem_init has waited \S+ s for PE 1, which has finalized: it sleeps"]),
-    ("a launcher that is stopped", 2, "if (me == 1) kill(getppid(), SIGSTOP)", [r"PE [01]: shmem_init has waited \S+ s for oshrun, although all PEs have come"]),
+    ("a launcher that is stopped", 2, "if (me == 1) kill(getppid(), SIGSTOP)", [r"PE [01]: shmem_init has waited \S+ s for oshrun, although all PEs have arrived"]),
 ]
 
 # name, statement, its line, which ends the job.

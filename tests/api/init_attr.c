@@ -224,7 +224,7 @@ static void wrong_arguments(void) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         attr.pe = places[i][0];
         attr.npes = places[i][1];
-        expect_invalid(SHMEMX_INIT_WITH_UNIQUEID, &attr, "is no place");
+        expect_invalid(SHMEMX_INIT_WITH_UNIQUEID, &attr, "is not valid: a job has");
     }
     attr = (shmemx_init_attr_t){.npes = 1, .requested = 4, .uniqueid = &id};
     expect_invalid(SHMEMX_INIT_WITH_UNIQUEID, &attr, "requested is 4");

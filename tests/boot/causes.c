@@ -44,6 +44,6 @@ int main(void) {
     expect_text(WEFT_ABORT_HOST, -1, 1, "host b (PEs 1, 2) does not answer");
     expect_text(WEFT_ABORT_HOST, -1, 0, "host a (PEs 0, 3, 4, 5 and 1 more) does not answer");
     expect_text(WEFT_ABORT_CUT, 3, 1,
-                "PE 3 (pid 7 on a) cannot reach host b (PEs 1, 2), though it lives");
+                "PE 3 (pid 7 on a) cannot reach host b (PEs 1, 2), although it is alive");
     return tap_finish();
 }

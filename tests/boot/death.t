@@ -138,12 +138,12 @@ def before_all():
     processes[2].kill()
     job = Job(processes).wait(3)
     assert job.status == [71, 71, -9], (job.status, job.err)
-    assert all("PE 2 (pid " in err and "has ended before all PEs had come" in err for err in job.err[:2]), job.err
+    assert all("PE 2 (pid " in err and "has ended before all PEs had arrived" in err for err in job.err[:2]), job.err
     processes = [spawn([PE, "join", "exchange"], variables[pe]) for pe in (0, 1)]
     time.sleep(0.5)
     processes[0].kill()
     job = Job(processes).wait(3)
-    assert job.status == [-9, 71] and "PE 0 is gone before all PEs had come" in job.err[1], (job.status, job.err)
+    assert job.status == [-9, 71] and "PE 0 is gone before all PEs had arrived" in job.err[1], (job.status, job.err)
 
 
 @case("junk messages and an overwritten control page end the job, and crash nobody else")

@@ -140,11 +140,11 @@ def nonsense():
     for name, value in (("RANK", "-1"), ("RANK", "x"), ("WORLD_SIZE", "0"), ("WORLD_SIZE", "1e3"), ("WORLD_SIZE", "99999")):
         job = Job([spawn([PE, "join", "npes"], {**good, name: value})]).expect(0)
         assert job.out == ["npes 1\n"], job.out
-    Job([spawn([PE, "join"], {**good, "RANK": "2"})]).expect(71, "PE 2 of 2 is no place")
+    Job([spawn([PE, "join"], {**good, "RANK": "2"})]).expect(71, "PE 2 of 2 is not valid")
     Job([spawn([PE, "join"], {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "2",
                               "SLURM_JOB_ID": "1"})]).expect(71, "SLURM_STEP_NUM_NODES=2, and srun without a PMI cannot carry")
     Job([spawn([PE, "join", "npes"], {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1"})]).expect(0)
-    Job([spawn([PE, "join"], {"PMI_PORT": "nowhere", "PMI_ID": "0"})]).expect(71, "is no host:port")
+    Job([spawn([PE, "join"], {"PMI_PORT": "nowhere", "PMI_ID": "0"})]).expect(71, "is not a host:port")
     Job([spawn([PE, "join"], {"PMI_PORT": "127.0.0.1:1", "PMI_ID": "0"})]).expect(71, "cannot connect to 127.0.0.1:1")
 
 

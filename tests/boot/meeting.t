@@ -161,12 +161,12 @@ def false_hosts():
         listening.close()
         return served, peer
 
-    for message, text in ((None, "PE 0 is gone before all PEs had come"), (header(REFUSAL) + b"because", "because"),
+    for message, text in ((None, "PE 0 is gone before all PEs had arrived"), (header(REFUSAL) + b"because", "because"),
                           (header(3), "an unknown kind"), (b"abc", "PE 0 is gone"), (header(WELCOME), "0 descriptors")):
         job = Job([peer_at(message)[1]]).expect(71, text)
         assert job.err[0].count("\n") == 1, job.err
     with open("/proc/self/exe", "rb") as file, open("/dev/null", "rb") as device:
-        Job([peer_at(header(WELCOME), [device.fileno()])[1]]).expect(71, "is no control page")
+        Job([peer_at(header(WELCOME), [device.fileno()])[1]]).expect(71, "is not a control page")
         Job([peer_at(header(WELCOME), [file.fileno()])[1]]).expect(71)
     served, peer = peer_at(header(REFUSAL))  # of another job
     Job([peer, spawn(served.verbs, served.variables[0])]).expect(0)

@@ -62,7 +62,7 @@ def no_ids():
     unreachable = elsewhere[:host + HOST_BYTES] + bytes(len(right) - host - HOST_BYTES)
     end(begin(unreachable, 1, 2), 9, "has no address there to which others could connect")
     for pe, npes in ((2, 2), (-1, 2), (0, 0), (0, -1), (1, 100000), (2**31 - 1, 2**31 - 1)):
-        end(begin(right, pe, npes), 9, "is no place in a job of 1 to 4096 PEs")
+        end(begin(right, pe, npes), 9, "is not valid: a job has 1 to 4096 PEs, numbered from 0")
 
 
 @case("a size that is not the job's ends it for all, with one reason; a place that is taken does not")
@@ -131,13 +131,13 @@ def deaths():
     time.sleep(0.3)
     second.kill()
     second.communicate()
-    end(host, 9, rf"PE 1 \(pid {second.pid}\) has ended before all PEs had come")
+    end(host, 9, rf"PE 1 \(pid {second.pid}\) has ended before all PEs had arrived")
     uniqueid = make()
     host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(0.3)
     host.kill()
     host.communicate()
-    end(second, 9, "PE 0 is gone before all PEs had come")
+    end(second, 9, "PE 0 is gone before all PEs had arrived")
     uniqueid = make()
     host, dying = served(uniqueid, 3), begin(uniqueid, 1, 3, "die")
     third = begin(uniqueid, 2, 3)
@@ -156,7 +156,7 @@ def deaths():
     host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(5.5)
     host.kill()
-    end(host, -9, "waiting for PE 2 of 3 to call shmem_init\n.*: PEs on other hosts cannot come: "
+    end(host, -9, "waiting for PE 2 of 3 to call shmem_init\n.*: PEs on other hosts cannot connect: "
                   "(PE 0 has to be the process that has made the unique id|PE 0's host has no address for them)")
     end(second, 9)
     assert not settled_leftovers()

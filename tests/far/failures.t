@@ -51,7 +51,7 @@ def missing():
 
 @case("a library is not an engine, has another version, or lacks functions")
 def other_libraries():
-    expect(fail(engine="libm.so.6"), "libm.so.6", "no engine", "weft_engine")
+    expect(fail(engine="libm.so.6"), "libm.so.6", "is not an engine", "weft_engine")
     with tempfile.TemporaryDirectory(prefix="weft-engine-") as folder:
         expect(fail(engine=made_engine(folder, ".version = WEFT_ENGINE_VERSION + 1")),
                f"version {CONTRACT + 1}", f"version {CONTRACT}:")

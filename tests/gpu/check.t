@@ -51,10 +51,10 @@ MISUSE = [
 BY_ROWS = len(MISUSE) - 1   # in a grid and blocks of two dimensions
 WAITS = [
     f"weft_wait_until: has waited 0.3 s for the word at {AT} to be >= 5: it is 0$",
-    r"weft_barrier: has waited 0.3 s for member \d on channel 1: this is epoch 1, and it has come to 0$",
-    r"weft_sync: has waited 0.3 s for member \d on channel 1: this is epoch 1, and it has come to 0$",
-    "weft_barrier(_grid)?: has waited 0.3 s for (all blocks of all members: of this grid 2 of 2 have come to epoch 1"
-    "|member [0-9] on channel 0: this is epoch 1, and it has come to 0)$",
+    r"weft_barrier: has waited 0.3 s for member \d on channel 1: this is epoch 1, and it has reached 0$",
+    r"weft_sync: has waited 0.3 s for member \d on channel 1: this is epoch 1, and it has reached 0$",
+    "weft_barrier(_grid)?: has waited 0.3 s for (all blocks of all members: of this grid 2 of 2 have reached epoch 1"
+    "|member [0-9] on channel 0: this is epoch 1, and it has reached 0)$",
     r"weft_ll_recv: has waited 0.3 s for packet 2 of member \d on channel 1, epoch 7$",
     f"nvshmem_int_wait_until: has waited 0.3 s for the word at {AT} to be < -5: it is 0$",
     f"nvshmem_short_wait_until_any: has waited 0.3 s for one of 2 words from {AT} on to be == -3: the first is 0$",

@@ -147,7 +147,7 @@ def nothing_left(limit, hosts):
 # --- Failures ----------------------------------------------------------------------------------------------------
 
 AWAY = r"host h1 \(PE 2\) does not answer"
-CUT = r"PE \d \(pid \d+ on h\d\) cannot reach host h\d \(PEs? [\d, ]+\), though it lives"
+CUT = r"PE \d \(pid \d+ on h\d\) cannot reach host h\d \(PEs? [\d, ]+\), although it is alive"
 
 
 def happen(kind, event, culprit, status, after, survivors=(0, 1), hosts=("h0", "h1")):

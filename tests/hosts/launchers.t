@@ -100,7 +100,7 @@ def called_and_stopped(hosts):
 def callers():
     job = called_and_stopped(["h0", "h1", "h2"])
     strike("h0", signal.SIGKILL)
-    refused(job.pe[1], "PE 0 of 3 on another host is gone before all PEs had come")
+    refused(job.pe[1], "PE 0 of 3 on another host is gone before all PEs had arrived")
     job.pe[2] = job.come(2)
     line = job.pe[2].stderr.readline()
     assert re.search(r"PE 0 of 3 is on another host, and does not answer yet \([\d.]+ port \d+: Connection refused\)", line), line
@@ -114,7 +114,7 @@ def caller_cut():
     verbs.filter_input("h0", "add rule inet rig input tcp flags & (syn | ack) == syn drop")
     try:
         strike("h0", signal.SIGKILL)  # the connection ends, and others are not answered, not even refused
-        refused(job.pe[1], "PE 0 of 2 on another host is gone before all PEs had come (10.77.0.1 port ")
+        refused(job.pe[1], "PE 0 of 2 on another host is gone before all PEs had arrived (10.77.0.1 port ")
     finally:
         verbs.deaf("h0")
     expect_empty()
@@ -126,7 +126,8 @@ def cut():
     verbs.deaf("h1", "h2")
     verbs.deaf("h2", "h1")
     try:
-        job.expect_named(r"PE \d \(pid \d+ on h[12]\) cannot reach host h[12] \(PE \d\), though it lives", 2 * SILENCE + 2 * SOON)
+        job.expect_named(r"PE \d \(pid \d+ on h[12]\) cannot reach host h[12] \(PE \d\), although it is alive",
+                         2 * SILENCE + 2 * SOON)
     finally:
         verbs.deaf("h1")
         verbs.deaf("h2")

@@ -180,7 +180,7 @@ def lost():
 
 @case("a host that another cannot reach ends the job")
 def cut():
-    said = "PE 1 (pid 4711 on b) cannot reach host a (PE 0), though it lives; ending the job\n"
+    said = "PE 1 (pid 4711 on b) cannot reach host a (PE 0), although it is alive; ending the job\n"
     result = hosts(*READY, "b@cause=11,1,0", "caused", "done").expect(70, "oshrun: " + said)
     assert result.out == "cause 11 of PE 1: 0\n" * 2, result.out
 

@@ -39,7 +39,7 @@ def descriptors():
     result = alone({**JOB, "WEFT_HUB_FD": "0", "WEFT_LIFE_FD": "1"})
     assert result.returncode == 71 and "is not oshrun's socket any more" in result.stderr, result
     swapped = "t=$WEFT_HUB_FD; export WEFT_HUB_FD=$WEFT_LIFE_FD WEFT_CONTROL_FD=$t; exec " + PE + " join"
-    run("-n", 1, "sh", "-c", swapped).expect(71, "no control page")
+    run("-n", 1, "sh", "-c", swapped).expect(71, "is not a control page")
     run("-n", 2, "sh", "-c", f"exec env WEFT_NPES=3 {PE} join").expect(71, "control page is for 2 PEs, and this job has 3")
 
 

@@ -216,7 +216,7 @@ def starting():
 
 @case("a command that does not wait for its program in the background is named, and its status is kept")
 def background():
-    line = r"oshrun: the process of PE 0 \(pid \d+\) has ended before shmem_init, and a process that it has started goes on alone.*\n"
+    line = r"oshrun: the process of PE 0 \(pid \d+\) has ended before shmem_init, and a process that it has started continues alone.*\n"
     result = run("-n", 2, "sh", "-c", "sleep 2 >/dev/null 2>&1 & exit 0")
     assert result.status == 0 and result.seconds < patience(1.5), (result.status, result.seconds)
     assert re.fullmatch(line, result.err), result.err

@@ -159,7 +159,7 @@ def too_much_memory(problems):
 def wrong_job(problems):
     done = run("weft.init()", begin="import weft\n", launch=["env", "RANK=5", "WORLD_SIZE=2", "MASTER_PORT=1"])
     found = tracebacks(done)
-    if len(found) != 1 or not re.fullmatch(r"RuntimeError: init: .*PE 5 of 2 is no place in a job of 1 to .*", found[0]) \
+    if len(found) != 1 or not re.fullmatch(r"RuntimeError: init: .*PE 5 of 2 is not valid: a job has .*", found[0]) \
             or lines_of_weft(done):
         problems += done.stderr.splitlines()
 

@@ -196,8 +196,8 @@ def test_wrong_keys():
     for key, error, message in [(2, IndexError, "index 2 is out of range: dimension 0 has 2"),
                                 ((0, -4), IndexError, "index -4 is out of range: dimension 1 has 3"),
                                 ((0, 0, 0), IndexError, "3 indices for 2 dimensions"),
-                                ((..., ...), IndexError, "one Ellipsis"), ("a", TypeError, "'a' is no index"),
-                                ([0, 1], TypeError, r"numpy\(\) returns an array"), (1.0, TypeError, "1.0 is no index"),
+                                ((..., ...), IndexError, "one Ellipsis"), ("a", TypeError, "'a' is not an index"),
+                                ([0, 1], TypeError, r"numpy\(\) returns an array"), (1.0, TypeError, "1.0 is not an index"),
                                 (2**70, IndexError, "cannot fit"), (slice(None, None, 0), ValueError, "zero"),
                                 ((None,) * 15, IndexError, "more than 16 dimensions"),
                                 ((0,) * 40, IndexError, "40 indices")]:

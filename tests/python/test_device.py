@@ -138,7 +138,7 @@ def test_elements_of_both_spaces(me, n):
     host[::2] = device[:2]
     other[::-3] = device[2:]
     assert host.tolist() == [1, 1, 1, 4] and other.tolist() == [4, 4, 1, 4]
-    with pytest.raises(ValueError, match="that is no Buffer can only be assigned to contiguous elements"):
+    with pytest.raises(ValueError, match="that is not a Buffer can only be assigned to contiguous elements"):
         host[::2] = Dlpack(device[:2])
     with pytest.raises(NotImplementedError, match="GPU memory that is not symmetric"):
         weft.Block("device", 16).view(4, "float32")[0]

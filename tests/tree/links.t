@@ -72,7 +72,7 @@ def check_local(problems):
     alone = {name: path for path, names in symbols("--defined-only").items() for name in names - needed
              if name.startswith("weft_")}
     texts = {path.relative_to(ROOT): path.read_text() for room in ("src", "include", "python", "tests", "tools")
-             for path in (ROOT / room).rglob("*.[ch]*")}
+             for path in (ROOT / room).rglob("*.[ch]*") if path.suffix in (".c", ".h", ".cc", ".cu", ".cuh")}
     for name, path in sorted(alone.items()):
         source, header = pathlib.Path(f"src/{path}.c"), pathlib.Path(f"src/{path}.h")
         word = re.compile(rf"\b{name}\b")

@@ -73,8 +73,8 @@ WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel,
             over = !weft_spin(&spin, abort) ||
                    !WEFT_CHECK_TURN(check, t,
                                     kind == WEFT_BARRIER_ORDERED ? "weft_barrier" : "weft_sync",
-                                    "member %d on channel %u: this is epoch %llu, and it has come "
-                                    "to %llu",
+                                    "member %d on channel %u: this is epoch %llu, and it has "
+                                    "reached %llu",
                                     m, channel, (unsigned long long)epoch,
                                     (unsigned long long)weft_ld_relaxed_sys_u64(&row[m]));
     if (kind == WEFT_BARRIER_ORDERED && (int)group.id < t->n)
@@ -198,7 +198,7 @@ WEFT_DEVICE int weft_barrier_grid(const weft_device_team *t) {
     while (first && !over && weft_ld_acquire_gpu_u64(&head->epoch) < epoch)
         over = !weft_spin(&spin, abort) ||
                !WEFT_CHECK_TURN(check, t, __func__,
-                                "all blocks of all members: of this grid %llu of %u have come to "
+                                "all blocks of all members: of this grid %llu of %u have reached "
                                 "epoch %llu",
                                 (unsigned long long)weft_ld_relaxed_sys_u64(&head->arrived),
                                 weft_grid_size(), (unsigned long long)epoch);

@@ -6,7 +6,7 @@ Each is registered before PyTorch's own kernel, which is still called for other 
 all of them can be captured into a graph. PyTorch's kernels written in Python use the current device, so a wrapper makes
 the device of their tensors current.
 
-A call begins and ends with a barrier, so that the memory it has read may be overwritten afterwards.
+A collective call begins and ends with a barrier, so that the memory it has read may be overwritten afterwards.
 """
 import warnings
 
