@@ -29,9 +29,10 @@
  *    any memory that kernels of this PE's GPU reach, and a_shard any memory that CUDA can copy. All
  *    members' shards have the same number of rows and orientation, and their a_scales the same
  *    shape; all c_shards have the same number of rows. Each member's product is rounded to the type
- * of c before it is reduced. All members capture the same products in the same graphs, and capture
- * the team's first calls at the same place in the order of calls. The first call of a size
- * allocates GPU memory, several times the size of A or of the whole c (the manual has the numbers).
+ *    of c before it is reduced. All members capture the same products in the same graphs, and
+ *    capture the team's first calls at the same place in the order of calls. The first call of a
+ *    size allocates GPU memory, several times the size of A or of the whole c (the manual has the
+ *    numbers).
  *  - Reductions run in PE order, with float accumulation for 16-bit types: the result has the same
  *    bits on every PE and in every run. */
 #ifndef WEFT_H

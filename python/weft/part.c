@@ -132,8 +132,7 @@ static bool is_item(PyObject *item) {
         return true;
     PyErr_Format(PyExc_TypeError,
                  "Buffer: %R is not an index: pass integers and slices; numpy() returns an array "
-                 "that accepts "
-                 "lists and masks",
+                 "that accepts lists and masks",
                  item);
     return false;
 }

@@ -115,8 +115,8 @@ bool pyweft_value_bring(struct pyweft_value *value, const struct pyweft_dtype_ro
         return take_buffer(value, dtype, buffer);
     PyErr_SetString(PyExc_ValueError,
                     "Buffer: an array on a GPU that is not a Buffer can only be assigned to "
-                    "contiguous elements "
-                    "of symmetric memory, of the same shape, that it does not overlap");
+                    "contiguous elements of symmetric memory, of the same shape, that it does not "
+                    "overlap");
     return false;
 }
 
