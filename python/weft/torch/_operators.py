@@ -259,8 +259,8 @@ def reduce_scatter_out(input, group, split_last_dim, output):
 @by_either_name
 @without_gradient
 def low_contention_all_gather(tensor, group):
-    """Does all_gather() along dimension 0 without the GPU's multiprocessors. The result is complete after
-    torch.ops._c10d_functional.wait_tensor()."""
+    """Does all_gather() along dimension 0 without the GPU's multiprocessors, except small tensors after install(), which
+    kernels gather faster. The result is complete after torch.ops._c10d_functional.wait_tensor()."""
     gathered = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         gathered = _kernels.all_gather(tensor, group_of(name_of(group)))
@@ -272,7 +272,8 @@ def low_contention_all_gather(tensor, group):
 @by_either_name
 @without_gradient
 def low_contention_reduce_scatter(tensor, reduce_op, group):
-    """Does reduce_scatter() along dimension 0 without the GPU's multiprocessors; reduce_op: sum or avg."""
+    """Does reduce_scatter() along dimension 0 without the GPU's multiprocessors, except small tensors after install();
+    reduce_op: sum or avg."""
     reduced = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         reduced = _reduce_rows(tensor, reduce_op, group_of(name_of(group)))
