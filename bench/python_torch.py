@@ -96,6 +96,27 @@ def products(rows, inner, columns):
         weft=lambda: weft.matmul_reduce_scatter(shard, partial, b))
 
 
+def scaled_products(rows, inner, columns):
+    """weft.torch's functions skip PyTorch's dispatcher, through which torch.ops.weft's go."""
+    eight, one, bf16 = torch.float8_e4m3fn, torch.ones(()), torch.bfloat16
+    a, partial = torch.randn(rows, inner).to(eight), torch.randn(rows * N, inner).to(eight)
+    b = torch.randn(columns, inner).to(eight).t()
+    c, shard = torch.empty(rows * N, columns, dtype=bf16), torch.empty(rows, columns, dtype=bf16)
+    scales = [torch.ones(1, 1), torch.ones(1, 1)]
+
+    def gather(ops):
+        return lambda: ops.fused_all_gather_scaled_matmul(a, [b], one, [one], 0, NAME, [None], [None], [bf16], [False])
+
+    def scatter(ops):
+        return lambda: ops.fused_scaled_matmul_reduce_scatter(partial, b, one, one, "sum", 0, 0, NAME,
+                                                              [rows * N, columns], None, None, bf16)
+    size = f"{rows * N}x{inner}x{columns}"
+    row(f"all-gather scaled matmul {size}", dispatcher=gather(torch.ops.weft), weft_torch=gather(symm_mem),
+        weft=lambda: weft.all_gather_scaled_matmul(c, a, b, *scales))
+    row(f"scaled matmul reduce-scatter {size}", dispatcher=scatter(torch.ops.weft), weft_torch=scatter(symm_mem),
+        weft=lambda: weft.scaled_matmul_reduce_scatter(shard, partial, b, *scales))
+
+
 def handles():
     t = symm_mem.empty(1024, device="cpu")
     handle = symm_mem.rendezvous(t, WORLD)
@@ -143,6 +164,7 @@ def main():
             collectives(elements)
         for sizes in ((8, 16, 16), (256, 512, 512)):
             products(*sizes)
+        scaled_products(8, 16, 16)
         handles()
     steps(512)
     dist.destroy_process_group()
