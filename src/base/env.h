@@ -60,8 +60,8 @@
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
       "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
-      "the GPU of this PE, a number as CUDA counts them; auto: the current one, or PE modulo "     \
-      "GPUs")                                                                                      \
+      "the GPU of this PE, a number as CUDA counts them; auto: the current one, or the PE's "      \
+      "number on its host modulo GPUs")                                                            \
     X(text, engine, "SHMEMX_ENGINE", NULL, "auto",                                                 \
       "what copies GPU memory: auto, sm (multiprocessors) or copy (copy engines)")                 \
     X(text, algorithm, "SHMEMX_ALGORITHM", NULL, "auto",                                           \

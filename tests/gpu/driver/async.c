@@ -354,7 +354,8 @@ static void load_strong(struct async_copy *copy) {
     for (unsigned i = 0; i < copy->bytes / BULK_BYTES; i++) {
         struct tensor_chunk chunk = chunk_of(copy, i);
         memset(copy->to + chunk.shared, 0, BULK_BYTES);
-        memcpy(copy->to + chunk.shared, chunk.global, chunk.inside);
+        if (chunk.inside > 0)
+            memcpy(copy->to + chunk.shared, chunk.global, chunk.inside);
     }
     counts->bytes -= (int32_t)copy->bytes;
     mbarrier_turn(counts);
