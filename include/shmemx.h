@@ -348,7 +348,8 @@ int shmemx_device_team(shmem_team_t team, uint32_t channels, uint32_t slot_bytes
 /* Frees a handle and zeroes it; copies of it become invalid. No kernel of this PE that uses the
  * handle may be running. Collective over the members; the team may have been destroyed before.
  * shmem_finalize frees the handles that are left. Does nothing for NULL or a zeroed handle. Returns
- * 0, or -EINVAL if `handle` is not a handle or has been freed. */
+ * 0; -EINVAL if `handle` is not a handle or has been freed; or another -errno, with text, if the
+ * GPU or an exchange has failed: the handle is freed then, too. */
 int shmemx_device_team_free(struct weft_device_team *handle);
 
 /* Stores the address of a copy of the handle in this PE's GPU memory, for kernels that only take

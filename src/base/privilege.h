@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program with more rights than the user who started it (set-user-ID, set-group-ID, capabilities
  * of its file) must not be steered by what that user has left to it: it joins no job that is
- * inherited or announced (boot/source.c), and reads no variable that names a file, a library or a
- * program. */
+ * inherited or announced (boot/source_find.c), and reads no variable that names a file, a library
+ * or a program. */
 #ifndef WEFT_BASE_PRIVILEGE_H
 #define WEFT_BASE_PRIVILEGE_H
 

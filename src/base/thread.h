@@ -20,8 +20,8 @@ void weft_thread_count(int change);
  * this. Has no effect before Linux 6.12 or if the thread's policy is not SCHED_OTHER. */
 void weft_thread_shorten_slices(void);
 
-/* Returns true if all threads except the library's own and the process's first have ended, and the
- * first one as well. */
+/* Returns true if all threads except the library's own and the process's first have ended; the
+ * first may run or have ended. */
 bool weft_thread_others_ended(void);
 
 #endif

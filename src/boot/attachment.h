@@ -17,7 +17,7 @@ struct weft_attachment {
     bool by_oshrun; /* oshrun started the job, watches it, and writes the abort word */
     int pe, npes;
     int root;      /* first PE of this host; without oshrun its agent serves the hub */
-    int hub, life; /* descriptors; hub: -1 in a job of one PE; life: -1 without oshrun */
+    int hub, life; /* descriptors; -1 without oshrun: life, and the hub of a job of one PE */
     struct weft_control *control; /* never unmapped: threads may read it after the PE has left */
     const struct weft_source *source; /* to be closed at the end; may be NULL */
 };

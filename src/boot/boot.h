@@ -58,9 +58,8 @@ bool weft_boot_attached(int *pe, int *npes);
  * after weft_boot_leave. Returns 0, or -errno after logging the reason. */
 int weft_boot_join(void);
 
-/* Ends being a PE, without a death: sets the state LEFT, unlocks `alive`, and informs the launcher.
- * Local.
- */
+/* Ends being a PE, without a death: sets the state LEFT, which oshrun reads, and unlocks `alive`.
+ * In a process that runs the agent, blocks until the state has been sent to the other hosts. */
 void weft_boot_leave(void);
 
 #endif

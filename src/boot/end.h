@@ -7,7 +7,7 @@
 
 /* Ends the job, or asks oshrun to. `error`: this PE has logged an error (WEFT_ABORT_ERROR);
  * otherwise the reason is shmem_global_exit. Returns when the end has begun; the caller then exits
- * with `status`. Does nothing in a job of one PE. */
+ * with `status`. Does nothing in a job of one PE that oshrun has not started. */
 void weft_boot_end_job(int status, bool error);
 
 /* Ends the job, or asks oshrun to, because PE `pe` has called exit with this status but not

@@ -39,9 +39,12 @@ int weft_boot_exchange(struct weft_exchange *exchange);
  * they differ in list or tag. Other PEs, including PE 0, take no part. Collective over the members;
  * exchanges that wait for each other's members in a cycle deadlock. Returns 0, or the same -errno
  * on all members, with text: -ECONNABORTED if a member has finalized; -ENOTSUP if there are
- * descriptors and members on several hosts. -EMFILE, no room for the descriptors, is returned on
- * this PE only, so after an exchange of descriptors members have to agree on its result. Any other
- * failure ends the job. */
+ * descriptors and members on several hosts; -EPROTO if contributions differ in size; -EBADF if the
+ * program has closed descriptors of the process that serves the exchange. These are returned on
+ * this PE only: -EMFILE, no room for the descriptors, so after an exchange of descriptors members
+ * have to agree on its result; -EINVAL, the list names a PE twice or not this PE, or the
+ * contribution is too large; -ENOTCONN, this process is not attached. After the last two this PE
+ * takes no part. Any other failure ends the job. */
 struct weft_boot_subset {
     const int *pes;
     int count;

@@ -28,7 +28,7 @@ struct weft_alltoallv {
     size_t source_bytes; /* from the source's first element to the end of the last part */
 };
 
-/* Returns the largest valid nparts: a list takes at most half of a workspace. */
+/* Returns the largest valid nparts: the lists in a workspace take at most half of it. */
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting);
 
 /* Writes this member's list, and the first band of its row, into its workspace, and offers the

@@ -65,7 +65,7 @@ static inline size_t weft_choice_packet_max(enum weft_family family, int npes) {
     return share < choice->packet_bytes_max ? share : choice->packet_bytes_max;
 }
 
-/* Writes a line that describes the algorithms of a family, such as "broadcast  up to 2032 bytes a
+/* Writes a line that describes the algorithms of a family, such as "broadcast  up to 1.98 KiB a
  * PE: a packet of the root; else: ...". Returns what snprintf does. */
 int weft_choice_describe(char *text, size_t bytes, enum weft_family family, int npes);
 

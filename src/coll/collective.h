@@ -10,7 +10,8 @@
 
 #include "coll/plan.h"
 
-/* dest = the root's source. If dest == source on the root, there is nothing to copy there. */
+/* dest = the root's source, except on the root of an active set, whose dest is not written. If dest
+ * == source on the root, there is nothing to copy there. */
 void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root);
 

@@ -93,10 +93,10 @@ void weft_elements_scale(float *dest, const float *source, float factor, const f
                          const float *bias, size_t nelems);
 
 /* dest = op over sources[0], sources[1], ... in this order; nsources >= 1. All matrices are rows x
- * cols. dest's type must have `op`. If dest is f32 or a 16-bit float, each source may have any of
- * these types, and the result is computed in float and rounded once at the end; otherwise all types
- * are the same. dest may be exactly one of the sources. MAX and MIN return NaN if any source is
- * NaN. */
+ * cols and row-major. dest's type must have `op`. If dest is f32 or a 16-bit float, each source may
+ * have any of these types, and the result is computed in float and rounded once at the end;
+ * otherwise all types are the same. dest may be exactly one of the sources. MAX and MIN return NaN
+ * if any source is NaN. */
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                           weft_op op);
 
@@ -116,8 +116,9 @@ enum weft_fold_step {
 void weft_elements_fold(const struct weft_folding *folding, int step, void *to,
                         const struct weft_chunk *chunk);
 
-/* Copies source to dest, both rows x cols of one type, each row-major or transposed. They may be
- * the same, but must not overlap otherwise. */
+/* Copies source to dest, both rows x cols of one type, each row-major or transposed; if exactly one
+ * is transposed, elements have at most 8 bytes. They may be the same, but must not overlap
+ * otherwise. */
 void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source);
 
 #endif

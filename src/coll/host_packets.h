@@ -9,8 +9,8 @@
  *     0 sends     ---->  words:   a has arrived       0's and 1's in 2's area
  *
  * A member that has read the packets of all members in an exchange knows that all have finished the
- * call before it. After a broadcast no member knows that, so before packets are used again all
- * members meet in a barrier. */
+ * call before it. After a broadcast no member knows that, so before a packet of the ring that it
+ * may still read is used again, all members meet in a barrier. */
 #ifndef WEFT_COLL_HOST_PACKETS_H
 #define WEFT_COLL_HOST_PACKETS_H
 

@@ -26,8 +26,8 @@ struct weft_arena {
     struct weft_team *world;
 
     /* Makes at least the first `need` bytes exist on every PE, or on none; `bytes` is the size of
-     * the request, for error lines. Returns 0 after calling weft_arena_extend, or -errno, the same
-     * on all PEs. */
+     * the request, for error lines. Returns 0 after calling weft_arena_extend, or -errno on all
+     * PEs, though not the same one. */
     int (*grow)(size_t need, size_t bytes);
     void (*clear)(void *p, size_t bytes);
     void (*copy)(void *to, const void *from, size_t bytes);

@@ -21,7 +21,7 @@ static struct weft_ctx *free_entry(void) {
 
 static void close_entry(struct weft_ctx *ctx) {
     atomic_store_explicit(&ctx->handle, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* completes the context's operations */
+    atomic_thread_fence(memory_order_seq_cst); /* completes the context's near stores */
 }
 
 static int open_entry(const struct weft_team *members, shmem_team_t team, long options,

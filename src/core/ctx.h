@@ -61,8 +61,8 @@ static inline int weft_ctx_world_pe(shmem_ctx_t handle, int pe) {
  * contexts are in use. On failure *ctx is SHMEM_CTX_INVALID. */
 int weft_ctx_create(shmem_team_t team, long options, shmem_ctx_t *ctx);
 
-/* Completes the context's operations and destroys it. Returns 0, or -EINVAL if there is no such
- * context. */
+/* Destroys a context, and completes its near stores. The caller has completed all other operations
+ * (weft_dispatch_quiet). Returns 0, or -EINVAL if there is no such context. */
 int weft_ctx_destroy(shmem_ctx_t ctx);
 
 /* Destroys all contexts of the team, or of all teams if `team` is SHMEM_TEAM_INVALID. */

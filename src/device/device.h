@@ -153,8 +153,9 @@ void weft_device_queue_close(void);
 /* --- begin.c: this PE's GPU, and registration of the host's symmetric memory ------------------ */
 
 /* Opens this PE's GPU, as selected by SHMEMX_DEVICE, unless it is open already, and registers the
- * host heap and the statics of all PEs with it. Local, callable by any thread. Returns 0 or -errno
- * with text. Every entry that needs a GPU calls this first, before weft_gpu_enter. */
+ * host heap and the statics of all near PEs with it; what CUDA refuses is logged, and kernels
+ * cannot reach it. Local, callable by any thread. Returns 0 or -errno with text. Every entry that
+ * needs a GPU calls this first, before weft_gpu_enter. */
 int weft_device_begin(void);
 
 /* Stores the facts about this PE's GPU that are known before it is opened. Local. */
@@ -174,7 +175,7 @@ void weft_device_end(void);
 enum { WEFT_DEVICE_OWN = -1 };
 
 /* Opens a GPU for the rest of the job, so that kernels can run there. Callable by any thread.
- * Returns 0, or -EINVAL with text if there is no such GPU. */
+ * Returns 0 or -errno with text: -EINVAL if there is no such GPU, or an error of opening it. */
 int weft_device_gpu_use(int ordinal);
 
 /* Like weft_device_gpu_use, but also opens the GPU for the caller, who closes it (weft_gpu_close),
@@ -194,16 +195,16 @@ void weft_device_gpus_close(void);
 
 /* --- extent.c: growing a window on all PEs or on none ----------------------------------------- */
 
-/* Returns 0 if all PEs passed 0. Otherwise returns this PE's own error with its text, or that of
- * another PE. Collective over WORLD. */
+/* Returns 0 if all PEs passed 0. Otherwise returns this PE's own error with its text or, if this PE
+ * passed 0, -ENODEV with a text that names a PE that failed. Collective over WORLD. */
 int weft_device_agree(int error);
 
 /* Reserves addresses for a window of all near PEs. Local. Returns 0 or -errno with text. */
 int weft_device_window_alloc(struct weft_gpu_window *window, size_t slot_bytes);
 
 /* Sends a descriptor of each PE to all PEs of its host, and calls `attach` with the descriptors of
- * all, indexed by PE; they are closed afterwards. Collective over WORLD, with the same result on
- * all. */
+ * all, indexed by PE; they are closed afterwards. Collective over WORLD. Returns 0 on all PEs, or
+ * an error on all (weft_device_agree). */
 int weft_device_show(int fd, int (*attach)(const int *fds, void *context), void *context);
 
 /* Adds an extent of `bytes` to a window on every PE, or on none. Collective over WORLD. */
@@ -213,7 +214,8 @@ int weft_device_extend(struct weft_gpu_window *window, size_t bytes);
 
 /* A group of PEs. Each member writes a word to the memory of every member, and reads the words that
  * it received and those that it wrote. Both functions are given `context`. agree returns 0 if all
- * members passed 0, this PE's own error with its text, or that of another member. */
+ * members passed 0, otherwise an error on all: this PE's own with its text, or one that names or
+ * repeats that of another member. */
 struct weft_device_links {
     const struct weft_gpu *gpu; /* does the writing and reading */
     const int *pes;             /* of the members; NULL: member i is PE i */
@@ -230,8 +232,8 @@ struct weft_device_links {
  */
 struct weft_gpu_team_words *weft_device_world_words(int pe);
 
-/* Tests the links. Collective over the group. Returns 0 or -errno with text, the same on all
- * members. */
+/* Tests the links. Collective over the group. Returns 0 on all members, or -errno with text on all.
+ */
 int weft_device_links_try(const struct weft_device_links *links);
 
 /* Checks whether a GPU of this PE can map the memory of pe's. Returns 0 or -ENOTSUP with text. */
@@ -270,8 +272,8 @@ struct weft_packer {
 };
 void weft_stage_pack(const struct weft_strided_copy *copy, struct weft_packer by);
 
-/* Copies blocks through `bytes` of host memory at `at`, as many at a time as fit side by side, but
- * at least one: `in` packs them, and `out` unpacks them. */
+/* Copies blocks through `bytes` of host memory at `at`, as many at a time as fit side by side: `in`
+ * packs them, and `out` unpacks them. A block must fit. */
 void weft_stage_copy_packed(const struct weft_strided_copy *copy, char *at, size_t bytes,
                             struct weft_packer in, struct weft_packer out);
 
@@ -285,7 +287,8 @@ void weft_stage_give(void);
 void weft_stage_close(void);
 
 /* --- far.c: calls of the host to far PEs, with GPU memory on either side ----------------------
- * Contracts as in core/dispatch.h; complete for this PE on return. The GPUs must be up. */
+ * Contracts as in job/operations.h; complete for this PE on return, except puts and gets with nbi
+ * between the far PE and host memory here. The GPUs must be up. */
 
 int weft_device_far_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 int weft_device_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
@@ -348,8 +351,8 @@ void weft_device_turns_close(void);
 
 /* --- words.c: the words with which GPUs synchronise teams ------------------------------------- */
 
-/* Allocates and resets the words: in GPU memory, or in host memory if some GPUs cannot access each
- * other's. Collective over WORLD. */
+/* Allocates and resets the words: in GPU memory, and also in host memory if some GPUs cannot access
+ * each other's. Collective over WORLD. */
 int weft_device_words_open(void);
 void weft_device_words_close(void);
 
@@ -375,7 +378,7 @@ int weft_device_area(struct weft_device_area *area, const struct weft_team *team
  * call would miss its peers' words and leave its own. Local. Does nothing without a device. */
 void weft_device_words_reset(const struct weft_team *team);
 
-/* --- rma.c: put and get with GPU memory on one side or both, as in core/dispatch.h ------------
+/* --- rma.c: put and get with GPU memory on one side or both, as in job/operations.h ----------
  * weft_device_quiet completes non-blocking calls. */
 
 int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
@@ -460,14 +463,14 @@ void weft_device_teams_close(void);
  * all exchange the UUIDs of their GPUs, because CUDA_VISIBLE_DEVICES may number them differently;
  * the windows of the heap and of the teams' words are made; and every link is tested with data. */
 
-/* Brings up the GPUs of all PEs, once per job. Collective over WORLD; returns 0 or -errno with
- * text, the same on all. After a failure, a GPU that weft_device_begin has opened stays open. Local
- * if the GPUs are up already. */
+/* Brings up the GPUs of all PEs, once per job. Collective over WORLD; returns 0 on all PEs, or an
+ * error on all, as weft_device_agree returns it. After a failure, a GPU that weft_device_begin has
+ * opened stays open. Local if the GPUs are up already. */
 int weft_device_open(void);
 void weft_device_close(void);
 
 /* --- word.c: signals, atomics, reads of words, and quiet --------------------------------------
- * Errors, and contracts that are not stated here, are those of core/dispatch.h. */
+ * Errors, and contracts that are not stated here, are those of job/operations.h. */
 
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
 int weft_device_amo(const struct weft_amo *amo, int pe);
@@ -477,9 +480,10 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes);
  * are under way. Does not return if a kernel of this process has ended the job. */
 void weft_device_quiet(void);
 
-/* --- put_signal.c: put with signal, as in core/dispatch.h ------------------------------------- */
+/* --- put_signal.c: put with signal, as in job/operations.h ------------------------------------ */
 
-/* Puts the data, then signals. Complete on return or, with nbi, after weft_device_quiet. */
+/* Puts the data, then signals. The data are complete on return or, with nbi, after
+ * weft_device_quiet. The signal of a put without GPU data may still be under way on return. */
 int weft_device_put_signal(const struct weft_put_signal *put, int pe);
 
 /* --- space.c: GPU memory as core sees it (job/space.h) ---------------------------------------- */

@@ -5,7 +5,7 @@
  *
  *   this GPU's memory --its copy engine--> a piece of host memory --messages--> the far PE
  *
- * Local buffers may be used again on return. */
+ * Local GPU memory may be used again on return; host memory with nbi only after quiet. */
 #include <errno.h>
 #include "device/device.h"
 

@@ -3,7 +3,8 @@
  * numbers may lie in memory, which the GPU reads when the stream gets there.
  *
  * If the host knows all numbers, a copy is an ordinary put or get. All functions return 0 or -errno
- * with text; -EINVAL means a slice that is not within its array, as far as the host knows. */
+ * with text; -EINVAL means a slice that is not within its array, as far as the host knows, or a
+ * signal of more than 32 bits. */
 #ifndef WEFT_DEVICE_SLICE_H
 #define WEFT_DEVICE_SLICE_H
 

@@ -3,7 +3,8 @@
  * be captured into a graph and replayed.
  *
  * Functions return 0 or -errno with text: -ERANGE if there is no such PE, -EFAULT if an address is
- * not symmetric, -ENODEV if there is no GPU. */
+ * not symmetric, -ENODEV if there is no GPU, -ENOTSUP if this cannot be done on streams, -ENOMEM.
+ */
 #ifndef WEFT_DEVICE_STREAM_H
 #define WEFT_DEVICE_STREAM_H
 
@@ -27,8 +28,10 @@ int weft_stream_far_sync(const struct weft_team *team, weft_cu_stream stream);
 /* Completes in stream order everything that this PE's host calls and this stream have begun. */
 int weft_stream_quiet(weft_cu_stream stream);
 
-/* Prepares calls of a team: opens this PE's GPU or, if there are several members, brings up those
- * of all PEs. Collective over the team at its first call; must come before weft_gpu_enter. */
+/* Prepares calls of a team: opens this PE's GPU if it is the only member. Otherwise the GPUs of all
+ * PEs must be up; a team of all PEs brings them up. Returns -ENODEV if they are not, -ENOTSUP if
+ * the team has more than WEFT_GPU_MEMBERS_MAX members. Starts the proxy of a team with far members.
+ * Collective over the team at its first call; must come before weft_gpu_enter. */
 int weft_stream_begin(const struct weft_team *team);
 
 /* Orders memory, and lets no member's stream continue before those of all members have arrived. */

@@ -61,9 +61,9 @@ struct weft_message_request {
  * messages and must not block. */
 struct weft_message_user {
     /* Applies a message from the process of PE `from`, whose payload is aligned to
-     * WEFT_ENGINE_ALIGNMENT, and may answer it. Returns false if an earlier operation has to
-     * complete first, or the message was refused. In the first case apply is called again with the
-     * same message before any other from that PE. */
+     * WEFT_ENGINE_ALIGNMENT, and may answer it. Returns false if an earlier operation, or its
+     * own on GPU memory, has to complete first, or the message was refused. In the first case apply
+     * is called again with the same message before any other from that PE. */
     bool (*apply)(int from, const void *payload, size_t bytes);
     /* Returns whether all operations begun by messages from that PE are complete. Its last message
      * counts as applied only then. */
@@ -85,7 +85,7 @@ void weft_message_answer(int pe, const struct iovec *payload, int nparts);
 bool weft_message_refuse(int from, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 enum {
-    WEFT_CHANNEL_MESSAGES = 1024, /* messages under way, answers not counted */
+    WEFT_CHANNEL_MESSAGES = 1024, /* messages under way at which only answers are accepted */
     WEFT_CHANNEL_REQUESTS =
         512, /* unanswered requests; as many answers may be under way in addition */
     WEFT_CHANNEL_BYTES = 1 << 20,
@@ -119,7 +119,7 @@ struct weft_channel {
     struct weft_message_kept
         *bundle;          /* the last message of the queue, if it is a bundle that is still open */
     uint64_t bundle_ns;   /* when it was opened */
-    uint64_t small_ns;    /* when the last small message was sent, and */
+    uint64_t small_ns;    /* when the last message that may wait was sent, and */
     uint32_t small_burst; /* in which burst (far/coalesce.h) */
 
     /* Incoming messages. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process that sends no message touches no endpoint but its own, and all near processes share the
- * same pages. */
+/* All near processes share the same pages of endpoints. */
 #include "far/endpoints.h"
 #include <errno.h>
 #include <stdatomic.h>

@@ -14,7 +14,7 @@
 #include "far/apply.h"
 #include "far/progress.h"
 
-/* A job of this many PEs uses host proxies by default if each host has a processor to spare for the
+/* In a job of this many PEs a host uses a proxy by default if it has a processor to spare for the
  * proxy's thread: channels between all pairs of PEs would cost more than one thread per host that
  * applies all messages. */
 enum { ENDPOINT_VERSION = 6, PROXY_PES_MIN = 256 };

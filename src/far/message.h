@@ -53,7 +53,8 @@ void weft_messages_each_channel(void (*take)(struct weft_channel *channel));
 int weft_messages_arm(int *descriptor);
 extern _Atomic bool weft_messages_armed;
 
-/* Returns whether some message waits for room in the engine, so that a sleep must be short. */
+/* Returns whether some message waits for room in the engine, or a link is dead, so that a sleep
+ * must be short. */
 bool weft_messages_wait_for_room(void);
 
 /* Performs one turn of a wait for a far PE: polls, then spins, yields, or sleeps until messages

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything except weft_far_prefetch_begin runs under the lock of messages. */
+/* Everything except weft_far_prefetch_begin and weft_far_prefetch_look runs under the lock of
+ * messages. */
 #include "far/prefetch.h"
 #include "far/message.h"
 

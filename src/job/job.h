@@ -18,7 +18,7 @@ enum weft_job_phase {
 };
 
 struct weft_job {
-    int pe, npes; /* npes is 0 unless the job is running */
+    int pe, npes; /* npes is 0 unless the job runs, or was left in exit() */
     _Atomic enum weft_job_phase phase;
     bool oversubscribed; /* more PEs than processors: waits must not spin */
     bool checked;        /* SHMEM_DEBUG: calls look for all detectable misuse */
@@ -86,9 +86,10 @@ void weft_job_end_by_exit(int status);
  * for peers. */
 bool weft_job_ending(void);
 
-/* Ends this process after a call has found the job aborted: logs one line that names the cause and
- * exits at once with WEFT_STATUS_ABORTED. After shmem_global_exit there is no line, and the process
- * ends by exit() with the status given there. */
+/* Ends this process after a call has found the job aborted: logs one line that names the cause,
+ * unless a PE has logged an error, and exits at once with WEFT_STATUS_ABORTED. After
+ * shmem_global_exit, and after exit() of this PE that ended the job, there is no line, and the
+ * status is the one given there; after shmem_global_exit the process ends by exit(). */
 _Noreturn void weft_job_die_aborted(void);
 
 /* Ends this process as weft_job_die_aborted does as soon as the job is aborted; the caller knows

@@ -26,7 +26,8 @@
  * have arrived. With `nbi` local memory belongs to the operation until `quiet`. Data for `pe` may
  * still be under way on return, in any order, and are complete after `quiet`. The table of far PEs
  * has no memory of its own: it lacks `concerns`, `near` and `look`, and it keeps operations on one
- * PE in order. */
+ * PE in order, unless its proxy applies those on host memory and the PE itself those on GPU memory
+ * (weft_far_fence). */
 struct weft_operations {
     /* Returns whether this table must serve an access between the local address and the symmetric
      * one, because one of the two lies in its memory. */

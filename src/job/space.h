@@ -64,7 +64,7 @@ struct weft_space_messages {
 };
 
 struct weft_memory_space {
-    /* --- The life of a job; local --- */
+    /* --- The life of a job; local, except team_ended --- */
 
     /* The host heap has grown on all PEs: makes the new part accessible to devices. */
     void (*grown)(void);
@@ -77,7 +77,8 @@ struct weft_memory_space {
      * mapped. */
     void (*close)(void);
 
-    /* A team ends: team_ended is called before its members part, team_parted afterwards. */
+    /* A team ends: team_ended, collective over the team if it has far members, is called before its
+     * members part, team_parted afterwards. */
     void (*team_ended)(const struct weft_team *team);
     void (*team_parted)(void);
 
@@ -101,7 +102,7 @@ struct weft_memory_space {
     /* --- Parts that have a table of their own --- */
 
     struct weft_heap heap;
-    const struct weft_operations *operations; /* put, get, atomics: core/dispatch.h */
+    const struct weft_operations *operations; /* put, get, atomics */
     const struct weft_share_space *share; /* memory that only some PEs share: core/share_space.h */
     const struct weft_space_messages *messages;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oshrun --daemon: the launcher on one host of a job on several. The front (launch/front.h) starts
- * it and writes the start text (launch/start.h) to its standard input.
+/* oshrun --daemon: the launcher on one host of a job on several. The front (launch/front.h), or a
+ * relay (launch/relay.h), starts it and writes the start text (launch/start.h) to its standard
+ * input.
  *
  * daemon.c has the main loop and sends frames to the front; daemon_hear.c handles frames from it.
  */

@@ -17,7 +17,7 @@ struct weft_forward;
 struct weft_forward_above {
     void (*output)(void *owner, int pe, int stream, const void *bytes,
                    size_t count);             /* no bytes: end of the stream */
-    void (*taken)(void *owner, size_t count); /* input that PE 0 has read */
+    void (*taken)(void *owner, size_t count); /* input in PE 0's pipe, or that it will not read */
     void *owner;
 };
 

@@ -57,7 +57,7 @@ struct weft_front {
     int32_t input_untaken;
 
     struct weft_cause cause;
-    int cause_host;         /* host that reported the cause; -1: the front found it */
+    int cause_host;         /* writes the line about the cause; -1: the front */
     bool told;              /* the line about the cause has been written */
     int end_signal;         /* last deadly signal */
     bool end_by_terminal;   /* it came from the terminal */
@@ -92,8 +92,8 @@ static inline void weft_front_send(struct weft_front *front, int to, struct weft
 void weft_front_refuse(struct weft_front *front, int host, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Begins the end of the job; only the first cause counts. `host` reported it; -1: the front found
- * it. */
+/* Begins the end of the job; only the first cause counts, and the signal that `host` adds to it
+ * later. `host` writes the line about it; -1: the front does. */
 void weft_front_end(struct weft_front *front, struct weft_cause cause, int host);
 
 /* Marks a range of hosts as lost because of `why`: they are silent, or their connection has ended.

@@ -21,7 +21,8 @@ void weft_output_redirect(const struct weft_output *output, int pe);
 int weft_output_start(struct weft_output *output);
 
 /* Writes the output that is in the pipes and ends the thread, within patience_ms (-1: no limit).
- * Returns 0, or -errno if output was lost, which has been logged. */
+ * Returns 0, also if the time is over and output is left; or -errno if writing has failed, which
+ * has been logged. */
 int weft_output_finish(struct weft_output *output, int patience_ms);
 
 /* Opens and truncates the files of a PE in `folder`; creates folders if needed. The descriptors

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The process that starts a daemon on a host: ssh, or oshrun itself on this host. It is fed the
  * start text, and its output is printed with the host's name. Its standard input stays open as long
- * as the front lives; when the input ends, the daemon ends. */
+ * as the front or relay that started it lives; when the input ends, the daemon ends. */
 #ifndef WEFT_LAUNCH_REMOTE_H
 #define WEFT_LAUNCH_REMOTE_H
 

@@ -34,7 +34,9 @@ struct weft_run_pe {
     struct weft_oom before; /* counts before the PE joined */
 };
 
-/* RUNNING (-> SIGNALED) -> GRACE -> TERMINATING -> KILLING -> OVER, or directly to OVER. */
+/* A job that ends without a cause stays RUNNING. Otherwise RUNNING (-> SIGNALED) -> GRACE ->
+ * TERMINATING -> KILLING -> OVER; OVER follows as soon as no child is left. SIGNALED -> RUNNING if
+ * PEs survive a Ctrl-C; a second signal leads to KILLING. */
 enum weft_phase {
     WEFT_RUNNING,
     WEFT_SIGNALED, /* the PEs have a deadly signal, and may still end normally */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start text: all data that a daemon needs, which the front writes to the daemon's standard
- * input. It is never passed in arguments or in the environment, because it contains the job's key.
+/* The start text: all data that a daemon needs, which the front, or a relay, writes to the standard
+ * input of a daemon or relay. It is never passed in arguments or in the environment, because it
+ * contains the job's key.
  *
- *      weft-start 1 2417          layout, and the number of bytes that follow
+ *      weft-start 4 2417          layout, and the number of bytes that follow
  *      version 5                  a name, the size of its value, then the value and a newline
  *      0.1.0
  *      key 64
@@ -31,7 +32,7 @@ struct weft_start {
     const char **name; /* of each host; shorter than WEFT_TREE_NAME_BYTES */
     int32_t *host_of;  /* of each of the options.npes PEs */
     int naddresses;
-    const char *address[WEFT_START_ADDRESSES_MAX]; /* of the front, numeric; the best first */
+    const char *address[WEFT_START_ADDRESSES_MAX]; /* of the node that started it; the best first */
     int port;
     int nwords, ncalled; /* words of the last program and number of `called` while they are read */
     int silence_ms;      /* a side that is silent for this time is lost (WEFT_HOST_TIMEOUT) */

@@ -16,7 +16,7 @@ struct weft_watch {
 /* The only message of a watcher. */
 struct weft_notice {
     int pe;
-    int result; /* of pthread_mutex_lock: EOWNERDEAD, or 0 if the PE released the mutex */
+    int result; /* EOWNERDEAD; 0: the PE released the mutex; EINVAL: it was overwritten */
 };
 
 /* Starts the watcher. Does nothing if it already runs or if no thread can be created: other signs

@@ -26,7 +26,7 @@ struct weft_far_part {
 struct weft_far_rows {
     struct weft_team *team;
     const struct weft_remote_matrix *matrices; /* by member; used for far members */
-    size_t rows_least;                         /* of a part, unless its matrix has fewer rows */
+    size_t rows_least;      /* of a part, unless its matrix or a room has fewer */
     const size_t *rooms_at; /* by member; for near members: the rooms' offset in the workspace */
     size_t room_bytes;
     int near, mine;                        /* the number of near members; this member's */

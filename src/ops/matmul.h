@@ -16,9 +16,9 @@
 
 /* Computes c = a x b, for a: M x K and b: K x N of one type, or each of an 8-bit type; c: M x N of
  * the same type or f32, for 8-bit types f32 or a 16-bit type. a and b may be transposed. Scales the
- * product unless `scaling` is NULL; c is not f64 then. If K is zero, c is zeros. c must not overlap
- * a or b. Thread safe. Returns 0; -ENOTSUP if no library multiplies this type; -ENOMEM or
- * -EOVERFLOW; each with text. */
+ * product unless `scaling` is NULL; c is not f64 then. If K is zero, the product is zeros, and c
+ * the bias if there is one. c must not overlap a or b. Thread safe. Returns 0; -ENOTSUP if no
+ * library multiplies this type; -ENOMEM or -EOVERFLOW; each with text. */
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
                 const weft_matrix *c);
 

@@ -36,7 +36,8 @@ struct weft_gpu {
 };
 
 /* Chooses this PE's GPU: `wanted` (an ordinal) if it is not negative; else the GPU whose context is
- * current in the calling thread; else PE modulo the number of GPUs. */
+ * current in the calling thread; else `pe`, this PE's number among the PEs of its host, modulo the
+ * number of GPUs. */
 int weft_gpu_choose(int wanted, int pe, int *ordinal);
 
 /* Stores a GPU's properties without opening it. */

@@ -100,7 +100,8 @@ WEFT_ADDR uint32_t weft_gpu_channel_slots(enum weft_gpu_form form, int n) {
 }
 
 /* Returns the units of a slot, a multiple of 128 bytes. Larger teams have smaller slots: the
- * inboxes of all forms together take 19 MiB for a team of four, and little more for any other. */
+ * inboxes of all forms together take 19 MiB for a team of four, little more for any other of up to
+ * 128, and then grow. */
 WEFT_ADDR uint32_t weft_gpu_slot_units(enum weft_gpu_form form, int n) {
     enum { KIB = 64 };
     uint32_t of_four = form == WEFT_FORM_LL         ? 8 * KIB

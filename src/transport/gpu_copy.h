@@ -31,7 +31,8 @@ const char *weft_engine_name(enum weft_copy_engine engine);
 /* Returns the engine for a copy. */
 enum weft_copy_engine weft_engine_choose(enum weft_direction direction, size_t bytes);
 
-/* Writes a line of the table for a person: "to peer SM up to 2 MiB, then a copy engine". */
+/* Writes a line of the table for a person: "to a peer SM up to 8 MiB (64 blocks at most),
+ * then a copy engine". */
 void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction);
 
 int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,

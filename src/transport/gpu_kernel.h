@@ -131,7 +131,7 @@ static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
 }
 
 /* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments after
- * the first, and ends with NULL. Sets weft_gpu_waits. */
+ * the first, and ends with NULL. Sets weft_gpu_waits if the kernel may wait for a peer. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
 

@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 /* Starts the watcher of `abort`, a futex word that is woken when it is set, and registers its page:
- * fills in weft_gpu_abort. The GPU must be open and its context current. Local; once before each
- * close. Returns 0 or -errno with text. */
+ * fills in weft_gpu_abort, which stays empty if CUDA refuses the page. The GPU must be open and its
+ * context current. Local; once before each close. Returns 0 or -errno with text. */
 struct weft_gpu;
 int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort);
 
@@ -38,9 +38,9 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort);
 void weft_gpu_rescue_close(void);
 
 /* Returns whether a kernel of this process has ended the job (weft_abort), or has detected that it
- * must not run. The first caller that sees it reports it to the launcher, or to the peers; the
- * watcher calls this every 50 ms, and when the abort word is woken. Costs one load if no kernel has
- * reported anything. */
+ * must not run. The first caller that sees it reports it to the launcher, or to the peers; if a
+ * kernel must not run, that call ends the process. The watcher calls this every 50 ms, and when the
+ * abort word is woken. Costs one load if no kernel has reported anything. */
 bool weft_gpu_rescue_heard(void);
 
 /* Sets this PE's number `turn` among the `turns` PEs on its GPU, so that its kernels trap at
@@ -53,8 +53,8 @@ void weft_gpu_rescue_take_turns(int turn, int turns);
 int weft_gpu_rescue_add(uint32_t *first, size_t count);
 
 /* Records that work that may wait for a peer, a kernel or a stream memory operation, is about to be
- * enqueued or captured; weft_gpu_launch does this for its kernels. Costs one store. A process that
- * has never recorded such work is not ended by this file. */
+ * enqueued or captured; weft_gpu_launch does this for its kernels that may wait. Costs one store. A
+ * process that has never recorded such work is not ended by this file. */
 void weft_gpu_rescue_note(void);
 
 #endif

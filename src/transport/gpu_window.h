@@ -29,8 +29,8 @@ int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t
 
 /* Creates `bytes` of zeroed memory (rounded up to granules) after the last extent of this PE's
  * slot. *fd is a new descriptor for it, close-on-exec, for the peers; the caller closes it. Returns
- * 0, -ENOMEM if the GPU has no memory left, or -ENOSPC if the slot or the list of extents is full.
- */
+ * 0, -ENOMEM if the GPU has no memory left, -ENOSPC if the slot or the list of extents is full, or
+ * another error of the driver. */
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd);
 
 /* Maps the last extent of the member in `slot`, for the GPUs that work there (see `owner` in

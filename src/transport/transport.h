@@ -7,10 +7,11 @@
  * the order of messages, but each message that it has accepted arrives whole, and exactly once, as
  * long as both PEs live.
  *
- * All functions are called under one lock, by one thread at a time, though by different threads.
- * None of them may block. Results are 0 or -errno. An engine writes no lines of its own; its errors
- * are described by `strerror` and, from `open`, by a reason. Its descriptors are close-on-exec. A
- * child that a PE forks calls no function of it. */
+ * While an engine is opened, one thread calls its functions. Later all are called under one lock,
+ * by one thread at a time, though by different threads. None of them may block, except that `open`
+ * may wait some seconds for its address. Results are 0 or -errno. An engine writes no lines of its
+ * own; its errors are described by `strerror` and, from `open`, by a reason. Its descriptors are
+ * close-on-exec. A child that a PE forks calls no function of it. */
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
 
@@ -92,8 +93,9 @@ struct weft_engine {
      * are allowed. Returns 0 if the message is accepted; the parts belong to the caller again.
      * Returns -EAGAIN if there is no room now: nothing is accepted, and `progress` makes room. Any
      * other result means that the link is dead and no more messages arrive on it, not even those
-     * that were accepted; the caller then waits a moment for a report of the peer's death, and
-     * otherwise ends the job with that error. */
+     * that were accepted. The caller ends the job at once for -EMFILE, -ENFILE, -EAFNOSUPPORT,
+     * -EBADF and -ENOTSOCK. Otherwise it waits for a report of the peer's death; between hosts it
+     * reports the host as cut off after WEFT_HOST_TIMEOUT, on one host it soon ends the job. */
     int (*message)(struct weft_engine_link *link, const struct iovec *parts, int nparts);
 
     /* Sends and receives what is possible, and delivers messages that have arrived. Returns how
