@@ -227,6 +227,8 @@ def main():
     skips = collections.defaultdict(list)
     runs = leave_out(runs, skips)
     check_built(plan, runs)
+    for name in "MAKEFLAGS", "MAKELEVEL", "PART":  # a make that a test starts shall not obey the one above
+        os.environ.pop(name, None)
     os.environ["WEFT_BUILD"] = plan.build  # for scripts
     os.environ.setdefault("WEFT_DETERMINISTIC", "1")  # no trials of products, and nothing in the user's cache
     jobs = 1 if one or asked.goal == "check-gpu" else int(os.environ.get("WEFT_TEST_JOBS", 0))

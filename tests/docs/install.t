@@ -36,8 +36,7 @@ def run(problems, *command, **options):
 
 
 def make(problems, *arguments, **options):
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    return run(problems, "make", f"BUILD={BUILD}", *arguments, cwd=ROOT, env=environment, **options)
+    return run(problems, "make", f"BUILD={BUILD}", *arguments, cwd=ROOT, **options)
 
 
 def installs(problems):

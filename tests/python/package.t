@@ -50,8 +50,7 @@ print(f"{weft.my_pe()} of {weft.n_pes()} in {weft.get_library()} {weft.get_inclu
 
 
 def environment(build):
-    kept = {name: value for name, value in os.environ.items()
-            if name not in ("MAKEFLAGS", "MAKELEVEL", "PYTHONPATH", "WEFT_BUILD")}
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "WEFT_BUILD")}
     return {**kept, "NVCC": "", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **({"WEFT_BUILD": str(build)} if build else {})}
 
 
