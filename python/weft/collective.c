@@ -124,8 +124,8 @@ PYWEFT_FUNCTION(reserve) {
     "any contiguous host memory; symmetric ones avoid a copy. On return dest is\n"            \
     "complete and source may be overwritten; a wrong argument on one member is a\n"           \
     "ValueError on all, before anything is written. With a stream, dest must be\n"            \
-    "symmetric, and source too if it is reduced; GPU memory needs a stream; errors\n"         \
-    "are raised on this member only."
+    "symmetric, and source too if it is reduced; GPU memory needs a stream, except\n"         \
+    "for 'and', 'or' and 'xor'; errors are raised on this member only."
 
 PyMethodDef pyweft_collective_methods[] = {
     PYWEFT_METHOD(

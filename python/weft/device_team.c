@@ -148,7 +148,8 @@ static uint32_t narrow(size_t number) {
     return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
-/* A member with a wrong argument calls the library nevertheless, which informs the others. */
+/* A member with a wrong number calls the library nevertheless, which informs the others. For a
+ * wrong team or an unknown argument it does not, and the others wait. */
 PYWEFT_FUNCTION(device_team) {
     static const struct pyweft_signature signature = {
         "device_team", 0, 3, {"team", "channels", "slot_bytes"}};

@@ -3,7 +3,7 @@
  * warps of each block are the movers; each stores to memory what one warpgroup has left in panels:
  *
  *   others' rows   panel -> own product -> the owner's slot
- *   own rows       all members' parts in the slots -> C, while the product runs; then C += panel
+ *   own rows       the others' parts in the slots -> C, while the product runs; then C += panel
  *                  for all members: C -> the others' slots; there: slot -> C, by a third warp
  *
  * A store into another GPU straight from a panel would make the warpgroup wait for the link: all

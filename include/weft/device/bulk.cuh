@@ -7,11 +7,11 @@
  *
  *   weft_mbarrier_init(bar, 1);           one thread, once; then weft_block_sync
  *
- *   weft_wait_ge(&t, sig, k);             one thread: a peer has stored the data to load,
+ *   weft_wait_ge(&t, sig, k + 1);         one thread: a peer has stored the data to load,
  *   weft_fence_async();                   and bulk loads see it
  *   weft_mbarrier_expect(bar, bytes);
  *   weft_bulk_load(tile, from, bytes, bar);
- *   weft_mbarrier_wait(&t, bar, k & 1);   all threads that read the tile; parity 0 comes first
+ *   weft_mbarrier_wait(&t, bar, k & 1);   all threads that read the tile; k is 0, 1, ...
  *
  *   tile[i] = ...;                        all threads
  *   weft_fence_async_shared();            all threads that have written
@@ -19,7 +19,7 @@
  *   weft_bulk_put(weft_at(&t, dest, m), tile, bytes);    one thread
  *   weft_bulk_commit();                                  the same thread
  *   weft_bulk_wait();                                    the same thread
- *   weft_signal(&t, sig, k, m);
+ *   weft_signal(&t, sig, k + 1, m);
  *
  * Bulk copies access memory through a proxy of their own, the asynchronous proxy; this is why the
  * two fences are needed. All addresses and sizes are multiples of 16. For other sizes, copy the
@@ -188,7 +188,7 @@ WEFT_DEVICE void weft_bulk_wait_but_one(void) {
 
 #if defined(__CUDACC__) || defined(__NVPTX__) || defined(WEFT_HOST_THREADS)
 
-/* Waits until the phase of that parity is over. Returns 1, or 0 if the job is over; then nothing
+/* Waits until the phase of that parity is over. Returns 1, or 0 if the job is over; then not all
  * has been loaded. */
 WEFT_DEVICE int weft_mbarrier_wait(const weft_device_team *t, uint64_t *mbarrier, uint32_t parity) {
     struct weft_spin spin = {0, 0, 0, 0};

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checked mode of kernels. If WEFT_CHECK is defined when a kernel is compiled (nvcc -DWEFT_CHECK),
  * the functions of weft/device.cuh check their arguments; the first error prints one line and ends
- * the job. A wait that takes WEFT_CHECK_SECONDS reports what it waits for. After the same time
- * again it ends the job, because CUDA only shows a kernel's output when the kernel has ended.
+ * the job. If a handle has another version, or a bulk copy (which has no handle) is wrong, the
+ * kernel traps instead. A wait that takes WEFT_CHECK_SECONDS reports what it waits for. After the
+ * same time again it ends the job, because CUDA only shows a kernel's output when the kernel has
+ * ended.
  *
  * Without WEFT_CHECK the macros in this file expand to nothing. */
 #ifndef WEFT_DEVICE_CHECK_CUH

@@ -4,7 +4,7 @@
  * built on these; a kernel may call them, too.
  *
  * The file is C, and C++ of CUDA as well: a clang without CUDA compiles it for nvptx64. A name ends
- * in its operand type: _u32, _u64, _quad or _bytes16. */
+ * in its operand type: _u32, _u64, _quad, or _bytes1 to _bytes16. */
 #ifndef WEFT_DEVICE_PTX_CUH
 #define WEFT_DEVICE_PTX_CUH
 

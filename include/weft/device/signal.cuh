@@ -59,7 +59,8 @@ WEFT_DEVICE void weft_quiet_b(void) {
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
-/* Set member m's signal, or add to it, with release order. */
+/* Set member m's signal, or add to it, with release order. An addition is an atomic: if t->flags
+ * lacks WEFT_DEVICE_ATOMICS, only PEs on the word's own GPU may change such a signal. */
 WEFT_DEVICE void weft_signal(const weft_device_team *t, uint64_t *sig, uint64_t value, int m) {
     WEFT_CHECK_WORD(t, sig, m);
     weft_st_release_sys_u64((uint64_t *)weft_at(t, sig, m), value);

@@ -96,8 +96,8 @@ WEFT_ADDR void *weft_at(const weft_device_team *t, const void *p, int m) {
 
 /* --- Words and packets of a handle ------------------------------------------------------------ */
 
-/* The words before all channels. `arrived` and `epoch` count the blocks of this member's own grid.
- */
+/* The words before all channels. `arrived` counts the blocks of this member's grid that have
+ * reached a barrier of grids, `epoch` these barriers. */
 struct weft_device_head {
     uint32_t generation; /* of the handle that the words belong to; 0 after it is freed */
     uint32_t pad0;

@@ -272,8 +272,9 @@ def low_contention_all_gather(tensor, group):
 @by_either_name
 @without_gradient
 def low_contention_reduce_scatter(tensor, reduce_op, group):
-    """Does reduce_scatter() along dimension 0 without the GPU's multiprocessors, except small tensors after install();
-    reduce_op: sum or avg."""
+    """Does reduce_scatter() along dimension 0. Except for small tensors after install(), parts are moved without the
+    GPU's multiprocessors, which then reduce them. The result is complete after
+    torch.ops._c10d_functional.wait_tensor(). reduce_op: sum or avg."""
     reduced = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         reduced = _reduce_rows(tensor, reduce_op, group_of(name_of(group)))
@@ -296,8 +297,9 @@ def get_remote_tensors(x, group):
 @without_gradient
 def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
     """Sends in_splits[r] rows of input to rank r. out receives the rows of all ranks in order of rank;
-    out_splits_offsets[0][r] is the number of rows from rank r, [1][r] their offset. int64. RuntimeError on all ranks if
-    one lacks the rows that it sends, or room for those that it receives."""
+    out_splits_offsets[0][r] is the number of rows from rank r, [1][r] their offset. int64. CPU tensors:
+    RuntimeError on all ranks if one lacks the rows that it sends, or room for those that it receives. CUDA tensors: not
+    checked, because only the GPU knows the splits."""
     return _symm_mem.all_to_all_vdev(input, out, in_splits, out_splits_offsets, name_of(group))
 
 

@@ -11,8 +11,8 @@ _BLOCK = 1024
 
 def reduce_partials(partials, *, dim, reduce_op, output_dtype, group_size):
     """Returns the sum or mean of partials along dim. For contiguous 16-bit floats on a GPU and the first dimension,
-    they are added in 32 bits and rounded once, to output_dtype. Otherwise the result has the partials' dtype.
-    ValueError for a reduce_op other than sum and avg."""
+    they are added in 32 bits and rounded once, to output_dtype. Otherwise output_dtype is ignored: the result is
+    torch.sum's or torch.mean's. ValueError for a reduce_op other than sum and avg."""
     if reduce_op not in ("sum", "avg"):
         raise ValueError(f"reduce_op must be sum or avg, got {reduce_op!r}")
     if dim % max(partials.dim(), 1) == 0:
@@ -24,8 +24,9 @@ def reduce_partials(partials, *, dim, reduce_op, output_dtype, group_size):
 
 
 def triton_reduce_partials_first_dim(partials, *, reduce_op, output_dtype, group_size):
-    """Returns the sum over the first dimension, or the mean (avg), by one Triton kernel. Returns None for anything but
-    contiguous 16-bit floats on a GPU with group_size as the first dimension."""
+    """Returns the sum over the first dimension, or the mean (avg), by one Triton kernel. Returns None without
+    Triton, and for anything but contiguous 16-bit floats on a GPU, of two dimensions or more with group_size as the
+    first, and an output_dtype of 16 bits."""
     taken = (partials.device.type == "cuda" and partials.is_contiguous() and partials.dim() >= 2
              and partials.shape[0] == group_size and output_dtype in _HALVES and partials.dtype in _HALVES)
     if not taken or not has_triton():

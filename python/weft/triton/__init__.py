@@ -17,7 +17,7 @@
 heap: weft.empty(..., space="device"), also as torch tensors. A program of the grid is one caller: a function does its
 work once for the program, as a whole, between the statements around it. Only at, p, g and the packets take tensors,
 element by element. Stores through tensor descriptors count like other stores. Waits return 1, or 0 when the job is
-over: then results are undefined, and every further wait returns immediately.
+over: then results are undefined, and every further wait returns after about a millisecond.
 
 A grid that waits must fit on the GPU as a whole (launch_cooperative_grid=True ensures it). Functions synchronise all
 warps of a program, so they must not be used in warp-specialised parts. Triton does not pipeline a loop that calls one

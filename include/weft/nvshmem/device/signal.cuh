@@ -13,7 +13,8 @@ WEFT_DEVICE uint64_t nvshmem_signal_fetch(uint64_t *sig_addr) {
     return weft_signal_fetch(WEFT_NVSHMEM_WORLD, sig_addr);
 }
 
-/* Returns the value that satisfied the comparison, or any value if the job is over. */
+/* Returns the word's value after the wait. Another signal may have changed it since it satisfied
+ * the comparison; if the job is over, it may never have satisfied it. */
 WEFT_DEVICE uint64_t nvshmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) {
     weft_wait_until(WEFT_NVSHMEM_WORLD, sig_addr, weft_nvshmem_cmp(cmp), cmp_value);
     return weft_signal_fetch(WEFT_NVSHMEM_WORLD, sig_addr);

@@ -133,7 +133,7 @@ WEFT_DEVICE void weft_nvshmem_wait_all(const struct weft_nvshmem_words *w) {
                 return;
 }
 
-/* Returns WEFT_NVSHMEM_NONE if no word counts. */
+/* Returns WEFT_NVSHMEM_NONE if no word counts, or if the job is over. */
 WEFT_DEVICE size_t weft_nvshmem_wait_any(const struct weft_nvshmem_words *w) {
     WEFT_CHECK_WAIT(check);
     struct weft_spin spin = {0, 0, 0, 0};

@@ -19,7 +19,7 @@
 /* --- State ------------------------------------------------------------------------------------ */
 
 /* Kernels that share a weft_nvshmem_state: those of one translation unit of nvcc, or of one module
- * of the driver. `fill` returns 0, or CUDA's error. */
+ * of the driver. `fill` returns 0, CUDA's error, or -1. */
 struct weft_nvshmem_unit {
     int (*fill)(const struct weft_nvshmem_unit *unit, const struct weft_nvshmem_state *state,
                 int gpu);
@@ -208,7 +208,8 @@ WEFT_NVSHMEM_INLINE void weft_nvshmem_close(void) {
     job->opened = 0;
 }
 
-/* Opens the state. Collective over all PEs. Returns 0, or an error after printing a line. */
+/* Opens the state. Collective over all PEs. Returns 0, or an error; a PE on which something failed
+ * prints a line. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     if (job->opened)

@@ -63,8 +63,8 @@ WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch_query_gridsize(const void *fu
     return (int)error;
 }
 
-/* Collective over all PEs. With a grid of 0 blocks, uses the largest grid. Returns 0, or CUDA's
- * error. */
+/* Collective over all PEs. With a grid of 0 blocks, uses the largest grid. Returns 0, CUDA's
+ * error, or a negative error of Weft. */
 WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch(const void *func, dim3 gridDims, dim3 blockDims,
                                                    void **args, size_t sharedMem,
                                                    cudaStream_t stream) {

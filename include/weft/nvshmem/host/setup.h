@@ -137,8 +137,8 @@ WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
                              : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
 
-/* Collective. The last of as many calls as there were initialisations ends the job and frees what
- * kernels use, unless the program has also called shmem_init. */
+/* Collective. The last of as many calls as there were initialisations ends the job. If the program
+ * has also called shmem_init, the job continues, and only what kernels use is freed. */
 WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
     struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     int goes_on = 0;
