@@ -119,9 +119,10 @@ int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *tea
 typedef enum { SHMEMX_SPACE_HOST, SHMEMX_SPACE_DEVICE } shmemx_space_t;
 
 /* Do what shmem_malloc, shmem_calloc and shmem_align do, in either space. Collective over all PEs.
- * Return NULL on all PEs if one PE fails, with a text in weft_last_error(). New GPU memory reads as
- * zero. shmem_free frees the object. Every call of this library accepts addresses of either space.
- */
+ * Return NULL on all PEs if one PE fails, with a text in weft_last_error(). GPU memory reads as
+ * zero when the heap first gets it; the memory of a freed object keeps its contents. shmem_free
+ * frees the object. Puts, gets, atomics, signals, waits and collectives accept addresses of either
+ * space. */
 void *shmemx_malloc(shmemx_space_t space, size_t size);
 void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size);
 void *shmemx_align(shmemx_space_t space, size_t alignment, size_t size);
