@@ -92,11 +92,15 @@ REFUSED = [
      r"PE 0 .*shmem_barrier_all: called within shmem_barrier_all on the same team"),
 ]
 
+LEAVE_IN_BARRIER = "signal(SIGALRM, leave_together); ualarm(100000, 0); if (me == npes - 1) pause(); shmem_barrier_all()"
+
 # name, statement, environment: nothing is printed.
 SILENT = [
     ("a PE that is late for less than the time", "if (me == 1) usleep(1200000); shmem_barrier_all()", {}),
     ("a time of 0", "if (me == 1) sleep(1); shmem_barrier_all(); if (me == 0) sleep(1); shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1)", {"WEFT_HANG_SECONDS": "0"}),
-    ("exit from a handler within a barrier, alone", "signal(SIGALRM, leave); ualarm(100000, 0); shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5)", {}),
+    ("exit from a handler within a wait", "signal(SIGALRM, leave); ualarm(100000, 0); shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5)", {}),
+    ("exit from a handler within a barrier", LEAVE_IN_BARRIER, {}),
+    ("exit from a handler within a barrier, on several hosts", LEAVE_IN_BARRIER, {"WEFT_PRETEND_HOSTS": "3+1"}),
 ]
 
 PROGRAM = r"""
@@ -107,6 +111,7 @@ PROGRAM = r"""
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <weft.h>
 static int me, npes, a, b, all[] = {0, 1, 2};
@@ -117,6 +122,16 @@ static float x[4], y[4];
 static void meet(int number) { (void)number; shmem_barrier_all(); }
 static void where(char *text, size_t bytes) { snprintf(text, bytes, "line 7 of %%d", me); }
 static void leave(int number) { (void)number; exit(0); }
+/* exit() while others are in a collective call ends the job, so all wait until all are here. */
+static void leave_together(int number) {
+    int file = open(getenv("WEFT_TEST_FILE"), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    struct stat state = {0};
+    (void)number;
+    if (write(file, "", 1) == 1)
+        while (fstat(file, &state) == 0 && state.st_size < npes)
+            usleep(1000);
+    exit(0);
+}
 static void block_stderr(void) {
     int ends[2];
     char piece[4096] = {0};
@@ -125,7 +140,7 @@ static void block_stderr(void) {
     fcntl(2, F_SETFL, 0);
 }
 int main(int argc, char **argv) {
-    (void)argc; (void)meet; (void)leave; (void)all; (void)team;
+    (void)argc; (void)meet; (void)leave; (void)leave_together; (void)all; (void)team;
     me = getenv("WEFT_PE") ? atoi(getenv("WEFT_PE")) : 0;
     switch (atoi(argv[1])) {
 %s
@@ -213,7 +228,8 @@ def refused(number, wanted):
 
 def silent(number, environment):
     def case(problems):
-        run = start(number, 2, **environment)
+        run = start(number, 4 if environment.get("WEFT_PRETEND_HOSTS") else 2,
+                    WEFT_TEST_FILE=str(program.with_name(f"count-{number}")), **environment)
         _, said = run.communicate(timeout=30)
         if run.returncode or said:
             problems.append(f"status {run.returncode}: {said}")
