@@ -241,7 +241,7 @@ static PyObject *indices_of(const struct word_set *set) {
     return list;
 }
 
-/* all: True, or None for a wait; any: the index, or None; some: a list of indices. */
+/* all: whether it is met, or None for a wait; any: the index, or None; some: a list of indices. */
 static PyObject *answer(const struct word_set *set, look *met, bool waits, bool is_met) {
     if (met == some_met)
         return indices_of(set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Extension: calls in the order of a CUDA stream. They return -errno and set its text in cases in
- * which the host's calls would end the job. A slice is an array whose start and length may lie in
- * memory. */
+ * which the host's calls would end the job. A slice is an array from an element on; the index of
+ * this element may lie in memory, and so may the number of elements that a call copies. */
 #include <errno.h>
 #include <shmemx.h>
 #include "device/slice.h"

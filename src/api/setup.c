@@ -46,7 +46,8 @@ API(int, init_thread, (int requested, int *provided)) {
     return -EINVAL;
 }
 
-/* Does nothing when it is called again, as programs do at their end. */
+/* Does nothing when it is called again, as programs do at their end; in checked mode that is
+ * misuse. */
 API(void, finalize, (void)) {
     weft_init_notice_fork();
     if (weft_job.phase == WEFT_JOB_AFTER && !weft_job.checked)

@@ -129,7 +129,8 @@ static bool host_has_left(int host) {
     return true;
 }
 
-/* Ends the job if the link to a host has ended and its agent has neither said BYE nor finalized. */
+/* Ends the job if the link to a host has ended without BYE: if it was closed, unless the host's
+ * agent has finalized; if it is silent or wrong, unless all PEs of the host have. */
 static void host_judge(int host) {
     struct host *it = &agent.host[host];
     if (it->over || it->link.end == WEFT_HOST_LINK_LIVES)
@@ -201,8 +202,8 @@ static bool pe_status_hear(int host, const struct weft_frame *frame, const void 
 }
 
 /* A PE reports that it cannot reach another host, which ends the job if that host is alive. If PE 0
- * has not heard of the host since heard_ns, nothing is decided, even if this thread was late: the
- * host falls silent for good, or is heard again, and then the PE repeats its report. */
+ * has not heard of the host for WEFT_TREE_LIVES_MS, nothing is decided, even if this thread was
+ * late: the host falls silent for good, or is heard again, and then the PE repeats its report. */
 static bool cut_judge(const struct weft_cause *cut) {
     if (cut->detail == weft_boot_host(cut->pe))
         return false;
@@ -315,7 +316,8 @@ static void pe_check_lost(int pe) {
         job_end(WEFT_ABORT_DIED, pe, 0);
 }
 
-/* Reads all messages of a PE. */
+/* Reads the messages of a PE. After a report that a host cannot be reached, the rest is read in the
+ * next turn. */
 static void pe_serve(int pe) {
     struct weft_hub_report report;
     enum weft_hub_event event;

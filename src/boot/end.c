@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Under oshrun only oshrun writes the abort word, as long as it runs; under other launchers the
- * first PE that knows a cause does. */
+/* Under oshrun, oshrun writes the abort word. A PE writes it only if the program has closed the
+ * socket to oshrun, or if oshrun does not notice a death in time (boot/guard.h). Under other
+ * launchers the first PE that knows a cause writes it. */
 #include "boot/end.h"
 #include <unistd.h>
 #include "base/clock.h"

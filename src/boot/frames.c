@@ -198,7 +198,7 @@ int weft_frames_serve(struct weft_frames *frames, short revents) {
 
 /* --- Receiving -------------------------------------------------------------------------------- */
 
-/* Returns 1 if a whole frame has arrived, 0 if not. */
+/* Returns 1 if a whole frame has arrived, 0 if not, -EPROTO if its length is invalid. */
 static int frame_parse(struct weft_frames *frames, struct weft_frame *frame, const void **payload) {
     const struct frame_queue *in = &frames->in;
     if (queue_length(in) < sizeof *frame)

@@ -38,13 +38,14 @@ static int given_open(struct weft_identity *self) {
     return 0;
 }
 
-/* Takes PE 0's job key, if every entry is at the index of its PE. */
+/* A PE's contribution to the program's allgather. */
 struct given_entry {
     int32_t pe, npes;
     uint64_t host;
     struct weft_job_key job_key;
 };
 
+/* Takes PE 0's job key, if every entry is at the index of its PE. */
 static int given_pick(const struct given_entry *all, struct weft_identity *self) {
     self->here = 0;
     for (int pe = 0; pe < given.npes; pe++) {

@@ -76,7 +76,8 @@ static void link_lose(struct weft_host_link *link, enum weft_host_link_end end, 
     link->why = why;
 }
 
-/* Failures are detected by weft_host_link_next. */
+/* A frame that cannot be queued ends the link here. Other failures are detected by
+ * weft_host_link_next. */
 void weft_host_link_send(struct weft_host_link *link, const struct weft_frame *frame,
                          const void *payload) {
     if (!link->frames || link->end == WEFT_HOST_LINK_CLOSED)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The root's part of the meeting. A peer must belong to this user. It sends one message, its PE
- * number, and waits for the control page. Nothing here blocks on a single peer.
+/* The root's part of the meeting. A peer must belong to this user. It sends one message, with
+ * its PE number and the job's key, and waits for the control page. Until all PEs have arrived
+ * nothing here blocks on a single peer.
  *
  * PE 0 waits for the PEs of all hosts. It opens its port once it knows that some run elsewhere, or
  * after a moment if it does not know. The root of another host waits for the PEs of its host. */

@@ -131,8 +131,8 @@ static void pending_expire(struct weft_tls_listener *listener) {
     }
 }
 
-/* Frees an entry when all are taken: refuses the oldest connection that has sent nothing, or the
- * oldest in a handshake that has shown no key. */
+/* Refuses the oldest connection that has sent nothing, or the oldest in a handshake: preferably one
+ * that has shown no key. Called to free an entry or, for silent ones, their descriptors. */
 static void pending_dismiss(struct weft_tls_listener *listener, bool silent) {
     struct pending_call *last = NULL;
     for (struct pending_call *pending = listener->oldest; pending; pending = pending->younger) {

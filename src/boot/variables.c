@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launchers that only set variables: torchrun, and srun without a PMI. The key of the job is a hash
  * of variables that have the same values on all its PEs. It distinguishes jobs, but is not a
- * secret: the kernel reports the user of a socket, which keeps others out (boot/meet.c). Several
- * hosts need a secret, which torchrun's store carries. MASTER_PORT is read, never bound. */
+ * secret: the kernel reports the user of a socket, which keeps others out (boot/rendezvous.c).
+ * Several hosts need a secret, which torchrun's store carries. MASTER_PORT is read, never bound. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

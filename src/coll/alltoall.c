@@ -4,7 +4,8 @@
 #include "coll/collective.h"
 #include "coll/hosts.h"
 
-/* A packet holds all blocks of its sender, contiguous and in the order of the members. */
+/* A packet holds the blocks of its sender, contiguous and in the order of the members; the place of
+ * its own block is not used. */
 static void alltoall_packets(const struct weft_group *group, void *dest, const void *source,
                              const struct weft_plan *plan) {
     struct weft_team *team = group->team;

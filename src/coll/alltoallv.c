@@ -211,7 +211,7 @@ static size_t count_row_bands(const struct exchange_call *c) {
 }
 
 /* Returns the address at which this member reads the source of a member, or the band of its row;
- * NULL if the member sends nothing or is far. */
+ * NULL if the member is far. */
 static const char *shown_by(const struct exchange_call *c, int member) {
     if (member == c->meeting->team->my_pe)
         return c->p->source;

@@ -184,8 +184,8 @@ static const void *block_of(const struct reduction_block *block, int s, float *r
     return room;
 }
 
-/* Floats of any width are added as 32-bit floats. The last addition stores its result in dest if
- * dest has that type. */
+/* Floats of at most 32 bits are reduced as 32-bit floats, all other types in their own type. The
+ * last step stores its result in dest if dest has the type in which it is reduced. */
 static void reduce_block(const struct reduction_block *block, const weft_matrix *dest) {
     _Alignas(64) char first[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
     _Alignas(64) float room[BLOCK_ELEMS];

@@ -7,7 +7,8 @@
  * then writes it to all destinations, so a destination may be a source.
  *
  * Members synchronise in the kernel before and after the fold, by the words of their channels. Each
- * operation has a file that defines its kernels with WEFT_FOLD_KERNEL. */
+ * operation has a file that defines its kernels with WEFT_FOLD_KERNEL; the bitwise ones share one.
+ */
 #ifndef WEFT_COLL_FOLD_KERNEL_CUH
 #define WEFT_COLL_FOLD_KERNEL_CUH
 

@@ -23,8 +23,8 @@ static uint32_t tile_shift_for(uint32_t share, int n) {
     return shift;
 }
 
-/* Returns how many units of a block are whole words at aligned addresses in both arrays: all but
- * the last, or none. */
+/* Returns how many units of a block are whole words at aligned addresses in both arrays: all,
+ * except a last one that is shorter; or none. */
 static uint32_t words_of(const struct weft_gpu_collective *task) {
     uintptr_t addresses =
         (uintptr_t)task->source | (uintptr_t)task->dest | task->source_step | task->dest_step;

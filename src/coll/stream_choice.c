@@ -85,8 +85,8 @@ size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_str
     return most < room ? most : room;
 }
 
-/* Adds the algorithms of the name that is set; the last of them also for sizes that are too large
- * for the others. */
+/* Adds the algorithms of the name that is set, as far as the operation has them; the last one of
+ * the name also for sizes that are too large for the others. */
 static int add_named(enum weft_stream_way *tries, const struct weft_stream_call *call) {
     int count = 0;
     for (int way = 0; way < WEFT_WAY_MEET; way++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On one host every member reads from every other, beginning with the next one, so that the members
- * do not all read the same memory at once. Every element is reduced by one loop over the members in
- * team order, so it has the same bits on every member. */
+/* On one host every member reads from every other. Copies begin with the next one, or with its own
+ * block, so that the members do not all read the same memory at once. Every element is reduced by
+ * one loop over the members in team order, so it has the same bits on every member. */
 #include "coll/vector.h"
 #include <string.h>
 #include "coll/band.h"

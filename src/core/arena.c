@@ -74,7 +74,7 @@ void weft_arena_check(const struct weft_arena *arena, const void *p) {
 /* Returns the number of calls for which freed memory must stay unused before it is returned to the
  * system. A program that repeatedly allocates a large object after its memory was returned will
  * probably continue to. To avoid the cost each time, the number doubles with every further
- * repetition. */
+ * repetition, DOUBLINGS_MAX times at most. */
 static unsigned patience(const struct weft_arena *arena) {
     unsigned regrets = arena->idle.regrets;
     if (regrets <= REGRETS_FREE)

@@ -2,11 +2,11 @@
 /* Reports long waits: which PE waits, for which PE, and what that one is doing meanwhile. None of
  * this is executed in a short wait.
  *
- * A long wait is looked at up to three times: first to show it in the control page
+ * A long wait is looked at two to four times: first to show it in the control page
  * (boot/long_wait.h), then to write the line. If some PE shows nothing, the line is delayed once,
  * because that PE's wait may have been too short to be shown. Among PEs on several hosts that wait
- * in the same call, the host of the lowest-numbered PE writes first, because it takes a moment
- * until other hosts know that the line was written. */
+ * in the same call, the host of the lowest-numbered PE writes first, and the others look once more,
+ * because it takes a moment until other hosts know that the line was written. */
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
@@ -258,8 +258,8 @@ static void show(struct weft_waiter *waiter) {
 }
 
 /* Writes the line unless another PE of the call has; returns whether the report is finished.
- * Only one PE at a time does this, so that of several waiting in one call a single one writes
- * the line. */
+ * Only one PE of a host at a time does this, so that of several waiting in one call a single one
+ * writes the line. */
 static bool try_report(struct weft_waiter *waiter, uint64_t now_ns) {
     if (!weft_wait_report_begin(weft_job.control, weft_job.pe, &waiter->failures))
         return false;

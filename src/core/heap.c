@@ -162,10 +162,10 @@ static void log_refusal(size_t bytes, size_t more, size_t room, const char *limi
              machine ? "" : limit, machine ? "" : "; ");
 }
 
-/* Decides for one host: returns the limit to which every PE's heap grows, or 0 if the machine has
- * too little memory. Grows by half of the present size, so that extents stay few, or by just the
- * need if memory is scarce. `promised` counts the bytes that PEs may still touch, `bytes` is the
- * size of the request. */
+/* Decides for one host: returns the limit to which every PE's heap grows, or 0, logged, if a slot
+ * has too little address space or the machine too little memory. Grows by half of the present size,
+ * so that extents stay few, or by just the need if that is more or memory is scarce. `promised`
+ * counts the bytes that PEs may still touch, `bytes` is the size of the request. */
 static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
     if (need > capacity) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One exchange starts a job: every PE allocates its memory first, shows its descriptors and sizes
- * to the others, and maps the memory of its near peers. Later steps synchronise through that
- * memory. There is no barrier after the exchange, because fresh memory is zero, and a peer that is
+ * to the others, and maps the memory of its near peers. If some PE is far, a second exchange
+ * brings the endpoints of messages. Later steps synchronise through the memory and by messages.
+ * There is no barrier after the first exchange, because fresh memory is zero, and a peer that is
  * ahead may already set words in it. */
 #include "core/init.h"
 #include <errno.h>

@@ -208,9 +208,9 @@ static void tested_in_vain(long *object) {
 
 /* --- HOME is far ----------------------------------------------------------------------------- */
 
-/* Sleeps until the bell rings or for some time, then checks the holder. Returns the ticket that is
- * served afterwards. The bell is read before the bit is set: a release either sees the bit and
- * rings, or has advanced the ticket before. */
+/* Sleeps until the bell rings or for some time; checks the holder if the bell has not rung. Returns
+ * the ticket that is served afterwards. The bell is read before the bit is set: a release either
+ * sees the bit and rings, or has advanced the ticket before. */
 static uint32_t far_sleep(struct lock *lock, uint32_t ticket, struct weft_waiter *waiter,
                           long *object) {
     _Atomic uint32_t *bell = bell_of(weft_job.pe);

@@ -12,7 +12,7 @@ bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first
     return true;
 }
 
-/* Inlined with constant `bytes`, so that the loop contains a load and a store and no call. */
+/* Inlined. With constant `bytes` the loop contains a load and a store and no call. */
 static inline __attribute__((always_inline)) void copy_each(const struct weft_strided_copy *copy,
                                                             size_t bytes) {
     struct weft_strided_copy c = *copy; /* a local copy, which the blocks cannot alias */

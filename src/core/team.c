@@ -378,7 +378,8 @@ static bool split_agree(struct weft_team *parent, struct split_post *mine) {
     return agreed;
 }
 
-/* Makes the new team on a member. Returns 0 or -errno as team_new. Local. */
+/* Makes the new team on a member. Returns 0, -ENOSPC if no slot is free on all who join, or another
+ * -errno as team_new. Local. */
 static int split_create(const struct weft_team *parent, const struct split_post *post, int my_pe,
                         struct weft_team **team) {
     enum { APART = 37 };

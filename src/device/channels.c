@@ -3,9 +3,9 @@
  * made when the team first needs it and lives as long as the team.
  *
  * Making a region is collective over the members, on the host alone, so it also works during stream
- * capture: the memory is initialised before any member can write to it. With the first region the
+ * capture: the memory is initialised before any member can write to it. With each region the
  * members compare the settings and facts that decide between algorithms. All members get the same
- * result, and remember it. */
+ * result, and remember which forms they cannot make. */
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>

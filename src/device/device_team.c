@@ -6,8 +6,8 @@
  *
  * Members make and free handles together, by exchanges of the host alone. So a handle outlives its
  * team, and can be made during stream capture. The memory of the last freed handle stays mapped
- * until the next one is freed: a kernel that still uses it finds another generation there, instead
- * of causing a fault of the GPU. */
+ * until the next one is freed, or a new one lacks memory: a kernel that still uses it finds another
+ * generation there, instead of causing a fault of the GPU. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -227,7 +227,7 @@ static char *take_answer_share(struct sender *sender, size_t bytes) {
     return share;
 }
 
-/* Waits for the answer; *at receives its address. Returns 0, -EAGAIN or -errno. */
+/* Takes the answer if it has arrived; *at receives its address. Returns 0, -EAGAIN or -errno. */
 static int take_answer(int from, const void **at) {
     struct sender *sender = &messages.senders[from];
     int error = messages_settle(from);

@@ -80,7 +80,7 @@ static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
     return array_bytes(most, copy->elem_bytes);
 }
 
-/* Checks that kernels can access both sides: the size is in memory, and a copy engine cannot read
+/* Checks that kernels can access both sides: a number is in memory, and a copy engine cannot read
  * it from there. */
 static int located_check_reach(const struct located_copy *located, int pe) {
     if (located->staged)

@@ -11,7 +11,7 @@
 
 /* Indexed by the team's slot. Only one thread of a PE uses a team at a time. */
 static struct turn {
-    bool taken;          /* there has been a call */
+    bool taken;          /* there has been a call that was not captured */
     bool records;        /* the current call needs an event after it */
     bool captured;       /* a graph may contain calls of the team */
     uint64_t stream;     /* number of the last call's stream */

@@ -24,7 +24,8 @@ static const char *const window_names[WEFT_FAR_WINDOWS] = {"heap", "statics", "G
 
 static bool serves_all_slots; /* all slots, not just this PE's own */
 
-/* Slots of other PEs whose memory has changed since the last wake-up, one bit each. */
+/* Slots of other PEs that messages have named since the last wake-up: their memory may have
+ * changed. One bit each. */
 static uint64_t changed[WEFT_WIRE_PES_MAX / 64];
 static bool any_changed;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of the engine: it is opened before the exchange that starts a job, and closed after an
- * exchange in which all PEs part. In between, PEs communicate by messages only. */
+/* The life of the engine: it is opened once near memory is mapped, before the exchange of
+ * endpoints, and closed after an exchange in which all PEs part. In between, far PEs communicate by
+ * messages, except that some calls use exchanges among PEs (boot/exchange.h). */
 #include "far/far.h"
 #include <errno.h>
 #include <stdio.h>

@@ -283,8 +283,8 @@ static void keep(const struct plan *plan, uint64_t key) {
     weft_memo_keep(key, plan->own ? own : plan->chosen.algorithm, remark);
 }
 
-/* Times the algorithms that are recommended, and Weft's kernel if it fits. A choice without a trial
- * is not kept. */
+/* Times the algorithms that are recommended, and Weft's kernel if it fits. A single candidate is
+ * taken and kept without a trial. If several cannot be timed, the first is taken, and not kept. */
 static int algorithm_time(struct plan *plan, uint64_t key, const struct weft_product *p) {
     struct weft_lt_heuristic found[ALGORITHMS];
     int count = 0, error = algorithms_find(plan, ALGORITHMS, found, &count);

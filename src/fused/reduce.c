@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Product + reduce-scatter, and product + all-reduce. Each member owns some rows of the sum. It
- * multiplies the rows of the others first, and pushes each part to its owner while it multiplies
- * the next one; its own rows come last. Then it folds the parts in its slots in the order of
- * members: slot i receives the part of member i.
+ * multiplies the rows of the members after it, then those of the members before it, its own last;
+ * the parts of one product are pushed to their owners during the next. Then it folds the parts in
+ * its slots in the order of members: slot i receives the part of member i.
  *
  * In an all-reduce, the kernel that folds stores the rows of the sum at all members, in n further
  * slots.

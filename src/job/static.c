@@ -2,8 +2,8 @@
 /* Finds the data, moves it before main, and gives forked children a copy of their own.
  *
  * Pages that were never touched are not copied, so a huge zero array costs nothing. Between the
- * copy and the mapping no function is called that could write to the data. With a static sanitizer
- * runtime even mmap's wrapper would, so plain system calls are used. */
+ * copy and the mapping no function may be called that writes to the data. With a static sanitizer
+ * runtime even mmap's wrapper would, so copying and mapping are plain system calls. */
 #include "job/static.h"
 #include <errno.h>
 #include <fcntl.h>

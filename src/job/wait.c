@@ -46,8 +46,9 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-/* Leaves because the job is over. A waiter with a time limit expects that peers may be missing, so
- * it continues alone. */
+/* Leaves because the job is over. A waiter with a time limit expects that peers may be missing: if
+ * the program's end handler leaves the call, the program may continue alone (weft_boot_go_alone).
+ */
 static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     if (waiter->limited)
         weft_boot_go_alone();

@@ -194,7 +194,7 @@ static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *all
 }
 
 /* Chooses units for all PEs. Returns true if each PE has units of its own, or if the bind level is
- * larger than a unit, so that PEs may share units. */
+ * larger than a core, so that PEs may share units. */
 static bool pes_place(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
                       cpu_set_t *sets) {
     static struct weft_parts by, units, around;

@@ -245,8 +245,9 @@ static bool output_is_through(void) {
            (job.run.cause.kind != WEFT_ABORT_NONE && now_ms > job.over_ms + OUTPUT_PATIENCE_MS);
 }
 
-/* The daemon keeps running after its PEs have ended: PEs of other hosts may still wait for them,
- * and it then reports the death. */
+/* After its PEs have ended the daemon sends the rest of their output and then DONE, and runs until
+ * the front answers BYE. If PEs of other hosts still wait for its PEs, the front finds that
+ * (front_hear.c). */
 static void job_watch(void) {
     while (!job.bye) {
         turn();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descendants are found through the parents in /proc. Process groups would not do, because PEs are
- * in the launcher's own group, which the launcher shares with the process that started it. Reading
+/* Descendants are found through the parents in /proc. Process groups would not do: in a job on one
+ * host PEs are in the launcher's group, which it shares with the process that started it. Reading
  * /proc takes a moment, so only the end of a failed job does it. */
 #include "launch/descendants.h"
 #include <dirent.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* These ends of a PE are deaths: by a signal; between shmem_init and shmem_finalize; before
- * shmem_init with a status other than 0; and any end before shmem_init if others have called it,
- * since they wait for this PE. The first sign is the alive mutex, otherwise the socket, otherwise
- * waitpid. Messages that a PE sent before it died are read first, because one of them may report
- * shmem_global_exit. */
+/* These ends of a PE are deaths: between shmem_init and shmem_finalize; before shmem_init by a
+ * signal or with a status other than 0; any end before shmem_init if others have called it, since
+ * they wait for this PE; and after shmem_finalize if an exchange of all PEs waits for it. The first
+ * sign is the alive mutex, otherwise the socket, otherwise waitpid. Messages that a PE sent before
+ * it died are read first, because one of them may report shmem_global_exit. */
 #include "launch/reap.h"
 #include <errno.h>
 #include <sys/wait.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All descriptors are close-on-exec. The child clears that flag on the three that its program
- * needs, after moving them to numbers that shell scripts do not use. PEs stay in the launcher's
- * process group, so that the terminal treats the job as one command. */
+ * needs, after moving them to numbers that shell scripts do not use. In a job on one host
+ * PEs stay in the launcher's process group, so that the terminal treats the job as one command;
+ * each PE of a daemon has a group of its own. */
 #include "launch/spawn.h"
 #include <errno.h>
 #include <fcntl.h>

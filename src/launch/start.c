@@ -128,7 +128,7 @@ int weft_start_write(const struct weft_start *start, char **text, size_t *bytes)
 
 typedef struct weft_start start_t;
 
-/* Takes the value of one item. Returns 0, -EINVAL or -ENOMEM. */
+/* Takes the value of one item. Returns 0, -EINVAL, -ENOMEM, or -EPROTO: another version of Weft. */
 typedef int item_take(start_t *start, char *value);
 
 /* Grows an array by one element; returns NULL without memory. */

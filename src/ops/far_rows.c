@@ -43,7 +43,8 @@ static size_t row_bytes_of(const weft_matrix *m) {
     return m->cols * weft_element_bytes(m->dtype);
 }
 
-/* Returns the number of rows of the part that begins at this row: as many as fit into a room. */
+/* Returns the number of rows of the part that begins at this row: a step, or the rest if it is less
+ * than two steps; but not more than fit into a room. */
 static size_t rows_from(const struct weft_far_rows *far, int member, size_t row) {
     const weft_matrix *m = &far->matrices[member].at;
     size_t step = weft_far_rows_step(m->rows, far->rows_least), row_bytes = row_bytes_of(m);

@@ -7,7 +7,7 @@
  * Shards of far members arrive in parts while near shards are multiplied in pieces: a part that has
  * arrived is multiplied before the next piece of a near shard, to free its room. Only the transfer
  * of the last part is not hidden. If parts are large enough on all members, each is multiplied on
- * arrival; otherwise A is gathered first, as on one host. A is also gathered first if a shard
+ * arrival; otherwise the choice is that of one host. A is also gathered first if a shard
  * arrives in parts whose products would have other bits than the product of the whole. */
 #include <sched.h>
 #include <stdint.h>

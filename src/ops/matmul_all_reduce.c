@@ -3,7 +3,8 @@
  *
  * Each member reduces one piece of the sum, then all members copy all pieces. The pieces cut the
  * longer side of c: pieces of columns pack a again, pieces of rows b, and the factor on the longer
- * side is the larger one. Every member reduces a small c itself. */
+ * side is the larger one. If weft_partials_by_rows is true, they cut the rows. Every member reduces
+ * a small c itself. */
 #include <weft.h>
 #include "coll/split.h"
 #include "ops/far_rows.h"

@@ -24,7 +24,8 @@ static void (*set_threads)(int);
 static int (*get_threads)(void);
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Limits OpenBLAS to `threads`, and holds the lock until threads_restore. Returns the old limit. */
+/* Limits OpenBLAS to `threads`, and holds the lock until threads_restore. Returns the old limit; 0,
+ * without the lock, for another CBLAS. */
 static int threads_limit(int threads) {
     if (!set_threads || !get_threads)
         return 0;

@@ -48,7 +48,8 @@ static char trans(bool transposed) {
     return transposed ? 'T' : 'N';
 }
 
-/* Limits the calling thread to `threads`. Returns the old limit, for threads_restore. */
+/* Limits the calling thread to `threads`. Returns the old limit for threads_restore; 0 if nothing
+ * has to be restored. */
 static int threads_limit(int threads) {
     if (!omp_set_num_threads || !omp_get_max_threads)
         return 0;

@@ -196,8 +196,8 @@ static int multiply_at_once(const struct work *w) {
 
 /* Returns the rows of a turn, so few that a product is still in the second-level cache when it is
  * reduced; 0 if turns would cost more than that saves: if b does not stay in the cache between
- * turns, or is not the same for all pieces, and for 16-bit types, whose products are too fast. The
- * result is the same on all members, because bits may depend on it. */
+ * turns, or is not the same for all pieces, and for types of 8 and 16 bits, whose products are too
+ * fast. The result is the same on all members, because bits may depend on it. */
 static size_t rows_of_turn(const struct work *w, size_t cols) {
     enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 9 << 16, ROWS_MIN = 64, ROWS_STEP = 32 };
     size_t row_bytes = cols * weft_element_bytes(w->own.dtype);

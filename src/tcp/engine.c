@@ -151,7 +151,8 @@ static int engine_message(struct weft_engine_link *link, const struct iovec *par
 
 /* --- Progress -------------------------------------------------------------------------------- */
 
-/* Reads everything that has arrived before the connection's end is handled. */
+/* Without unsent bytes, everything that has arrived is read before the connection's end is handled.
+ * A failed send ends the connection at once. */
 static void connection_serve(struct weft_tcp_connection *connection, uint32_t events) {
     struct weft_engine_end *end = connection->end;
     if (connection->stage != WEFT_TCP_OPEN) {

@@ -178,7 +178,8 @@ static const struct loaded *loaded_current(void) {
     return loaded ? loaded : first;
 }
 
-/* Kernels that end whatever the peers do. Every other kernel may wait for a peer. */
+/* Kernels that end whatever the peers do. Every other kernel counts as one that may wait for a
+ * peer. */
 #define ENDS_ALONE(name) [WEFT_KERNEL_##name] = true,
 /* clang-format off */
 static const bool ends_alone[WEFT_KERNELS] = {

@@ -109,7 +109,7 @@ static struct lane *lane_find(const struct weft_gpu *gpu, weft_cu_stream of) {
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
-/* A call. It keeps the driver's first error, and enqueues nothing after that. */
+/* A call. It keeps the first error, and enqueues no work after that, only the join. */
 struct passage {
     struct lane *lane;
     char *pieces;

@@ -148,8 +148,8 @@ _Noreturn static void job_fail(enum weft_gpu_fault fault, uint32_t detail) {
     weft_boot_exit(WEFT_STATUS_ERROR);
 }
 
-/* Ends the job like shmem_global_exit. This process ends in its next call, or when its GPU has
- * stopped. */
+/* Ends the job like shmem_global_exit. This process ends in its next call; if its GPU has work that
+ * may wait for a peer, process_save ends it after a while. */
 static void job_abort(int status) {
     struct weft_cause cause = {
         .kind = WEFT_ABORT_GLOBAL_EXIT, .pe = weft_boot.pe, .detail = status};

