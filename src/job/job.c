@@ -64,6 +64,10 @@ void weft_job_leave_forked(void) {
     derive_flags(false);
 }
 
+/* This PE has reported an error. oshrun may write the abort word only after an end handler has left
+ * the call, and exit() has begun. */
+static _Atomic bool panicked;
+
 int weft_job_join(void) {
     int result = weft_boot_join();
     if (result < 0)
@@ -73,13 +77,14 @@ int weft_job_join(void) {
     weft_job.control = weft_boot.control;
     weft_job.oversubscribed = weft_boot_npes_here() > weft_boot.control->cores;
     weft_job.phase = WEFT_JOB_RUNNING;
+    panicked = false;
     weft_log_set_pe(weft_boot.npes > 1 ? weft_boot.pe : -1);
     weft_crash_watch();
     return 0;
 }
 
 void weft_job_depart(void) {
-    if (!weft_job_aborted())
+    if (!weft_job_aborted() && !panicked)
         weft_made_list();
     atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
 }
@@ -217,8 +222,10 @@ void weft_job_panic_bare(const char *format, ...) {
     bool handled = running && !ends_it && weft_boot_end_handled();
     if (!handled)
         panic_log(text);
-    if (running)
+    if (running) {
+        panicked = true;
         weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    }
     if (handled) {
         weft_boot_tell_error(text); /* the handler may leave this call, so it gets the text first */
         panic_log(text);

@@ -136,7 +136,12 @@ SHORT = {
 def short_misuse_is_an_exception(problems):
     """Includes calls that keep the GIL. Each case ends its job, so each has its own."""
     begin = "import weft\nweft.init()\nb, word = weft.zeros(8), weft.zeros(1, 'uint64')\n"
-    for name, call in SHORT.items():
+    late = """import os, signal, subprocess  # oshrun has no processor meanwhile
+oshrun = os.getppid()
+subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -CONT {oshrun}"])
+os.kill(oshrun, signal.SIGSTOP)
+"""
+    for name, call in [*SHORT.items(), ("put", late + SHORT["put"])]:
         done = run(call, 1, begin, SHMEM_DEBUG="1")
         expect(problems, done, [rf"RuntimeError: {name}: shmem_.* overlap: pass disjoint objects: the job is over"])
         problems += lines_of_weft(done)
