@@ -28,7 +28,7 @@ struct choices {
 
 /* A member's contribution to the exchange. */
 struct view {
-    int32_t may; /* the GPU runs the kernel, it fits, and the team may use it */
+    int32_t may;      /* the GPU runs the kernel, it fits, and the team may use it */
     int32_t captured; /* the stream is, so there is no trial in this call */
     int32_t time;     /* a trial is possible here */
     int32_t kept;     /* the way that an earlier run has found, or -1 */
