@@ -129,8 +129,7 @@ static bool host_has_left(int host) {
     return true;
 }
 
-/* Ends the job if the link to a host has ended without BYE: if it was closed, unless the host's
- * agent has finalized; if it is silent or wrong, unless all PEs of the host have. */
+/* Ends the job if a link has ended without BYE, and PEs of the host have not finalized. */
 static void host_judge(int host) {
     struct host *it = &agent.host[host];
     if (it->over || it->link.end == WEFT_HOST_LINK_LIVES)
@@ -316,8 +315,7 @@ static void pe_check_lost(int pe) {
         job_end(WEFT_ABORT_DIED, pe, 0);
 }
 
-/* Reads the messages of a PE. After a report that a host cannot be reached, the rest is read in the
- * next turn. */
+/* Reads the messages of a PE, up to a report that a host cannot be reached. */
 static void pe_serve(int pe) {
     struct weft_hub_report report;
     enum weft_hub_event event;
