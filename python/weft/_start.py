@@ -67,9 +67,9 @@ def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | Non
     """Joins a job. Collective over its PEs; does nothing if the process has joined already.
 
     Without arguments: the ranks of torch.distributed if the program has initialised it and WEFT_LAUNCHER is not set,
-    else the launcher's job (oshrun, mpirun, srun, torchrun), else a job of one PE. With rank, size and uniqueid: PE `rank` of `size`; all pass
-    the id that weft.uniqueid() returned in one of them. With rank, size and allgather: a function that takes bytes and
-    returns a list with the bytes of all PEs, in order of rank.
+    else the launcher's job (oshrun, mpirun, srun, torchrun), else a job of one PE. With rank, size and uniqueid: PE
+    `rank` of `size`; all pass the id that weft.uniqueid() returned in one of them. With rank, size and allgather: a
+    function that takes bytes and returns a list with the bytes of all PEs, in order of rank.
 
     ValueError for arguments; RuntimeError if there is no such job, if the process is a different PE already, or if PEs
     and ranks of torch.distributed differ.

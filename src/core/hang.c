@@ -295,20 +295,12 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     }
 }
 
-/* Returns whether the word is one of those of the team's last barrier (weft_sync_close). */
-static bool is_of_last_barrier(const struct weft_team *team, const struct weft_word *word) {
-    const struct weft_word *rounds = team->words->rounds[1];
-    return (word >= rounds && word < rounds + WEFT_SYNC_ROUNDS) ||
-           (team->far && (word == &team->receive->closing || word == &team->receive->closed));
-}
-
 /* Ends the job if a signal handler makes a collective call within one on the same team: this PE has
  * already counted an operation that its peers have not, so neither call would end. The last barrier
  * of shmem_finalize has words of its own, so exit() may be called in a handler. */
 static void refuse_nested(const struct weft_waiter *waiter) {
     const struct weft_team *team = team_of_word(waiter->word);
-    if (team && !is_of_last_barrier(team, waiter->word) &&
-        team == team_of_word(waiter->outer->word))
+    if (team && !weft_sync_closes(team, waiter->word) && team == team_of_word(waiter->outer->word))
         weft_job_panic(
             "called within %s on the same team, which this thread is waiting in: a signal handler "
             "must not make collective calls; set a flag in it, and make the call after %s",

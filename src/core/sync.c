@@ -114,6 +114,12 @@ void weft_sync_close(struct weft_team *team) {
         dissemination_barrier(team, CLOSING, epoch);
 }
 
+bool weft_sync_closes(const struct weft_team *team, const struct weft_word *word) {
+    const struct weft_word *rounds = team->words->rounds[CLOSING];
+    return (word >= rounds && word < rounds + WEFT_SYNC_ROUNDS) ||
+           (team->far && (word == &team->receive->closing || word == &team->receive->closed));
+}
+
 /* Sends `bytes` to `dest` of every far member, and then the word. */
 static void push(struct weft_team *team, void *dest, const void *source, size_t bytes,
                  struct weft_word *word, uint32_t value) {

@@ -189,6 +189,9 @@ void weft_sync_barrier_near(struct weft_team *team);
  * others are in. */
 void weft_sync_close(struct weft_team *team);
 
+/* Returns whether weft_sync_close waits on this word of the team. */
+bool weft_sync_closes(const struct weft_team *team, const struct weft_word *word);
+
 /* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: before its next post every member
  * reads all posts of this round with weft_sync_peek. Collective. */
 void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes);

@@ -76,23 +76,20 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_hopper_task 
     run<width, struct weft_##element, order, mode>(abort, &task)
 #endif
 
-#define WEFT_KERNEL(call, element, suffix, width, transposed, mode)                              \
+#define WEFT_MODE_product PRODUCT
+#define WEFT_MODE_gather  GATHER
+#define WEFT_MODE_reduce  REDUCE
+#define WEFT_KERNEL(call, element, suffix, width, transposed, percent)                           \
     extern "C" __global__ void __launch_bounds__(WEFT_HOPPER_THREADS, 1)                         \
         weftk_##call##_##element##_##suffix(                                                     \
             struct weft_gpu_abort abort, const __grid_constant__ struct weft_hopper_task task) { \
         weft_dependency_wait();                                                                  \
         (void)abort, (void)task;                                                                 \
-        WEFT_RUN(width, element, transposed ? TRANSPOSED : ROW_MAJOR, mode);                     \
+        WEFT_RUN(width, element, transposed ? TRANSPOSED : ROW_MAJOR, WEFT_MODE_##call);         \
     }
-#define WEFT_PRODUCT(X, element, suffix, width, transposed, percent) \
-    WEFT_KERNEL(product, element, suffix, width, transposed, PRODUCT)
-#define WEFT_GATHER(X, element, suffix, width, transposed, percent) \
-    WEFT_KERNEL(gather, element, suffix, width, transposed, GATHER)
-#define WEFT_REDUCE(X, element, suffix, width, transposed, percent) \
-    WEFT_KERNEL(reduce, element, suffix, width, transposed, REDUCE)
-WEFT_GPU_TILES(WEFT_PRODUCT, , bf16)
-WEFT_GPU_TILES(WEFT_PRODUCT, , f16)
-WEFT_GPU_TILES(WEFT_GATHER, , bf16)
-WEFT_GPU_TILES(WEFT_GATHER, , f16)
-WEFT_GPU_TILES(WEFT_REDUCE, , bf16)
-WEFT_GPU_TILES(WEFT_REDUCE, , f16)
+WEFT_GPU_TILES(WEFT_KERNEL, product, bf16)
+WEFT_GPU_TILES(WEFT_KERNEL, product, f16)
+WEFT_GPU_TILES(WEFT_KERNEL, gather, bf16)
+WEFT_GPU_TILES(WEFT_KERNEL, gather, f16)
+WEFT_GPU_TILES(WEFT_KERNEL, reduce, bf16)
+WEFT_GPU_TILES(WEFT_KERNEL, reduce, f16)

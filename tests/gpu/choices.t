@@ -51,18 +51,22 @@ def engines(cache):
 
 
 def faster(line):
-    """Returns the way that the times of a line are for. A busy machine may have delayed either way."""
+    """Returns the way that the times of a line are for."""
     by_engines, by_kernel = map(float, re.findall(r"([0-9.]+) us by", line))
     return KERNEL if by_kernel < 0.99 * by_engines else ENGINES
 
 
 @with_cache
 def kernel(cache):
+    """If a busy machine has delayed the kernel, it is tried again."""
     run(cache)
-    slow_down(cache)
-    run(cache)
-    assert ways(cache) == list(map(faster, lines(cache))) and len(lines(cache)) == SHAPES, lines(cache)
-    assert KERNEL in ways(cache), lines(cache)
+    for _ in range(3):
+        slow_down(cache)
+        run(cache)
+        assert ways(cache) == list(map(faster, lines(cache))), lines(cache)
+        if ways(cache) == [KERNEL] * SHAPES:
+            break
+    assert ways(cache) == [KERNEL] * SHAPES, lines(cache)
 
 
 @with_cache

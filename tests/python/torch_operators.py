@@ -335,7 +335,8 @@ def test_fused_all_gather_scaled_matmul(group, shape, dim, columns, seed, mode, 
         [False] * len(bs))
     assert bits(whole) == bits(joined(x, dim, group))
     rest = ([None] * len(bs), [out] * len(bs), [False] * len(bs))
-    _, alike = torch.ops.weft.fused_all_gather_scaled_matmul(x, bs, scale, b_scales, dim, group.group_name, biases, *rest)
+    _, alike = torch.ops.weft.fused_all_gather_scaled_matmul(x, bs, scale, b_scales, dim, group.group_name, biases,
+                                                             *rest)
     assert [bits(each) for each in alike] == [bits(each) for each in products]
     rows = joined(scale, dim, group) if mode == "sharded" or scale.shape == (*shape, 1) else scale
     for b, b_scale, b_bias, product in zip(bs, b_scales, biases, products):
@@ -421,7 +422,9 @@ def test_scaled_products_refuse(group):
     rest = ([None], [None], [torch.float32], [False])
     raises(ValueError, "len", call, x, [b], one, [one], 0, group, [], *rest[1:])
     raises(ValueError, "len", call, x, [b], one, [one], 0, group, *rest[:3], [False, True])
-    raises(TypeError, "got B_scales of type Tensor, expected a list", call, x, [b], one, torch.ones(1, 1), 0, group, *rest)
+    raises(TypeError, "got B_scales of type Tensor, expected a list", call, x, [b], one, torch.ones(1, 1), 0, group,
+           *rest)
+    raises(RuntimeError, "Expected a value of type", call, x, [None], one, [one], 0, group, *rest)
     raises(RuntimeError, "requires a gradient", call, x, [b], one.clone().requires_grad_(), [one], 0, group, *rest)
     raises(ValueError, "Invalid scale shape", call, x, [b], torch.ones(3, 1), [one], 0, group,
            *rest)

@@ -36,9 +36,9 @@ def symbols(option):
 
 
 def edges():
-    owner = {name: path for path, names in symbols("--defined-only").items() for name in names}
+    owner = {name: path for path, names in DEFINED.items() for name in names}
     return {path: {owner[name]: name for name in sorted(names) if owner.get(name, path) != path}
-            for path, names in symbols("-u").items()}
+            for path, names in NEEDED.items()}
 
 
 def check_rooms(problems):
@@ -68,9 +68,8 @@ def check_circles(problems):
 
 def check_local(problems):
     """A function may also be used by an inline function or a macro of its own header."""
-    needed = set().union(*symbols("-u").values())
-    alone = {name: path for path, names in symbols("--defined-only").items() for name in names - needed
-             if name.startswith("weft_")}
+    needed = set().union(*NEEDED.values())
+    alone = {name: path for path, names in DEFINED.items() for name in names - needed if name.startswith("weft_")}
     texts = {path.relative_to(ROOT): path.read_text() for room in ("src", "include", "python", "tests", "tools")
              for path in (ROOT / room).rglob("*.[ch]*") if path.suffix in (".c", ".h", ".cc", ".cu", ".cuh")}
     for name, path in sorted(alone.items()):
@@ -84,6 +83,7 @@ def check_local(problems):
 if not OBJECTS.is_dir():
     print("1..0 # SKIP nothing is built here: make")
     sys.exit(0)
+DEFINED, NEEDED = symbols("--defined-only"), symbols("-u")
 EDGES = edges()
 tap.run([
     ("no object needs what is above its room", check_rooms),

@@ -259,8 +259,8 @@ def reduce_scatter_out(input, group, split_last_dim, output):
 @by_either_name
 @without_gradient
 def low_contention_all_gather(tensor, group):
-    """Does all_gather() along dimension 0 without the GPU's multiprocessors, except small tensors after install(), which
-    kernels gather faster. The result is complete after torch.ops._c10d_functional.wait_tensor()."""
+    """Does all_gather() along dimension 0 without the GPU's multiprocessors, except small tensors after install(),
+    which kernels gather faster. The result is complete after torch.ops._c10d_functional.wait_tensor()."""
     gathered = None
     if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
         gathered = _kernels.all_gather(tensor, group_of(name_of(group)))

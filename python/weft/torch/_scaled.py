@@ -72,7 +72,9 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
         raise ValueError(f"{call}: For row-wise scaling, the leading dims of A_scale must match the "
                          f"leading dims of A (A shape: {list(A.shape)}, A_scale shape: "
                          f"{list(A_scale.shape)})")
-    fold_rows = (lambda tensor: tensor) if is_matrix(A, dim) else (lambda tensor: fold(tensor, dim, group.size))
+
+    def fold_rows(tensor):
+        return tensor if is_matrix(A, dim) else fold(tensor, dim, group.size)
     scale = _scale_of(A_scale) if A_scale.numel() == 1 else plain(fold_rows(A_scale)).view(-1, 1)
     a, dtype = factor(fold_rows(A).flatten(0, -2)), dtype or A.dtype
     product = a.new_empty((a.shape[0] // group.size, B.shape[1]), dtype=_wide(dtype))

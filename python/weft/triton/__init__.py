@@ -162,8 +162,8 @@ def wait_eq(team, sig, value):
 @triton.jit
 def p(team, dest, value, m):
     """Stores a word of 4 or 8 bytes on member m, once for the program; member m may poll the word. For tensors, the
-    thread that has an element stores it; if the layout has copies of an element, several threads store it, at different times, so
-    no other PE may change the word meanwhile.
+    thread that has an element stores it; if the layout has copies of an element, several threads store it, at
+    different times, so no other PE may change the word meanwhile.
     """
     word = tl.cast(value, dest.dtype.element_ty)
     if dest.dtype.element_ty.primitive_bitwidth == 32:
