@@ -16,9 +16,9 @@ import verbs
 
 rig.enter(3)
 sys.path.insert(0, str(rig.HERE.parent / "launch"))
-from harness import BUILD, ENVIRONMENT, PE, Result, case, main, patience, read_numbers, start, wait_until  # noqa: E402
+from harness import BUILD, ENVIRONMENT, PE, SILENCE, Result, case, main, patience, read_numbers, start, wait_until  # noqa: E402
 
-ENVIRONMENT.update(WEFT_SSH="fakessh", WEFT_HOST_TIMEOUT="1")
+ENVIRONMENT.update(WEFT_SSH="fakessh", WEFT_HOST_TIMEOUT=str(SILENCE))
 TWO = ["--hosts", "h0,h1"]
 MEET = [PE, "join", "exchange:2"]
 
@@ -86,7 +86,7 @@ def lines():
 @case("a variable goes to all hosts, the folder too, and the status is that of the PE")
 def environment():
     result = over(*TWO, "-x", "A=5", "-wdir", "/usr", "sh", "-c", "echo $A $PWD $WEFT_HOST_TIMEOUT").expect(0, seconds_max=5)
-    assert result.out == "5 /usr 1\n" * 2, result.out
+    assert result.out == f"5 /usr {SILENCE}\n" * 2, result.out
     over(*TWO, *MEET, "leave", "1@exit:3").expect(3, "oshrun: PE 1 (pid ", seconds_max=5)
     over(*TWO, *MEET, "1@global_exit:5", "0@exchange").expect(5, seconds_max=5)
     over(*TWO, "/no/such/program").expect(127, "cannot run '/no/such/program' on h", seconds_max=5)
