@@ -17,6 +17,13 @@ size_t weft_payload_bytes(const struct iovec *payload, int nparts) {
     return bytes;
 }
 
+unsigned char *weft_payload_copy(unsigned char *to, const struct iovec *payload, int nparts) {
+    for (int i = 0; i < nparts; to += payload[i++].iov_len)
+        if (payload[i].iov_len > 0)
+            memcpy(to, payload[i].iov_base, payload[i].iov_len);
+    return to;
+}
+
 size_t weft_bundle_part_bytes(size_t payload_bytes) {
     size_t past = WEFT_ENGINE_ALIGNMENT - 1;
     return sizeof(struct part) + ((payload_bytes + past) & ~past);
@@ -24,9 +31,7 @@ size_t weft_bundle_part_bytes(size_t payload_bytes) {
 
 void weft_bundle_add(unsigned char *at, const struct iovec *payload, int nparts) {
     struct part part = {0};
-    unsigned char *end = at + sizeof part;
-    for (int i = 0; i < nparts; end += payload[i++].iov_len)
-        memcpy(end, payload[i].iov_base, payload[i].iov_len);
+    unsigned char *end = weft_payload_copy(at + sizeof part, payload, nparts);
     part.bytes = (size_t)(end - at) - sizeof part;
     memcpy(at, &part, sizeof part);
     memset(end, 0, weft_bundle_part_bytes(part.bytes) - (size_t)(end - at));

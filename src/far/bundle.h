@@ -26,6 +26,10 @@ struct head {
 
 size_t weft_payload_bytes(const struct iovec *payload, int nparts);
 
+/* Copies the parts of a payload one after the other, and returns the end of the copy. A part
+ * without bytes may have no address. */
+unsigned char *weft_payload_copy(unsigned char *to, const struct iovec *payload, int nparts);
+
 /* Returns the bytes that such a payload takes in a bundle. */
 size_t weft_bundle_part_bytes(size_t payload_bytes);
 

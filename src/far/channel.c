@@ -231,9 +231,7 @@ static void channel_queue(struct weft_channel *channel, const struct head *head,
     }
     *kept = (struct weft_message_kept){.bytes = bytes};
     memcpy(kept->message, head, sizeof *head);
-    unsigned char *at = kept->message + sizeof *head;
-    for (int i = 0; i < nparts; at += payload[i++].iov_len)
-        memcpy(at, payload[i].iov_base, payload[i].iov_len);
+    weft_payload_copy(kept->message + sizeof *head, payload, nparts);
     channel_keep(channel, kept);
 }
 

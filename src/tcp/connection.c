@@ -164,7 +164,8 @@ static void pieces_copy(const struct weft_tcp_pieces *pieces, size_t skipped, ch
     for (int i = 0; i < pieces->count; i++) {
         const struct iovec *piece = &pieces->of[i];
         size_t skips = skipped < piece->iov_len ? skipped : piece->iov_len;
-        memcpy(to, (const char *)piece->iov_base + skips, piece->iov_len - skips);
+        if (piece->iov_len > skips) /* an empty piece may have no address */
+            memcpy(to, (const char *)piece->iov_base + skips, piece->iov_len - skips);
         to += piece->iov_len - skips;
         skipped -= skips;
     }
