@@ -119,39 +119,40 @@ class Collective:
         self.world = world()
         self.lane = lane_of(target.device)
         self.complaint = None
-        self.facts = []
 
     def expect(self, right, complaint):
+        """Keeps what complaint() returns if this is the first error. To format a type or a device takes longer than to
+        compare it, so a text is only made for an error."""
         if not right and self.complaint is None:
-            self.complaint = complaint
+            self.complaint = complaint()
 
     def alike(self, **tensors):
         """Checks that the tensors have the target's type and device."""
         like = self.target
         for name, tensor in tensors.items():
             self.expect(tensor.dtype == like.dtype and tensor.device == like.device,
-                        f"got {name} of {tensor.dtype} on {tensor.device}, expected {like.dtype} on "
-                        f"{like.device}")
+                        lambda: f"got {name} of {tensor.dtype} on {tensor.device}, expected {like.dtype} on "
+                                f"{like.device}")
 
     def contiguous(self, **tensors):
         for name, tensor in tensors.items():
-            self.expect(tensor.is_contiguous(), f"got {name} with strides {tensor.stride()}, "
-                                                "expected it to be contiguous")
+            self.expect(tensor.is_contiguous(),
+                        lambda: f"got {name} with strides {tensor.stride()}, expected it to be contiguous")
 
     def matrices(self, **tensors):
         for name, tensor in tensors.items():
-            self.expect(tensor.dim() == 2, f"got {name} of shape {list(tensor.shape)}, expected two "
-                                           "dimensions")
+            self.expect(tensor.dim() == 2,
+                        lambda: f"got {name} of shape {list(tensor.shape)}, expected two dimensions")
 
     def shape(self, name, tensor, shape):
         self.expect(tuple(tensor.shape) == tuple(shape),
-                    f"{name} shape mismatch: expected {list(shape)}, got {list(tensor.shape)}")
+                    lambda: f"{name} shape mismatch: expected {list(shape)}, got {list(tensor.shape)}")
 
     def apart(self, **tensors):
         """Checks that the tensors do not overlap the target, which other ranks write to."""
         for name, tensor in tensors.items():
             self.expect(not overlap(tensor, self.target),
-                        f"got {name} in memory that the result is written to, expected it elsewhere")
+                        lambda: f"got {name} in memory that the result is written to, expected it elsewhere")
 
     def own_part_or_apart(self, **tensors):
         """Checks that each tensor is this rank's part of the target or does not overlap it."""
@@ -165,27 +166,26 @@ class Collective:
         self.contiguous(signal=signal)
         self.expect(signal.dtype == torch.int32 and signal.device == self.target.device
                     and signal.numel() >= count,
-                    f"got signal with {signal.numel()} elements of {signal.dtype} on "
-                    f"{signal.device}, expected {count} at least of torch.int32 on "
-                    f"{self.target.device}")
+                    lambda: f"got signal with {signal.numel()} elements of {signal.dtype} on {signal.device}, expected "
+                            f"{count} at least of torch.int32 on {self.target.device}")
 
     def signals_of_blocks(self, signal, rows, block_rows):
         """Checks that there is a signal for each rank and block of that many rows; by default there is one block."""
         block_rows = rows if block_rows is None else whole_number(self.name, "block_size", block_rows)
-        self.expect(block_rows > 0 or rows == 0, f"got block_size {block_rows}, expected at least 1")
+        self.expect(block_rows > 0 or rows == 0, lambda: f"got block_size {block_rows}, expected at least 1")
         self.signals(signal, max(1, -(-rows // max(1, block_rows))) * self.world.size)
 
     def counts(self, numbers):
         """Returns one whole number for each rank."""
         if isinstance(numbers, torch.Tensor):
             captured = numbers.is_cuda and torch.cuda.is_current_stream_capturing()
-            self.expect(not captured, "got receive_list on a GPU while a graph is captured, expected "
-                                      "numbers that the host knows")
+            self.expect(not captured, lambda: "got receive_list on a GPU while a graph is captured, expected numbers "
+                                              "that the host knows")
             numbers = [0] * self.world.size if captured else numbers.flatten().tolist()
         numbers = list(sequence(self.name, "receive_list", numbers))
         right = all(isinstance(n, int) and n >= 0 for n in numbers) and len(numbers) == self.world.size
-        self.expect(right, f"got receive_list {numbers}, expected a number of elements for each of "
-                           f"{self.world.size} ranks")
+        self.expect(right, lambda: f"got receive_list {numbers}, expected a number of elements for each of "
+                                   f"{self.world.size} ranks")
         return numbers if right else [0] * self.world.size
 
     def exchange(self, sends, counts):
@@ -198,11 +198,11 @@ class Collective:
         for rank, (tensor, (n, begin)) in enumerate(zip(sends, wanted)):
             if n == _UNKNOWN:
                 continue
-            self.expect(tensor.numel() == n, f"got {tensor.numel()} elements in send_tensor_list[{rank}]"
-                                             f", expected {n}, as rank {rank} has in receive_list")
-            self.expect(n == 0 or begin + n <= room, f"got receive_tensor with room for {room} elements "
-                                                     f"after its beginning, expected {begin + n}, as on "
-                                                     f"rank {rank}")
+            self.expect(tensor.numel() == n, lambda: f"got {tensor.numel()} elements in send_tensor_list[{rank}], "
+                                                     f"expected {n}, as rank {rank} has in receive_list")
+            self.expect(n == 0 or begin + n <= room,
+                        lambda: f"got receive_tensor with room for {room} elements after its beginning, expected "
+                                f"{begin + n}, as on rank {rank}")
         return [begin for _, begin in wanted]
 
     def begin(self, *facts, places=(), meet=False):

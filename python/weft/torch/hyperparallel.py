@@ -165,8 +165,8 @@ class SymmetricMemoryHandler:
         call.alike(input_tensor=given)
         call.contiguous(output_tensor=output)
         call.expect(given.numel() * size == output.numel(),
-                    f"got {given.numel()} elements in input_tensor and {output.numel()} in "
-                    f"output_tensor, expected {size} times as many there")
+                    lambda: f"got {given.numel()} elements in input_tensor and {output.numel()} in output_tensor, "
+                            f"expected {size} times as many there")
         call.own_part_or_apart(input_tensor=given)
         call.begin(given.numel())
         _on_lanes.all_gather(call.world, call.lane, output, given.contiguous())
@@ -186,12 +186,12 @@ class SymmetricMemoryHandler:
         call = Collective(name, output)
         counts = call.counts(receive_list)
         call.expect(len(sends) == call.world.size,
-                    f"got {len(sends)} tensors in send_tensor_list, expected one for each of "
-                    f"{call.world.size} ranks")
+                    lambda: f"got {len(sends)} tensors in send_tensor_list, expected one for each of "
+                            f"{call.world.size} ranks")
         call.contiguous(receive_tensor=output)
         call.expect(sum(counts) == output.numel(),
-                    f"got {output.numel()} elements in receive_tensor, expected the sum of "
-                    f"receive_list, {sum(counts)}")
+                    lambda: f"got {output.numel()} elements in receive_tensor, expected the sum of receive_list, "
+                            f"{sum(counts)}")
         named = {f"send_tensor_list[{rank}]": tensor for rank, tensor in enumerate(sends)}
         call.alike(**named)
         call.apart(**named)
@@ -203,7 +203,6 @@ class SymmetricMemoryHandler:
     # --- Products -------------------------------------------------------------------------------
 
     @staticmethod
-    @torch.no_grad()
     def fused_all_gather_matmul(a, b, c, gather_out, signal, block_size=None):
         """Computes gather_out = the ranks' a, concatenated, and c = gather_out @ b. Returns both.
 
@@ -235,7 +234,6 @@ class SymmetricMemoryHandler:
         return gather_out, c
 
     @staticmethod
-    @torch.no_grad()
     def fused_matmul_reduce_scatter(x1, x2, symm_tensor, signal, reduce_op="sum"):
         """Returns this rank's rows of the 'sum' or 'avg' over the ranks of x1 @ x2: (m / ranks, n).
 
@@ -246,14 +244,13 @@ class SymmetricMemoryHandler:
                                       symm_tensor=symm_tensor, signal=signal)
         call = Collective("fused_matmul_reduce_scatter", parts)
         size = call.world.size
-        call.expect(reduce_op in ("sum", "avg"),
-                    f"got reduce_op {reduce_op!r}, expected 'sum' or 'avg'")
+        call.expect(reduce_op in ("sum", "avg"), lambda: f"got reduce_op {reduce_op!r}, expected 'sum' or 'avg'")
         call.alike(x1=x1, x2=x2)
         call.matrices(x1=x1, x2=x2)
         if call.complaint is None:
             call.shape("x2", x2, (x1.shape[1], x2.shape[1]))
             call.expect(x1.shape[0] % size == 0,
-                        f"got {x1.shape[0]} rows of x1, expected a multiple of {size} ranks")
+                        lambda: f"got {x1.shape[0]} rows of x1, expected a multiple of {size} ranks")
             call.shape("symm_tensor", parts, (x1.shape[0], x2.shape[1]))
         call.contiguous(symm_tensor=parts)
         call.apart(x1=x1, x2=x2)
