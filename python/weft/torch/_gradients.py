@@ -15,7 +15,7 @@ contributions of every member's loss, as in PyTorch.
 import torch
 import torch.distributed.distributed_c10d as c10d
 
-from weft.torch import _products
+from weft.torch import _operators
 
 ops = torch.ops.weft
 
@@ -98,10 +98,10 @@ def _gathered_grad(ctx, grad_whole, pairs):
     """Computes one product for all Bs, with their columns side by side."""
     parts = []
     if pairs:
-        grad = torch.cat([grad for grad, _ in pairs], -1)
-        b = torch.cat([b for _, b in pairs], 1)
-        call, group = _products.route("fused_matmul_reduce_scatter", ctx.group_name, grad, [b])
-        parts.append(call(grad, b.t(), "sum", ctx.dim, group))
+        grad, b = pairs[0]
+        if len(pairs) > 1:
+            grad, b = torch.cat([grad for grad, _ in pairs], -1), torch.cat([b for _, b in pairs], 1)
+        parts.append(_operators.fused_matmul_reduce_scatter(grad, b.t(), "sum", ctx.dim, ctx.group_name))
     if grad_whole is not None:
         parts.append(ops.reduce_scatter(grad_whole, "sum", ctx.dim, ctx.group_name))
     return sum(parts[1:], parts[0]) if parts else None
@@ -122,8 +122,7 @@ def matmul_scatter_backward(ctx, grad):
     needs_a, needs_b = ctx.needs_input_grad[:2]
     grad = _weighted(grad, ctx.reduce_op, ctx.group_name)
     bs = [B.t()] if needs_a else []
-    call, group = _products.route("fused_all_gather_matmul", ctx.group_name, grad, bs)
-    whole, products = call(grad, bs, ctx.dim, group, return_A=needs_b)
+    whole, products = _operators.fused_all_gather_matmul(grad, bs, ctx.dim, ctx.group_name, return_A=needs_b)
     return (products[0] if needs_a else None, _product_of_rows(A, whole) if needs_b else None,
             None, None, None)
 

@@ -5,11 +5,13 @@ torch.ops.weft.* are functions of tensors with gradients, for CPU and CUDA; they
 are PyTorch's operators, which have kernels for CUDA only: their CPU kernels are registered here, so that the same
 program runs without a GPU.
 """
+import functools
+
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
 
 from weft.torch._backend import fused_runs
-from weft.torch import (_collectives, _collectives_cuda, _exchange, _fused, _gradients, _peers, _products,
+from weft.torch import (_collectives, _collectives_cuda, _eager, _exchange, _fused, _gradients, _peers, _products,
                         _scaled, _shapes)
 
 _weft = torch.library.Library("weft", "DEF")
@@ -45,6 +47,7 @@ def _counted(kernel):
     name = kernel.__name__
     fused_runs[name] = 0
 
+    @functools.wraps(kernel)
     def call(*args, **kwargs):
         result = kernel(*args, **kwargs)
         fused_runs[name] += 1
@@ -103,11 +106,11 @@ def _define_product(schema, kernel, cpu, cuda):
     """Registers a fused operator: for the dispatcher, and the kernel itself for calls without it (_products.py)."""
     name = schema.partition("(")[0]
     rules = _fused_rules.get(name, ())
-    _products.operators[name] = kernel
+    direct = _products.operators[name] = _eager.first(kernel) if rules else kernel
     if name == "fused_all_gather_matmul":
-        _products.recorded[name] = _gradients.recorded_gather_matmul(name, kernel)
+        _products.recorded[name] = _gradients.recorded_gather_matmul(name, direct)
     elif rules:
-        _products.recorded[name] = _gradients.recorded(name, kernel, *rules)
+        _products.recorded[name] = _gradients.recorded(name, direct, *rules)
     _define(schema, cpu, cuda, getattr(_shapes, name), *rules)
 
 

@@ -10,7 +10,7 @@ import functools
 
 import torch
 
-from weft.torch import _backend, _kernels, _memory, _products
+from weft.torch import _backend, _eager, _kernels, _memory, _products
 from weft.torch._groups import by_either_name, group_of
 from weft.torch._groups import group_name as name_of
 
@@ -117,6 +117,7 @@ def all_to_all(input, group, output_splits=None, input_splits=None):
     return _weft.all_to_all(input, output_splits, input_splits, name_of(group))
 
 
+@_eager.first
 @by_either_name
 def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     """Returns (A gathered along gather_dim, or None; [gathered A @ B for B in Bs]).
@@ -129,6 +130,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     return call(A, Bs, gather_dim, group, return_A=return_A)
 
 
+@_eager.first
 @by_either_name
 def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
     """Returns this rank's part along scatter_dim of the sum (reduce_op avg: mean) over the ranks' A @ B.
@@ -139,6 +141,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
     return call(A, B, reduce_op, scatter_dim, group)
 
 
+@_eager.first
 @by_either_name
 def fused_matmul_all_reduce(A, B, reduce_op, group):
     """Returns the sum (reduce_op avg: mean) over the ranks' A @ B, with the same bits on all. A: (..., K), B: (K, N)."""

@@ -13,8 +13,8 @@ from weft.torch._groups import group_name, group_of
 # By PyTorch's name, for all devices: the fused operators, and the same as functions that record their gradients. _library
 # fills both.
 operators, recorded = {}, {}
-_ORDINARY = (torch.Tensor, torch.nn.Parameter)
-_is_batch = torch._C._functorch.is_legacy_batchedtensor  # of gradients: is_grads_batched
+ORDINARY = frozenset((torch.Tensor, torch.nn.Parameter))
+is_batch = torch._C._functorch.is_legacy_batchedtensor  # of gradients: is_grads_batched
 
 
 def takes(tensor, group):
@@ -27,9 +27,9 @@ def route(name, group, a, bs, *rest):
     """Returns the function to call for the fused operator of that name, and the group to pass to it: PyTorch's dispatcher,
     which takes longer than the operator, or for ordinary tensors outside of compilation and other modes the operator
     itself, which records its gradient if one is needed. rest: its other tensors, lists of them, and None."""
-    if _is_plain_call() and isinstance(bs, (list, tuple)) and _are_ordinary((a, *bs, *_present(rest))):
+    if not is_watched() and isinstance(bs, (list, tuple)) and _are_ordinary((a, *bs, *_present(rest))):
         known = group_of(group)
-        if a.is_cpu or (a.is_cuda and _is_ready(a, known)):
+        if is_ready(a, known):
             records = torch.is_grad_enabled() and (a.requires_grad or any(b.requires_grad for b in bs))
             function = (recorded if records else operators).get(name)
             if function is not None:
@@ -37,11 +37,11 @@ def route(name, group, a, bs, *rest):
     return getattr(torch.ops.weft, name), group_name(group)
 
 
-def _is_plain_call():
-    """Returns whether no mode of PyTorch watches or changes what is called."""
-    return not (torch.compiler.is_compiling() or torch_symm_mem._is_test_mode
-                or torch._C._len_torch_dispatch_stack() > 0 or torch._C._are_functorch_transforms_active()
-                or forward_ad._current_level >= 0)
+def is_watched():
+    """Returns whether a mode of PyTorch watches or changes what is called."""
+    return (torch.compiler.is_compiling() or torch_symm_mem._is_test_mode
+            or torch._C._len_torch_dispatch_stack() > 0 or torch._C._are_functorch_transforms_active()
+            or forward_ad._current_level >= 0)
 
 
 def _present(operands):
@@ -55,16 +55,18 @@ def _present(operands):
 
 def _are_ordinary(tensors):
     for tensor in tensors:  # in two thirds of the time of all()
-        if type(tensor) not in _ORDINARY or tensor.is_neg() or _is_batch(tensor):
+        if type(tensor) not in ORDINARY or tensor.is_neg() or is_batch(tensor):
             return False
     return True
 
 
-def _is_ready(tensor, group):
-    """Returns whether Weft multiplies the group's CUDA tensors, and the tensor's GPU is the current one."""
-    device = tensor.get_device()
+def is_ready(tensor, group):
+    """Returns whether the tensor is on the CPU, or on the current GPU, and Weft multiplies the group's CUDA tensors."""
+    device = tensor.get_device()  # -1: the CPU
+    if device < 0 or not tensor.is_cuda:
+        return tensor.is_cpu
     return ((group.multiplies or (_memory.registered(tensor.device) and takes(tensor, group)))
-            and torch.cuda.current_device() == device)
+            and torch._C._cuda_getDevice() == device)
 
 
 def run(product, group, written, read, *options):
