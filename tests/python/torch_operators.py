@@ -2,6 +2,7 @@
 """Operators on CPU tensors, each compared with the same computation in float64 on gloo's gathers, and with PyTorch's
 own fallbacks: values, sizes, strides, types. Any dimension, group, layout and type.
 """
+import itertools
 from unittest import mock
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 import weft  # noqa: E402
 import weft.torch as symm_mem  # noqa: E402
-from weft.torch import _eager  # noqa: E402
+from weft.torch import _eager, _products  # noqa: E402
 from torch_world import on_groups, on_world, property_test, raises, seeded  # noqa: E402
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -430,10 +431,32 @@ def test_short_way_of_matrices(group, m, k, n, dtype, seed, layouts):
                 symm_mem.fused_matmul_all_reduce(a, b, "sum", group_name=group.group_name),
                 symm_mem.fused_matmul_all_reduce(a, b, "sum", group))
     short = results()
-    with mock.patch.object(_eager, "_group_of", return_value=None):
+    with mock.patch.object(_eager, "_group_for", return_value=None):
         for one, other in zip(short, results()):
             assert one.stride() == other.stride()
             close(one, other.double(), dtype, k)
+
+
+@on_groups
+def test_matrices_take_the_short_way(group):
+    n, w = group.size(), torch.ones(3, 4)
+    with mock.patch.object(_products, "route", side_effect=AssertionError):
+        for a, b in itertools.product((torch.ones(2 * n, 4), torch.ones(4, 2 * n).t()), (w.t(), torch.ones(4, 3))):
+            symm_mem.fused_all_gather_matmul(a, [b], 0, group)
+            symm_mem.fused_matmul_reduce_scatter(a, b, "sum", 0, group.group_name)
+            symm_mem.fused_matmul_all_reduce(a, b, "avg", group)
+
+
+@on_world
+def test_products_are_traced_symbolically(world):
+    """A placeholder is no tensor, and its dtype cannot be compared."""
+    a, b, name = torch.ones(4 * world.size(), 3), torch.ones(3, 2), world.group_name
+    for call in (lambda x, y: symm_mem.fused_all_gather_matmul(x, [y], 0, name)[1][0],
+                 lambda x, y: symm_mem.fused_matmul_reduce_scatter(x, y, "sum", 0, name),
+                 lambda x, y: symm_mem.fused_matmul_all_reduce(x, y, "sum", name)):
+        traced = torch.fx.symbolic_trace(call)
+        assert any(node.op == "call_function" and "weft.fused" in str(node.target) for node in traced.graph.nodes)
+        assert torch.equal(traced(a, b), call(a, b))
 
 
 @on_groups

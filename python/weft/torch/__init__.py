@@ -16,7 +16,8 @@ Modules import downwards only (tests/tree/python.t):
 
     _library                                  registration of the operators
     _collectives*, _exchange*, _fused, ...    the operators
-    _operators, _matrices, _peers, _kernels   functions on symmetric tensors
+    _operators, _matrices, _peers             the functions of this module
+    _eager, _products, _kernels               whether Weft multiplies or sums ordinary tensors, and the shortest way there
     _memory, _handle, _groups                 allocation, rendezvous, process groups
     _backend, _shim, _job                     PyTorch's registry, the C++ shim, joining the job
     hyperparallel                             HyperParallel's interface, above all of them

@@ -3,8 +3,8 @@
 
 For a small product the host takes longer than the GPU, and most of its time goes into Python's calls of functions. So
 each function here does in one body what _products.route() and _fused.py do in steps for all tensors, dimensions and
-types, in two thirds of their time (docs/performance.md). If a condition does not hold, a function returns None before
-it has communicated: the general way follows, which also reports errors.
+types: with it a call takes four fifths of the time (docs/performance.md). If a condition does not hold, a function
+returns None before it has sent any of the matrices: the general way follows, which also reports errors.
 """
 import functools
 
@@ -12,26 +12,27 @@ import torch
 
 import weft
 from weft.torch._backend import fused_runs
-from weft.torch._collectives import REDUCED as MULTIPLIED
 from weft.torch._groups import group_of
-from weft.torch._products import ORDINARY, is_batch, is_ready, is_watched
+from weft.torch._products import MULTIPLIED, ORDINARY, is_batch, is_ready, is_watched
 
 
 def first(operator):
-    """Decorates a fused operator: a call of it tries this module's function of that name first."""
+    """Decorates a fused operator: a call of it tries this module's function of that name first. While PyTorch traces
+    symbolically, A is a placeholder, with which nothing may be compared, so its type is asked first."""
     eager = _functions[operator.__name__]
 
     @functools.wraps(operator)
     def call(*args, **named):
-        done = None if is_watched() or "group_name" in named else eager(*args, **named)
+        short = args and type(args[0]) in ORDINARY and "group_name" not in named and not is_watched()
+        done = eager(*args, **named) if short else None
         return operator(*args, **named) if done is None else done
     return call
 
 
-def _group_of(group, *matrices):
+def _group_for(group, *matrices):
     """Returns the group if these are ordinary matrices of one type that Weft multiplies, with contiguous rows or
     columns, that need no gradient, and if the first is on the CPU or on this PE's GPU; otherwise None."""
-    dtype, records = getattr(matrices[0], "dtype", None), torch.is_grad_enabled()
+    dtype, records = matrices[0].dtype, torch.is_grad_enabled()
     if dtype not in MULTIPLIED:
         return None
     for each in matrices:
@@ -53,7 +54,7 @@ def _stream_of(A):
 def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     if gather_dim != 0 or type(Bs) not in (list, tuple) or not Bs:
         return None
-    known = _group_of(group, A, *Bs)
+    known = _group_for(group, A, *Bs)
     if known is None:
         return None
     (rows, inner), products = A.shape, []
@@ -70,7 +71,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
 
 
 def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
-    known = _group_of(group, A, B) if scatter_dim == 0 and reduce_op in ("sum", "avg") else None
+    known = _group_for(group, A, B) if scatter_dim == 0 and reduce_op in ("sum", "avg") else None
     if known is None:
         return None
     (rows, inner), (height, width) = A.shape, B.shape
@@ -83,7 +84,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
 
 
 def fused_matmul_all_reduce(A, B, reduce_op, group):
-    known = _group_of(group, A, B) if reduce_op in ("sum", "avg") else None
+    known = _group_for(group, A, B) if reduce_op in ("sum", "avg") else None
     if known is None:
         return None
     (rows, inner), (height, width) = A.shape, B.shape

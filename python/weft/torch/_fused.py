@@ -15,9 +15,9 @@ import torch
 import weft
 from weft.torch import _products
 from weft.torch._check import check_divisible, check_reduce_op
-from weft.torch._collectives import REDUCED as MULTIPLIED
 from weft.torch._collectives import factor, fold
 from weft.torch._groups import group_of
+from weft.torch._products import MULTIPLIED
 
 ops = torch.ops.weft
 

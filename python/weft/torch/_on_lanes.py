@@ -5,8 +5,8 @@ other types the product and the collective follow each other.
 import torch
 
 import weft
-from weft.torch._collectives import REDUCED as MULTIPLIED
 from weft.torch._collectives import factor, has_rows
+from weft.torch._products import MULTIPLIED
 
 
 def raw(tensor):

@@ -13,6 +13,7 @@ from weft.torch._groups import group_name, group_of
 # By PyTorch's name, for all devices: the fused operators, and the same as functions that record their gradients. _library
 # fills both.
 operators, recorded = {}, {}
+MULTIPLIED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 ORDINARY = frozenset((torch.Tensor, torch.nn.Parameter))
 is_batch = torch._C._functorch.is_legacy_batchedtensor  # of gradients: is_grads_batched
 
@@ -61,7 +62,7 @@ def _are_ordinary(tensors):
 
 
 def is_ready(tensor, group):
-    """Returns whether the tensor is on the CPU, or on the current GPU, and Weft multiplies the group's CUDA tensors."""
+    """Returns whether the tensor is on the CPU; or on the current GPU, if Weft multiplies the group's CUDA tensors."""
     device = tensor.get_device()  # -1: the CPU
     if device < 0 or not tensor.is_cuda:
         return tensor.is_cpu
