@@ -11,9 +11,13 @@
 
 enum { SMALL = 6000, LARGE_BYTES = 16 << 20, LARGE = 1 };
 
-/* The address sanitizer keeps freed memory for a while. */
+/* The address sanitizer keeps freed memory, by default 256 MiB of it. */
 #ifdef __SANITIZE_ADDRESS__
-enum { MIB_MAX = 400 };
+enum { MIB_MAX = 200 };
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "quarantine_size_mb=16";
+}
 #else
 enum { MIB_MAX = 40 };
 #endif
