@@ -103,7 +103,7 @@ check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/
 # time: TORCH='2.11.0 2.13.0 newest'. RANKS=2 runs on 2 ranks only, which takes half the time.
 TORCH ?= newest
 RANKS ?= 1 2 3 4
-check-torch: all python ## install PyTorch and run Python's tests of it; TORCH='2.11.0 newest' names versions
+check-torch: all python $(BUILD)/tests/hosts/starts ## install PyTorch and run Python's tests of it; TORCH='2.11.0 newest' names versions
 	@WEFT_TEST_RANKS='$(RANKS)' $(PYTHON) tests/python/check_torch.py $(BUILD) $(TORCH)
 
 # Part n runs the tests of GPUs on n PEs, which takes at most 8 minutes.
