@@ -2,6 +2,8 @@
 """Weft's versions of the operators that PyTorch has for its NVSHMEM backend only: on CPU tensors, with Triton's kernels
 interpreted. Run by torch_backend.t, with TRITON_INTERPRET=1, on PEs that go through it together.
 """
+import mmap
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -11,8 +13,10 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft.torch
 import job
 
-pytest.importorskip("triton", reason="there is no Triton here")
+triton = pytest.importorskip("triton", reason="there is no Triton here")
 weft.torch.install()
+from triton import language as tl  # noqa: E402
+from weft.torch import _exchange_kernels as kernels  # noqa: E402
 from weft.torch import _nvshmem as ops  # noqa: E402
 
 rank, size = job.place()
@@ -40,6 +44,20 @@ def gathered(values):
     parts = [torch.empty_like(values) for _ in range(size)]
     dist.all_gather(parts, values.contiguous())
     return torch.stack(parts)
+
+
+@triton.jit
+def _read(address, to):
+    tl.store(to, tl.load(kernels.pointer(address, tl.int64)))
+
+
+def test_addresses_of_32_bits():
+    """Addresses below 2^31, such as those of the heap of a Python that is linked to a fixed address."""
+    low = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40)  # MAP_32BIT
+    word, to = torch.frombuffer(low, dtype=torch.int64, count=1).fill_(1 << 40 | 7), torch.zeros(1, dtype=torch.int64)
+    assert word.data_ptr() < 1 << 31
+    _read[(1,)](word.data_ptr(), to)
+    assert to.item() == 1 << 40 | 7
 
 
 def test_put_get(group):

@@ -19,6 +19,12 @@ _WORDS = 4096       # copied by a program at a time
 
 
 @triton.jit
+def pointer(address, TYPE: tl.constexpr):
+    """An address below 2^31, where some Pythons have their heap, is passed as a number of 32 bits."""
+    return address.to(tl.int64).to(tl.pointer_type(TYPE))
+
+
+@triton.jit
 def _tell(splits, offsets, books, at, me, ranks, experts, BY_RANK: tl.constexpr, GIVEN: tl.constexpr,
           ROOM: tl.constexpr):
     chunk = tl.arange(0, ROOM)
@@ -35,8 +41,7 @@ def _tell(splits, offsets, books, at, me, ranks, experts, BY_RANK: tl.constexpr,
     else:
         peer = chunk % ranks
         to = me * experts + chunk // ranks
-    bases = books.to(tl.pointer_type(tl.int64))
-    book = (tl.load(bases + peer, mask=live, other=0) + at).to(tl.pointer_type(tl.int64))
+    book = pointer(tl.load(pointer(books, tl.int64) + peer, mask=live, other=0) + at, tl.int64)
     tl.store(book + to, rows, mask=live)
     tl.store(book + chunks + to, begin, mask=live)
 
@@ -64,8 +69,7 @@ def _pull(out, inputs, at, book, sources, chunks, ranks, experts, row_words, BY_
     else:
         peer = chunk // experts
     count = tl.load(book + chunk) * row_words
-    bases = inputs.to(tl.pointer_type(tl.int64))
-    source = (tl.load(bases + peer) + at).to(tl.pointer_type(WORD)) + tl.load(sources + chunk) * row_words
+    source = pointer(tl.load(pointer(inputs, tl.int64) + peer) + at, WORD) + tl.load(sources + chunk) * row_words
     dest = out.to(tl.pointer_type(WORD)) + tl.load(book + chunks + chunk) * row_words
     begin = tl.program_id(1).to(tl.int64) * WORDS
     while begin < count:
