@@ -10,8 +10,9 @@ import weft
 from weft.torch._check import (check_contiguous, check_dim, check_divisible, check_dtype,
                                check_reduce_op, check_same, check_symmetric)
 from weft.torch._groups import group_of
+from weft.torch._products import MULTIPLIED
 
-REDUCED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+REDUCED = MULTIPLIED
 
 
 def plain(tensor):

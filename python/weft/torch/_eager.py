@@ -13,19 +13,25 @@ import torch
 import weft
 from weft.torch._backend import fused_runs
 from weft.torch._groups import group_of
-from weft.torch._products import MULTIPLIED, ORDINARY, is_batch, is_ready, is_watched
+from weft.torch._products import MULTIPLIED, ORDINARY, is_batch, is_ready, is_watched, stream_of
 
 
 def first(operator):
-    """Decorates a fused operator: a call of it tries this module's function of that name first. While PyTorch traces
+    """Makes a fused operator try this module's function of its name first, if there is one. While PyTorch traces
     symbolically, A is a placeholder, with which nothing may be compared, so its type is asked first."""
-    eager = _functions[operator.__name__]
+    name = operator.__name__
+    eager = _functions.get(name)
+    if eager is None:
+        return operator
 
     @functools.wraps(operator)
     def call(*args, **named):
         short = args and type(args[0]) in ORDINARY and "group_name" not in named and not is_watched()
         done = eager(*args, **named) if short else None
-        return operator(*args, **named) if done is None else done
+        if done is None:
+            return operator(*args, **named)
+        fused_runs[name] += 1
+        return done
     return call
 
 
@@ -46,11 +52,6 @@ def _group_for(group, *matrices):
     return known if is_ready(matrices[0], known) and (device < 0 or device == weft.device()) else None
 
 
-def _stream_of(A):
-    device = A.get_device()  # -1: the CPU
-    return None if device < 0 else torch._C._cuda_getCurrentRawStream(device)
-
-
 def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     if gather_dim != 0 or type(Bs) not in (list, tuple) or not Bs:
         return None
@@ -65,8 +66,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
             return None
         products.append(A.new_empty((rows, width)))
     whole = A.new_empty((rows, inner)) if return_A else None
-    weft.all_gather_matmul(products, A, Bs, whole, team=known.team, stream=_stream_of(A))
-    fused_runs["fused_all_gather_matmul"] += 1
+    weft.all_gather_matmul(products, A, Bs, whole, team=known.team, stream=stream_of(A.get_device()))
     return whole, products
 
 
@@ -78,8 +78,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
     if height != inner or rows % known.size:
         return None
     product = A.new_empty((rows // known.size, width))
-    weft.matmul_reduce_scatter(product, A, B, reduce_op, team=known.team, stream=_stream_of(A))
-    fused_runs["fused_matmul_reduce_scatter"] += 1
+    weft.matmul_reduce_scatter(product, A, B, reduce_op, team=known.team, stream=stream_of(A.get_device()))
     return product
 
 
@@ -91,8 +90,7 @@ def fused_matmul_all_reduce(A, B, reduce_op, group):
     if height != inner:
         return None
     product = A.new_empty((rows, width))
-    weft.matmul_all_reduce(product, A, B, reduce_op, team=known.team, stream=_stream_of(A))
-    fused_runs["fused_matmul_all_reduce"] += 1
+    weft.matmul_all_reduce(product, A, B, reduce_op, team=known.team, stream=stream_of(A.get_device()))
     return product
 
 

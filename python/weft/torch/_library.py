@@ -106,7 +106,7 @@ def _define_product(schema, kernel, cpu, cuda):
     """Registers a fused operator: for the dispatcher, and the kernel itself for calls without it (_products.py)."""
     name = schema.partition("(")[0]
     rules = _fused_rules.get(name, ())
-    direct = _products.operators[name] = _eager.first(kernel) if rules else kernel
+    direct = _products.operators[name] = _eager.first(kernel)
     if name == "fused_all_gather_matmul":
         _products.recorded[name] = _gradients.recorded_gather_matmul(name, direct)
     elif rules:

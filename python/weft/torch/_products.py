@@ -70,15 +70,18 @@ def is_ready(tensor, group):
             and torch._C._cuda_getDevice() == device)
 
 
+def stream_of(device):
+    """Returns the current stream of the GPU of that number, in a tenth of the time of torch.cuda.current_stream(), or None
+    for -1, the CPU."""
+    return None if device < 0 else torch._C._cuda_getCurrentRawStream(device)
+
+
 def run(product, group, written, read, *options):
     """Calls product(written[0], *read, *written[1:], *options): tensors, lists of tensors, or None, and options of other
     types. read[0] is a tensor."""
-    device = read[0].get_device()  # -1: the CPU
-    if device < 0:
-        product(written[0], *read, *written[1:], *options, team=group.team)
-    elif device == weft.device():
-        product(written[0], *read, *written[1:], *options, team=group.team,
-                stream=torch._C._cuda_getCurrentRawStream(device))  # in a tenth of the time of current_stream()
+    device = read[0].get_device()
+    if device < 0 or device == weft.device():
+        product(written[0], *read, *written[1:], *options, team=group.team, stream=stream_of(device))
     else:
         _run_elsewhere(product, group, written, read, options, _kernels.own_gpu())
 
