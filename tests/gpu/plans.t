@@ -9,7 +9,7 @@ import tap
 from memo import KEY, NUMBER, VALUE, checked, lines, with_cache, words
 
 ALGORITHMS = 3
-TIMES = 20  # each multiplies so often, the slow ones four times that, so that the times of launches do not matter
+TIMES = 50  # each multiplies so often, the slow ones four times that, so that the times of launches do not matter
 
 
 def run(cache, pes=1, **settings):

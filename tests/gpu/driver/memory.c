@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GARBAGE = 0xa5, GARBAGE_BYTES_MAX = 8 << 20 };
+enum { GARBAGE = 0xa5, GARBAGE_BYTES = 512 << 10, PAGE = 4096, PAGES_APART = 16 };
 #define NAME "weft-pretended-gpu-"
 
 static struct link *memories;
@@ -85,6 +85,14 @@ static int new_descriptor(int gpu, size_t bytes) {
     return fd;
 }
 
+/* New memory has no zeros at its begin, and in a few pages of the rest. */
+static void spoil(unsigned char *view, size_t bytes) {
+    size_t begin = bytes < GARBAGE_BYTES ? bytes : GARBAGE_BYTES;
+    memset(view, GARBAGE, begin);
+    for (size_t at = begin; at < bytes; at += PAGES_APART * PAGE)
+        memset(view + at, GARBAGE, bytes - at < PAGE ? bytes - at : PAGE);
+}
+
 static int create(weft_cu_memory *handle, size_t bytes, int gpu) {
     if (bytes > gpu_memory_bytes() - gpu_used_bytes[gpu])
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -93,7 +101,7 @@ static int create(weft_cu_memory *handle, size_t bytes, int gpu) {
     if (!memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
     gpu_used_bytes[gpu] += bytes;
-    memset(memory->view, GARBAGE, bytes < GARBAGE_BYTES_MAX ? bytes : GARBAGE_BYTES_MAX);
+    spoil(memory->view, bytes);
     *handle = (weft_cu_memory)(uintptr_t)memory;
     return 0;
 }

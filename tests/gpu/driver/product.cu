@@ -95,10 +95,19 @@ static double rounded(double sum, int type) {
                                    : sum;
 }
 
-static void load_row(double *row, const void *a, const struct product &p, uint64_t number) {
+// A product computes so many rows at a time: each sum waits for its own roundings, not for those of
+// others.
+enum { ROWS = 8 };
+typedef double doubles __attribute__((vector_size(ROWS * sizeof(double))));
+typedef float floats __attribute__((vector_size(ROWS * sizeof(float))));
+
+// Loads rows from a number on, of which the last ones may be missing.
+static void load_rows(doubles *rows, const void *a, const struct product &p, uint64_t number) {
     for (uint64_t i = 0; i < p.k; i++)
-        row[i] =
-            load(a, p.transposed_a ? number * p.lda + i : i * p.lda + number, p.type_a, p.narrow);
+        for (uint64_t row = 0; row < ROWS; row++) {
+            uint64_t at = p.transposed_a ? (number + row) * p.lda + i : i * p.lda + number + row;
+            rows[i][row] = number + row < p.m ? load(a, at, p.type_a, p.narrow) : 0;
+        }
 }
 
 static void load_col(double *col, const void *b, const struct product &p, uint64_t number) {
@@ -107,29 +116,35 @@ static void load_col(double *col, const void *b, const struct product &p, uint64
             load(b, p.transposed_b ? i * p.ldb + number : number * p.ldb + i, p.type_b, p.narrow);
 }
 
-static double dot(const double *row, const double *col, const struct product &p) {
-    double sum = 0;
+static void dot(doubles *sums, const doubles *rows, const double *col, const struct product &p) {
+    doubles sum = {};
     for (uint64_t i = 0; i < p.k; i++) {
-        sum += row[i] * col[i];
-        sum = p.type_d == WEFT_LT_R_64F ? sum : (float)sum;
+        sum += rows[i] * col[i];
+        if (p.type_d != WEFT_LT_R_64F)
+            sum = __builtin_convertvector(__builtin_convertvector(sum, floats), doubles);
         if (p.rounds && i == p.k / 2)
-            sum = rounded(sum, p.type_d);
+            for (int row = 0; row < ROWS; row++)
+                sum[row] = rounded(sum[row], p.type_d);
     }
-    return sum * (p.scale_a ? *p.scale_a : 1) * (p.scale_b ? *p.scale_b : 1);
+    *sums = sum * (p.scale_a ? *p.scale_a : 1) * (p.scale_b ? *p.scale_b : 1);
 }
 
 extern "C" __global__ void pretended_product(const void *a, const void *b, void *d, uint64_t *room,
                                              struct product p) {
-    double *rows = new double[(p.m + 1) * p.k];
-    double *right = rows + p.m * p.k;
+    doubles *rows = new doubles[p.k], sums;
+    double *cols = new double[p.n * p.k];
     __atomic_store_n(room, p.token, __ATOMIC_RELAXED);
-    for (uint64_t row = 0; row < p.m; row++)
-        load_row(rows + row * p.k, a, p, row);
-    for (uint64_t col = 0; col < p.n; col++) {
-        load_col(right, b, p, col);
-        for (uint64_t row = 0; row < p.m; row++)
-            store(d, col * p.ldd + row, p.type_d, dot(rows + row * p.k, right, p));
+    for (uint64_t number = 0; number < p.n; number++)
+        load_col(cols + number * p.k, b, p, number);
+    for (uint64_t first = 0; first < p.m; first += ROWS) {
+        load_rows(rows, a, p, first);
+        for (uint64_t number = 0; number < p.n; number++) {
+            dot(&sums, rows, cols + number * p.k, p);
+            for (uint64_t row = 0; row < ROWS && first + row < p.m; row++)
+                store(d, number * p.ldd + first + row, p.type_d, sums[row]);
+        }
     }
+    delete[] cols;
     delete[] rows;
     if (__atomic_load_n(room, __ATOMIC_RELAXED) != p.token)
         __trap();

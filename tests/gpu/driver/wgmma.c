@@ -33,12 +33,11 @@ static void widen_f16(row_of_floats *row, const row_of_words *bits) {
     *row = (row_of_floats)((row_of_words)size | no_number | (*bits & 0x8000) << 16);
 }
 
-static void widen(row_of_floats *row, const row_of_halves *halves, bool f16) {
-    row_of_words bits = __builtin_convertvector(*halves, row_of_words);
+static void widen(row_of_floats *row, const row_of_words *bits, bool f16) {
     if (f16)
-        widen_f16(row, &bits);
+        widen_f16(row, bits);
     else
-        *row = (row_of_floats)(bits << 16);
+        *row = (row_of_floats)(*bits << 16);
 }
 
 /* Loads DEPTH elements of a row. */
@@ -47,19 +46,27 @@ static void load_row(row_of_floats *row, const char *matrix, unsigned number, bo
     row_of_halves halves;
     memcpy(&halves, (const void *)tensor_swizzle(at), UNIT);
     memcpy((char *)&halves + UNIT, (const void *)tensor_swizzle(at + UNIT), UNIT);
-    widen(row, &halves, f16);
+    row_of_words bits = __builtin_convertvector(halves, row_of_words);
+    widen(row, &bits, f16);
 }
 
-/* Loads DEPTH elements of a column, which lie one below the other in a box. */
-static void load_column(row_of_floats *column, const char *matrix, unsigned number, bool f16) {
+/* Loads DEPTH elements of a column and of the next one, which lie one below the other in a box. */
+static void load_columns(row_of_floats columns[2], const char *matrix, unsigned number, bool f16) {
     uintptr_t top = (uintptr_t)matrix + number / BOX_COLS * BOX_ROWS * ROW_BYTES;
-    row_of_halves halves;
+    row_of_words pairs;
     for (unsigned k = 0; k < DEPTH; k++) {
         uintptr_t at = top + k * ROW_BYTES + number % BOX_COLS * sizeof(uint16_t);
-        memcpy((char *)&halves + k * sizeof(uint16_t), (const void *)tensor_swizzle(at),
-               sizeof(uint16_t));
+        memcpy((char *)&pairs + k * sizeof(uint32_t), (const void *)tensor_swizzle(at),
+               sizeof(uint32_t));
     }
-    widen(column, &halves, f16);
+    row_of_words bits[2] = {pairs & 0xffff, pairs >> 16};
+    widen(&columns[0], &bits[0], f16);
+    widen(&columns[1], &bits[1], f16);
+}
+
+static void load_rows(row_of_floats rows[2], const char *matrix, unsigned number, bool f16) {
+    load_row(&rows[0], matrix, number, f16);
+    load_row(&rows[1], matrix, number + 1, f16);
 }
 
 static void add(float *sum, const row_of_floats *a, const row_of_floats *b, bool keep) {
@@ -72,20 +79,21 @@ static void add(float *sum, const row_of_floats *a, const row_of_floats *b, bool
 
 static void multiply(const struct thread *thread, const struct product *p) {
     unsigned number = (unsigned)thread_number(thread) % WARPGROUP;
-    unsigned row = number / LANES * 16 + number % LANES / 4, cols = 2 * (unsigned)p->nsums;
-    unsigned boxes = ((cols - 1) / BOX_COLS * BOX_ROWS + DEPTH) * ROW_BYTES;
-    unsigned columns = (cols - 1) * ROW_BYTES + UNIT;
+    unsigned row = number / LANES * 16 + number % LANES / 4, count = 2 * (unsigned)p->nsums;
+    unsigned boxes = ((count - 1) / BOX_COLS * BOX_ROWS + DEPTH) * ROW_BYTES;
+    unsigned columns = (count - 1) * ROW_BYTES + UNIT;
     const char *a = matrix_at(thread->block, p->a, 63 * ROW_BYTES + UNIT);
     const char *b = matrix_at(thread->block, p->b, p->by_rows ? boxes : columns);
-    row_of_floats above, below, col;
+    row_of_floats above, below, cols[2];
     load_row(&above, a, row, p->f16);
     load_row(&below, a, row + 8, p->f16);
-    for (unsigned i = 0; i < (unsigned)p->nsums; i += 4)
+    for (unsigned i = 0; i < (unsigned)p->nsums; i += 4) {
+        (p->by_rows ? load_columns : load_rows)(cols, b, 2 * i + number % 4 * 2, p->f16);
         for (unsigned k = 0; k < 2; k++) {
-            (p->by_rows ? load_column : load_row)(&col, b, 2 * i + number % 4 * 2 + k, p->f16);
-            add(&p->sums[i + k], &above, &col, p->keep);
-            add(&p->sums[i + 2 + k], &below, &col, p->keep);
+            add(&p->sums[i + k], &above, &cols[k], p->keep);
+            add(&p->sums[i + 2 + k], &below, &cols[k], p->keep);
         }
+    }
 }
 
 /* --- Products --------------------------------------------------------------------------------- */
