@@ -73,8 +73,8 @@ $(CUDA_EXAMPLES): $(BUILD)/%: %.cu $(LIB) $(HEADERS) $(BUILD)/bin/oshc++
 	$(call quiet,NVCC,$@)$(NVCC) -std=c++17 -Werror all-warnings -Wno-deprecated-gpu-targets -ccbin $(BUILD)/bin/oshc++ \
 	    -gencode arch=compute_$(SM),code=compute_$(SM) -MMD -MP $(DEPENDS) $< -o $@
 
-# The part of a C example that runs on a GPU, with CUDA's runtime.
-ifneq ($(NVCC),)
+# The part of a C example that runs on a GPU, with CUDA's runtime. The demo has it where there is a GPU.
+ifneq ($(if $(filter demo-program,$(MAKECMDGOALS)),$(and $(NVCC),$(GPU_DEVICE)),$(NVCC)),)
 $(BUILD)/obj/examples/%/gpu.o: examples/%/gpu.cu
 	@mkdir -p $(@D)
 	$(call quiet,NVCC,$<)$(NVCC) -std=c++17 -O3 -Iinclude -Werror all-warnings -Wno-deprecated-gpu-targets \

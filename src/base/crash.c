@@ -139,6 +139,7 @@ static void crash_handle(int signal, siginfo_t *info, void *context) {
             alarm(0);
         }
     } else if (owner != 0 && info->si_code == SEGV_MAPERR && weft_child_lacks(info->si_addr)) {
+        weft_log_set_pid(owner);
         weft_note("process %d, a child of this PE, crashed at address %p: that is symmetric "
                   "memory, which no child process has; copy what the child needs before the fork",
                   (int)getpid(), info->si_addr);

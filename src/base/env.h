@@ -58,7 +58,7 @@
       "an exit with a status other than 0 and without shmem_finalize: end, it ends the job; "      \
       "wait, it waits for the other PEs as shmem_finalize does")                                   \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
-      "1: a PE that crashes says where it was; 0: it does not")                                    \
+      "1: a PE that crashes or misuses a routine says where it was; 0: it does not")               \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
       "the GPU of this PE, a number as CUDA counts them; auto: the current one, or the PE's "      \
       "number on its host modulo GPUs")                                                            \

@@ -11,12 +11,17 @@ enum { LINE_BYTES = 2048, TEXT_BYTES = 512 };
 __thread const char *weft_current_call = WEFT_NO_CALL;
 
 static int log_pe = -1;
+static pid_t log_pid; /* 0: of this process */
 static const char *log_host = "";
 static _Atomic(weft_log_handler *) handler;
 static _Thread_local char fail_text[TEXT_BYTES];
 
 void weft_log_set_pe(int pe) {
     log_pe = pe;
+}
+
+void weft_log_set_pid(pid_t pid) {
+    log_pid = pid;
 }
 
 void weft_log_set_host(const char *name) {
@@ -31,7 +36,8 @@ static void line_write(const char *text) {
     char line[LINE_BYTES];
     int used = log_pe < 0 ? snprintf(line, sizeof line, "weft: ")
                           : snprintf(line, sizeof line, "weft: PE %d (pid %d%s%s): ", log_pe,
-                                     (int)getpid(), *log_host ? " on " : "", log_host);
+                                     (int)(log_pid ? log_pid : getpid()), *log_host ? " on " : "",
+                                     log_host);
     snprintf(line + used, sizeof line - (size_t)used - 1, "%s", text);
     size_t length = strlen(line);
     line[length++] = '\n';

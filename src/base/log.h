@@ -6,11 +6,15 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include "base/current_call.h"
 
 /* Sets the PE that later lines begin with: "weft: PE 3 (pid 4711): ...". With -1 lines name no PE:
  * "weft: ...". */
 void weft_log_set_pe(int pe);
+
+/* Sets the pid that later lines contain, in a child of the PE. */
+void weft_log_set_pid(pid_t pid);
 
 /* Sets the host name that later lines contain: "weft: PE 3 (pid 4711 on b): ...". The string must
  * stay valid; "" or NULL removes it. */

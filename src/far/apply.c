@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/amo_apply.h"
 #include "base/futex.h"
+#include "base/machine.h"
 #include "base/size.h"
 #include "boot/boot.h"
 #include "far/protocol.h"
@@ -80,7 +81,8 @@ static bool scratch_open(size_t offset, size_t bytes) {
             continue;
         int error = weft_segment_open(scratch, i * part, part);
         if (error)
-            weft_channel_fail("cannot reach the words of a team: %s", strerror(-error));
+            weft_channel_fail("cannot make the words of a team accessible (mprotect): %s%s",
+                              strerror(-error), weft_remedy(error).text);
         if (error)
             return false;
         opened[i / 64] |= UINT64_C(1) << i % 64;

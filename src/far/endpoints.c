@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "base/machine.h"
 #include "job/job.h"
 #include "job/wait.h"
 #include "job/window.h"
@@ -47,7 +48,8 @@ int weft_endpoints_make(int *file) {
     *file = weft_memfd_create("weft-endpoints", bytes_of_all());
     if (*file >= 0)
         return 0;
-    weft_log("no memory for the endpoints of %d PEs: %s", weft_job.npes, strerror(-*file));
+    weft_log("no memory for the endpoints of %d PEs (memfd_create): %s%s", weft_job.npes,
+             strerror(-*file), weft_remedy(*file).text);
     return *file;
 }
 
@@ -61,7 +63,8 @@ static int endpoints_map(int file, int protection) {
     if (endpoints)
         return 0;
     int error = -errno;
-    weft_log("cannot map the endpoints of %d PEs: %s", weft_job.npes, strerror(errno));
+    weft_log("cannot map the endpoints of %d PEs (mmap): %s%s", weft_job.npes, strerror(-error),
+             weft_remedy(error).text);
     return error;
 }
 

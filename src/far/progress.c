@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/machine.h"
 #include "base/thread.h"
 #include "boot/alive.h"
 #include "job/job.h"
@@ -47,7 +48,8 @@ static void bell_ring(void) {
     uint64_t one = 1;
     if (weft_descriptor_is_ours(progress.bell) && write(progress.bell, &one, sizeof one) < 0 &&
         errno != EAGAIN)
-        weft_log("cannot wake the thread that serves far PEs: %s", strerror(errno));
+        weft_log("cannot wake the thread that serves far PEs (write to an eventfd): %s",
+                 strerror(errno));
 }
 
 void weft_far_progress_wake(void) {
@@ -80,7 +82,7 @@ static void progress_sleep(void) {
     atomic_store(&weft_messages_armed, false);
     if (descriptors[0].revents && weft_descriptor_is_ours(progress.bell) &&
         read(progress.bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
-        weft_log("cannot read an eventfd: %s", strerror(errno));
+        weft_log("the thread that serves far PEs cannot read its eventfd: %s", strerror(errno));
     if (ready == 0)
         weft_alive_end_if_last();
 }
@@ -137,7 +139,8 @@ int weft_far_progress_start(void) {
     progress.running = error == 0;
     if (error == 0)
         return 0;
-    weft_log("cannot start the thread that serves far PEs: %s", strerror(-error));
+    weft_log("cannot start the thread that serves far PEs: %s%s", strerror(-error),
+             weft_remedy(error).text);
     if (progress.bell >= 0)
         weft_descriptor_close(progress.bell);
     return error;
@@ -151,7 +154,8 @@ void weft_far_progress_hand_over(void) {
     pthread_detach(progress.thread);
     int error = weft_thread_start(&progress.thread, progress_main, NULL);
     if (error)
-        weft_job_panic("cannot start the thread that serves far PEs: %s", strerror(-error));
+        weft_job_panic("cannot start the thread that serves far PEs: %s%s", strerror(-error),
+                       weft_remedy(error).text);
 }
 
 void weft_far_progress_stop(void) {

@@ -170,6 +170,20 @@ def global_exit():
         under_oshrun(scene, victim, "exit", 7)
 
 
+@case("exit(-1), as where a call of CUDA has failed, while others are in kernels: the job ends with that status")
+def check_failed():
+    for scene, victim in victims(("barrier", "own_kernel", "own_kernels", "inside_barrier", "matmul_reduce", "host_wait")):
+        where, job = f"{scene}, PE {victim}", start("-n", NPES, SCENES, scene, victim, "check")
+        pids = read_numbers(job, "pid", NPES)
+        dead = read_numbers(job, "victim", 1)[0]
+        begin = wait_for_survivors(set(pids) - {dead}, where)
+        result = Result(job)
+        assert result.status == 255, f"{where}: status {result.status}: {result.err}"
+        check_left(time.monotonic() - begin, where)
+        said = re.findall(rf"PE {victim} \(pid {dead}\) exited with status 255 without shmem_finalize", result.err)
+        assert len(said) == NPES, f"{where}: {result.err}"
+
+
 def tells(result, victim, text):
     """Checks that only the victim prints a line."""
     lines = re.findall(r"^weft: PE (\d+) \(pid \d+\): (.*)$", result.err, re.M)

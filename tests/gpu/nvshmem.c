@@ -160,6 +160,10 @@ static void collectives(void) {
         run("names_scatters", (void *[]){&box, &nelems, &world, &wrong});
         run("names_scatters", (void *[]){&box, &nelems, &team, &wrong});
         nvshmem_free(box);
+        double *pairs = zeros(4 * nelems * sizeof *pairs);
+        run("names_largest", (void *[]){&pairs, &nelems, &world, &wrong});
+        run("names_largest", (void *[]){&pairs, &nelems, &team, &wrong});
+        nvshmem_free(pairs);
     }
 }
 

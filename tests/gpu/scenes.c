@@ -4,11 +4,12 @@
  *   scenes SCENE VICTIM HOW
  *
  * SCENE is a name of the table below, after "cut_" with products that are cut however small they
- * are. HOW is the number of a signal, or "exit" for
- * shmem_global_exit(7), "kernel" for weft_abort with status 7, "heard" for the same with a victim
- * that then enters a barrier, "summed" for one that enters a reduction, "stale" for a kernel with a
- * handle that has been freed, or "late" for a victim that ends normally. Every PE prints its pid,
- * and PE VICTIM "victim" and its pid when it is about to die. Not a test by itself. PEs: none */
+ * are. HOW is the number of a signal, or "exit" for shmem_global_exit(7), "check" for exit(-1), as
+ * where a call of CUDA has failed, "kernel" for weft_abort with status 7, "heard" for the same with
+ * a victim that then enters a barrier, "summed" for one that enters a reduction, "stale" for a
+ * kernel with a handle that has been freed, or "late" for a victim that ends normally. Every PE
+ * prints its pid, and PE VICTIM "victim" and its pid when it is about to die. Not a test by itself.
+ * PEs: none */
 #include "graph.h"
 #include "image.h"
 #include <shmemx.h>
@@ -97,6 +98,8 @@ static void die(void) {
         exit(0);
     if (strcmp(how, "exit") == 0)
         shmem_global_exit(7);
+    if (strcmp(how, "check") == 0)
+        exit(-1);
     kill(getpid(), atoi(how));
     pause();
 }

@@ -36,6 +36,7 @@ static void *touch(void *address) {
 }
 
 static volatile int hanging;
+static int *object; /* in the heap */
 
 /* In place of the C library's, where a lock may be closed for ever. */
 int backtrace(void **frames, int count) {
@@ -78,6 +79,15 @@ void weft_test_crash_here(const char *how) {
             shmem_global_exit(9);
         return;
     }
+    if (strcmp(how, "heap") == 0) {
+        pid_t child = fork();
+        if (child == 0)
+            touch(object);
+        printf("%d %d %p\\n", getpid(), child, (void *)object);
+        fflush(stdout);
+        wait(&status);
+        shmem_global_exit(WIFSIGNALED(status) ? WTERMSIG(status) + 20 : 1);
+    }
     if (strcmp(how, "child") == 0) {
         if (fork() == 0)
             touch((void *)24);
@@ -92,6 +102,7 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[2], "before") == 0)
         signal(SIGSEGV, own);
     shmem_init();
+    object = shmem_malloc(sizeof *object);
     if (argc > 2 && strcmp(argv[2], "after") == 0)
         signal(SIGSEGV, own);
     if (shmem_my_pe() == shmem_n_pes() - 1)
@@ -183,6 +194,15 @@ def hanging():
 @case("a child of a PE crashes without a word, of the signal that it was")
 def child():
     assert "crashed" not in run("-n", 2, PROGRAM, "child").expect(20 + signal.SIGSEGV).err
+
+
+@case("unless it was in the heap, which no child has: its line names the PE and the child")
+def child_in_heap():
+    result = run("-n", 2, PROGRAM, "heap").expect(20 + signal.SIGSEGV)
+    pe, child, address = result.out.split()
+    lines = [line for line in result.err.splitlines() if "crashed" in line]
+    wanted = f"weft: PE 1 (pid {pe}): process {child}, a child of this PE, crashed at address {address}: that is symmetric"
+    assert len(lines) == 1 and lines[0].startswith(wanted), result.err
 
 
 @case("WEFT_BACKTRACE=0 turns it off")

@@ -33,6 +33,10 @@
     static thread_local type name##_of_one[count] = {}; \
     type *const name = static_cast<type *>(kernel_shared(name##_of_one, sizeof name##_of_one))
 
+struct double2 {
+    double x, y;
+};
+
 /* A trap ends the kernel, not the process. */
 #define abort()  kernel_trap()
 #define __trap() kernel_trap()

@@ -339,6 +339,32 @@ extern "C" __global__ void names_scatters(int *box, size_t nelems, int team, uin
     }
 }
 
+/* The largest x and its y: each member is the largest for some elements, and two are equal for the
+ * last one, of which the first member's y counts. In place the second time. */
+#if defined(__CUDACC__) || defined(WEFT_DEVICE_HOST)
+extern "C" __global__ void names_largest(double2 *box, size_t nelems, int team, uint32_t *wrong) {
+    int me = nvshmem_team_my_pe(team), n = nvshmem_team_n_pes(team);
+    uint32_t thread = weft_block_rank(), threads = weft_block_size();
+    double2 *source = box, *dest = box + nelems;
+    for (size_t i = thread; i < nelems; i += threads) {
+        bool equal = i == nelems - 1, largest = (int)(i % (size_t)n) == me;
+        source[i].x = equal ? 7 : largest ? -1 : -2 - (double)me;
+        source[i].y = 100.0 * me + (double)i;
+    }
+    nvshmemx_barrier_block(team);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        double2 *to = in_place ? source : dest;
+        expect(nvshmemx_double2_maxloc_reduce_block(team, to, source, nelems) == 0, wrong);
+        for (size_t i = thread; i < nelems; i += threads) {
+            bool equal = i == nelems - 1;
+            double of = equal ? 0 : (double)(i % (size_t)n);
+            expect(to[i].x == (equal ? 7 : -1) && to[i].y == 100 * of + (double)i, wrong);
+        }
+        nvshmemx_barrier_block(team);
+    }
+}
+#endif
+
 /* --- Waits that never end --------------------------------------------------------------------- */
 
 extern "C" __global__ void names_over(int *words, uint64_t *sig, uint32_t *wrong) {

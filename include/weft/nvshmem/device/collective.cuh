@@ -264,7 +264,7 @@ WEFT_NVSHMEM_HALVES(WEFT_NVSHMEM_ARITHMETIC, _)
 
 /* Finds the largest x of all members, together with its y; among equal values, the first member's.
  * For a block. An element is two words, which only its owner reads and writes. */
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(WEFT_DEVICE_HOST) /* has double2 */
 WEFT_DEVICE double2 weft_nvshmem_maxloc_at(const weft_device_team *t, const double2 *source) {
     double2 best = {0, 0};
     for (int m = 0; m < t->n; m++) {
