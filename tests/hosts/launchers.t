@@ -120,6 +120,29 @@ def caller_cut():
     expect_empty()
 
 
+def lost_before_all_came(loss, text):
+    """PE 1's host or PE 1 is lost while PE 0 waits for PE 2, too."""
+    job = Processes(["h0", "h1", "h2"], "work", late=2)
+    wait_until(lambda: connected("h1"), 5, "PE 1 has called")
+    time.sleep(0.2 * crowd())
+    begin = time.monotonic()
+    loss()
+    out, err = job.pe[0].communicate(timeout=patience(SILENCE + 10))
+    assert time.monotonic() - begin < patience(SILENCE + 2 * SOON), (time.monotonic() - begin, err)
+    assert job.pe[0].returncode == 9 and re.search(text, err), (job.pe[0].returncode, out, err)
+    strike("h1", signal.SIGKILL)
+    expect_empty()
+
+
+@case("a PE of another host is lost before all have come: the wait for the others ends, and names it or its host")
+def lost_early():
+    lost_before_all_came(lambda: strike("h1", signal.SIGKILL), r"PE 1 \(pid \d+ on h1\) has ended before all PEs had arrived")
+    try:
+        lost_before_all_came(lambda: verbs.link("h1", "down"), r"the host of PE 1 \(h1\) does not answer")
+    finally:
+        verbs.link("h1", "up")
+
+
 @case("two hosts that reach PE 0's and not each other: all name the two")
 def cut():
     job = Processes(["h0", "h1", "h2"], "put").running()
