@@ -94,9 +94,10 @@ static struct {
     bf16 *dp;       /* of one head */
     bf16 *dk, *dv;  /* of each query head */
     float *squares; /* of the distance from the target, a part of each warp */
+    size_t blocks;  /* of a kernel: a small layer has not enough work for BLOCKS_MAX */
 } l;
 
-enum { BLOCKS = 256 };
+enum { BLOCKS_MAX = 256 };
 
 template <class T> static T *on_gpu(size_t nelems) {
     T *p;
@@ -159,7 +160,8 @@ static void layer_begin(const sizes &s) {
     l.dp = on_gpu<bf16>(s.tokens * s.tokens);
     l.dk = on_gpu<bf16>(s.own_heads() * s.tokens * s.dim);
     l.dv = on_gpu<bf16>(s.own_heads() * s.tokens * s.dim);
-    l.squares = on_gpu<float>(BLOCKS * WARPS);
+    l.blocks = std::min<size_t>(BLOCKS_MAX, (s.tokens * s.hidden + THREADS - 1) / THREADS);
+    l.squares = on_gpu<float>(l.blocks * WARPS);
     summed = example_malloc<bf16>(s.tokens * s.hidden);
 }
 
@@ -189,12 +191,12 @@ static weft_matrix square_of(size_t head) {
 static void attend(void) {
     float scale = 1 / sqrtf((float)l.s.dim);
     size_t rotated = l.s.own_heads() + l.s.own_kv_heads();
-    rotate<<<BLOCKS, THREADS, 0, stream>>>(at(l.qkv), l.s.tokens, rotated, l.s.dim, l.qkv.cols,
-                                           1.0f);
+    rotate<<<l.blocks, THREADS, 0, stream>>>(at(l.qkv), l.s.tokens, rotated, l.s.dim, l.qkv.cols,
+                                             1.0f);
     for (size_t head = 0; head < l.s.own_heads(); head++) {
         weft_matrix p = square_of(head);
         multiply(p, head_of(l.qkv, head), transposed(head_of(l.qkv, key_head(head))));
-        softmax<<<BLOCKS, THREADS, 0, stream>>>(at(p), l.s.tokens, scale);
+        softmax<<<l.blocks, THREADS, 0, stream>>>(at(p), l.s.tokens, scale);
         multiply(head_of(l.o, head), p, head_of(l.qkv, value_head(head)));
     }
 }
@@ -210,36 +212,36 @@ static void attend_back(void) {
         weft_matrix dv = dense(l.dv + head * each, l.s.tokens, l.s.dim);
         multiply(dp, head_of(l.d_o, head), transposed(head_of(l.qkv, value_head(head))));
         multiply(dv, transposed(p), head_of(l.d_o, head));
-        softmax_back<<<BLOCKS, THREADS, 0, stream>>>(at(dp), at(p), l.s.tokens, scale);
+        softmax_back<<<l.blocks, THREADS, 0, stream>>>(at(dp), at(p), l.s.tokens, scale);
         multiply(head_of(l.dqkv, head), dp, head_of(l.qkv, key_head(head)));
         multiply(dk, transposed(dp), head_of(l.qkv, head));
     }
     for (size_t first = 0; first < l.s.own_heads(); first += group) {
         bf16 *keys = at(head_of(l.dqkv, key_head(first)));
         bf16 *values = at(head_of(l.dqkv, value_head(first)));
-        sum_heads<<<BLOCKS, THREADS, 0, stream>>>(keys, l.dqkv.cols, l.dk + first * each, group,
-                                                  l.s.tokens, l.s.dim);
-        sum_heads<<<BLOCKS, THREADS, 0, stream>>>(values, l.dqkv.cols, l.dv + first * each, group,
-                                                  l.s.tokens, l.s.dim);
+        sum_heads<<<l.blocks, THREADS, 0, stream>>>(keys, l.dqkv.cols, l.dk + first * each, group,
+                                                    l.s.tokens, l.s.dim);
+        sum_heads<<<l.blocks, THREADS, 0, stream>>>(values, l.dqkv.cols, l.dv + first * each, group,
+                                                    l.s.tokens, l.s.dim);
     }
-    rotate<<<BLOCKS, THREADS, 0, stream>>>(at(l.dqkv), l.s.tokens, rotated, l.s.dim, l.dqkv.cols,
-                                           -1.0f);
+    rotate<<<l.blocks, THREADS, 0, stream>>>(at(l.dqkv), l.s.tokens, rotated, l.s.dim, l.dqkv.cols,
+                                             -1.0f);
 }
 
 /* --- Forward and backward --------------------------------------------------------------------- */
 
 static void forward(void) {
     size_t rows = l.s.rows(), cols = l.s.hidden;
-    norm<<<BLOCKS, THREADS, 0, stream>>>(at(l.h1), at(l.x), rows, cols);
+    norm<<<l.blocks, THREADS, 0, stream>>>(at(l.h1), at(l.x), rows, cols);
     gather_multiply(l.qkv, l.h1_full, l.h1, transposed(l.weights[0]));
     attend();
     multiply_scatter(l.x1, l.o, transposed(l.weights[1]));
-    add<<<BLOCKS, THREADS, 0, stream>>>(at(l.x1), at(l.x), rows * cols);
-    norm<<<BLOCKS, THREADS, 0, stream>>>(at(l.h2), at(l.x1), rows, cols);
+    add<<<l.blocks, THREADS, 0, stream>>>(at(l.x1), at(l.x), rows * cols);
+    norm<<<l.blocks, THREADS, 0, stream>>>(at(l.h2), at(l.x1), rows, cols);
     gather_multiply(l.gate_up, l.h2_full, l.h2, transposed(l.weights[2]));
-    swiglu<<<BLOCKS, THREADS, 0, stream>>>(at(l.a), at(l.gate_up), l.s.tokens, l.s.own_ffn());
+    swiglu<<<l.blocks, THREADS, 0, stream>>>(at(l.a), at(l.gate_up), l.s.tokens, l.s.own_ffn());
     multiply_scatter(l.out, l.a, transposed(l.weights[3]));
-    add<<<BLOCKS, THREADS, 0, stream>>>(at(l.out), at(l.x1), rows * cols);
+    add<<<l.blocks, THREADS, 0, stream>>>(at(l.out), at(l.x1), rows * cols);
 }
 
 /* A weight's gradient is the transposed gradient of its outputs times its inputs. */
@@ -247,30 +249,30 @@ static void backward(void) {
     size_t rows = l.s.rows(), cols = l.s.hidden;
     gather_multiply(l.da, l.dout_full, l.dout, l.weights[3]);
     multiply(l.gradients[3], transposed(l.dout_full), l.a);
-    swiglu_back<<<BLOCKS, THREADS, 0, stream>>>(at(l.dgate_up), at(l.da), at(l.gate_up), l.s.tokens,
-                                                l.s.own_ffn());
+    swiglu_back<<<l.blocks, THREADS, 0, stream>>>(at(l.dgate_up), at(l.da), at(l.gate_up),
+                                                  l.s.tokens, l.s.own_ffn());
     multiply_scatter(l.dh, l.dgate_up, l.weights[2]);
     multiply(l.gradients[2], transposed(l.dgate_up), l.h2_full);
-    norm_back<<<BLOCKS, THREADS, 0, stream>>>(at(l.dx1), at(l.dh), at(l.x1), at(l.dout), rows,
-                                              cols);
+    norm_back<<<l.blocks, THREADS, 0, stream>>>(at(l.dx1), at(l.dh), at(l.x1), at(l.dout), rows,
+                                                cols);
     gather_multiply(l.d_o, l.dx1_full, l.dx1, l.weights[1]);
     multiply(l.gradients[1], transposed(l.dx1_full), l.o);
     attend_back();
     multiply_scatter(l.dh, l.dqkv, l.weights[0]);
     multiply(l.gradients[0], transposed(l.dqkv), l.h1_full);
-    norm_back<<<BLOCKS, THREADS, 0, stream>>>(at(l.dx), at(l.dh), at(l.x), at(l.dx1), rows, cols);
+    norm_back<<<l.blocks, THREADS, 0, stream>>>(at(l.dx), at(l.dh), at(l.x), at(l.dx1), rows, cols);
 }
 
 static void lose(void) {
-    loss_back<<<BLOCKS, THREADS, 0, stream>>>(at(l.dout), l.squares, at(l.out), at(l.target),
-                                              count(l.out), (float)(l.s.tokens * l.s.hidden));
+    loss_back<<<l.blocks, THREADS, 0, stream>>>(at(l.dout), l.squares, at(l.out), at(l.target),
+                                                count(l.out), (float)(l.s.tokens * l.s.hidden));
 }
 
 static void learn(void) {
     const float rate = 1.0f;
     for (int i = 0; i < WEIGHTS; i++)
-        descend<<<BLOCKS, THREADS, 0, stream>>>(at(l.weights[i]), l.exact[i], at(l.gradients[i]),
-                                                count(l.weights[i]), rate);
+        descend<<<l.blocks, THREADS, 0, stream>>>(at(l.weights[i]), l.exact[i], at(l.gradients[i]),
+                                                  count(l.weights[i]), rate);
 }
 
 static void step(void) {
@@ -283,7 +285,7 @@ static void step(void) {
 /* Returns the mean of the squared distances over all PEs. */
 static double loss(void) {
     static double own, all; /* symmetric */
-    std::vector<float> parts(BLOCKS * WARPS);
+    std::vector<float> parts(l.blocks * WARPS);
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaMemcpy(parts.data(), l.squares, parts.size() * sizeof(float), cudaMemcpyDeviceToHost));
     own = 0;

@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import uuid
 
@@ -53,6 +54,18 @@ def file_size():
 def small_limits():
     for kind, value in ((resource.RLIMIT_STACK, 128 * KIB), (resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_CORE, 0)):
         assert runs_or_says(limited(kind, value, 3), f"limit {kind}") == "ran"
+
+
+@case("locked memory, where the program has locked what it will map")
+def locked():
+    if not shutil.which("setpriv") or not shutil.which("prlimit"):
+        raise Skip("there is no setpriv or prlimit here (util-linux)")
+    program = "import ctypes, os; c = ctypes.CDLL(os.environ['WEFT']); ctypes.CDLL(None).mlockall(2); c.shmem_init()"
+    without_the_right = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if os.geteuid() == 0 else []
+    result = Result(start("-n", 2, "-x", f"WEFT={BUILD}/lib/libweft.so", "prlimit", f"--memlock={4 * MIB}",
+                          *without_the_right, sys.executable, "-c", program), seconds_max=30)
+    wanted = r"mmap\): .*the limit on locked memory, which mlockall\(2\) has asked for, is 4 MiB: raise it \(ulimit -l\)"
+    assert result.status and re.search(wanted, result.err), (result.status, result.err)
 
 
 @contextlib.contextmanager
