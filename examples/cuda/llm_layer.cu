@@ -450,15 +450,16 @@ static size_t option(int argc, char **argv, const char *name, size_t value) {
 }
 
 /* Returns the sizes that the program was asked for; by default those of 70 billion parameters, or
- * small ones. */
+ * small ones, which any number of PEs divides. */
 static sizes sizes_of(int argc, char **argv, size_t tokens, bool small) {
-    sizes s = {tokens ? tokens : 32,
+    size_t n = (size_t)shmem_n_pes();
+    sizes s = {tokens ? tokens : 16 * n,
                option(argc, argv, "-hidden", small ? 64 : 8192),
-               option(argc, argv, "-heads", small ? 16 : 64),
-               option(argc, argv, "-kv_heads", 8),
+               option(argc, argv, "-heads", small ? 4 * n : 64),
+               option(argc, argv, "-kv_heads", small ? 2 * n : 8),
                option(argc, argv, "-dim", small ? 8 : 128),
-               option(argc, argv, "-ffn", small ? 128 : 28672),
-               (size_t)shmem_n_pes(),
+               option(argc, argv, "-ffn", small ? 64 * n : 28672),
+               n,
                (size_t)shmem_my_pe()};
     bool divides = s.tokens % s.n == 0 && s.heads % s.kv_heads == 0 && s.kv_heads % s.n == 0 &&
                    s.ffn % s.n == 0 && s.dim % 2 == 0;

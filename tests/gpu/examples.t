@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of examples/cuda have right results, at 1, 2 and 4 PEs: compiled for the host, on the pretended driver,
+"""The programs of examples/cuda have right results, at 1 to 4 PEs: compiled for the host, on the pretended driver,
 also with weak memory. If nvcc is installed they compile without a warning, as make compiles them, with the flags of
 pkg-config, and with checks. docs/device.md quotes them.
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 REAL = bool(os.environ.get("GPU_REAL"))
-PES = [int(number) for number in os.environ.get("GPU_PES", "1 2 4").split()]
+PES = [int(number) for number in os.environ.get("GPU_PES", "1 2 3 4").split()]
 SOURCES = sorted((ROOT / "examples/cuda").glob("*.cu"))
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 LEAST = {"tensor_map": 90}  # compute capability; 80 otherwise
@@ -90,6 +90,6 @@ if REAL:
 tap.run([
     ("examples are right on the pretended driver", pretended()),
     ("and where stores come late and loads early", pretended(WEFT_FAKE_WEAK="1", WEFT_FAKE_DELAY_US="200")),
-    ("they compile by what pkg-config says, with checks", compiles("-DWEFT_CHECK", *find_library())),
+    ("they compile by what pkg-config says, with checks and for a debugger", compiles("-DWEFT_CHECK", "-G", *find_library())),
     ("docs/device.md shows them", shown),
 ])
