@@ -48,6 +48,7 @@ def constant(path, name):
 
 def limits(problems):
     manual, hosts = text_of(ROOT / "docs/man/weft.7"), text_of(ROOT / "docs/hosts.md")
+    standard = text_of(ROOT / "docs/openshmem.md")
     pes = constant("src/boot/wire.h", "WEFT_WIRE_PES_MAX")
     teams, contexts = constant("src/core/sync.h", "WEFT_TEAMS_MAX"), constant("src/core/ctx.h", "WEFT_CTXS_MAX")
     name = constant("include/shmem.h", "SHMEM_MAX_NAME_LEN")
@@ -55,7 +56,9 @@ def limits(problems):
                 # Two of each are the library's own.
                 ("weft.7", manual, f"{teams - 2} teams and {contexts - 2} contexts"),
                 ("hosts.md", hosts, f"{pes} PEs"),
-                ("openshmem.md", text_of(ROOT / "docs/openshmem.md"), f"`SHMEM_MAX_NAME_LEN` ({name})")]
+                ("openshmem.md", standard, f"`SHMEM_MAX_NAME_LEN` ({name})"), ("openshmem.md", standard, f"| PEs | {pes} |"),
+                ("openshmem.md", standard, f"| Teams at once | {teams}, with the two predefined ones |"),
+                ("openshmem.md", standard, f"| Contexts at once | {contexts - 2}, and the default context |")]
     problems += [f"{page} does not say '{words}'" for page, text, words in expected if words not in text]
 
 
