@@ -270,12 +270,16 @@ static inline bool tensor_untouched(const struct tensor *t) {
     return true;
 }
 
+/* Returns a hash of the elements, which depends on how they are stored. */
 static inline uint64_t tensor_hash(const struct tensor *t) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < t->m.rows; i++)
-        for (size_t j = 0; j < t->m.cols; j++) {
-            uint64_t bits = 0;
-            memcpy(&bits, tensor_at(t, i, j), weft_dtype_bytes(t->m.dtype));
+    size_t element = weft_dtype_bytes(t->m.dtype), step = t->m.ld * element;
+    struct lines lines = lines_of(&t->m);
+    uint64_t sum = 0, bits;
+    for (size_t i = 0; i < lines.count; i++)
+        for (size_t at = 0, end = lines.nelems * element; at < end; at += sizeof bits) {
+            bits = 0;
+            memcpy(&bits, (const char *)t->m.data + i * step + at,
+                   end - at < sizeof bits ? end - at : sizeof bits);
             sum = mix(sum + bits);
         }
     return sum;
