@@ -15,7 +15,7 @@ $(LAUNCH_TESTS): $(LAUNCH_OBJ)
 $(BUILD)/tests/launch/fuzz: private LAUNCH_OBJ := $(filter-out %/boot/tls.o %/launch/writer.o,$(LAUNCH_OBJ))
 # Unoptimised programs take a quarter of the time to compile. Those that compute much are optimised a little.
 $(TESTS): private CFLAGS := -O0 -g1
-$(filter $(addprefix $(BUILD)/tests/,coll/% core/% gpu/% ops/% random/%),$(TESTS)): private CFLAGS := -O1 -g1
+$(filter $(addprefix $(BUILD)/tests/,api/collective% api/reduce coll/% core/% gpu/% ops/% random/%),$(TESTS)): private CFLAGS := -O1 -g1
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS) \

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct random {
     uint64_t state;
@@ -28,8 +29,10 @@ static inline size_t random_below(struct random *random, size_t limit) {
 }
 
 static inline void random_fill(struct random *random, void *data, size_t bytes) {
-    for (size_t i = 0; i < bytes; i++)
-        ((unsigned char *)data)[i] = (unsigned char)random_next(random);
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        uint64_t word = random_next(random);
+        memcpy((char *)data + at, &word, bytes - at < sizeof word ? bytes - at : sizeof word);
+    }
 }
 
 #endif
