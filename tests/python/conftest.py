@@ -51,8 +51,8 @@ def mapped(far):
         pytest.skip(f"the memory of the PEs {far} is not mapped here")
 
 
-AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operators", "gradients": "gradients",
-         "memory": "memory", "devices": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
+AREAS = {"operators": "operators", "dtensors": "operators", "exchange": "operators", "matrices": "operators",
+         "gradients": "gradients", "memory": "memory", "devices": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
 
 
 def area_of(nodeid):

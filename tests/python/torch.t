@@ -20,7 +20,7 @@ BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
 PYTHON = interpreter.find("pytest", "hypothesis", "torch")
 QUIET = ["--capture=sys", "--show-capture=no"]
 TESTS = [str(HERE / f"torch_{name}.py") for name in (
-    "names", "stubs", "memory", "devices", "operators", "exchange", "matrices", "gradients")]
+    "names", "stubs", "memory", "devices", "operators", "dtensors", "exchange", "matrices", "gradients")]
 EXAMPLES = ROOT / "examples/python"
 
 
@@ -59,9 +59,10 @@ def stubs(problems):
     with tempfile.TemporaryDirectory() as name:
         config, known = pathlib.Path(name, "mypy.ini"), pathlib.Path(name, "known")
         config.write_text(f"[mypy]\ncache_dir = {name}\nignore_errors = True\n")  # functions whose types are not annotated
-        # Python before 3.12 does not show the first; the second is PyTorch's list, through __getattr__; the third are
-        # untyped functions in functools.cache, which stubtest mistakes for the wrapper.
-        known.write_text("weft._core.Buffer.__buffer__\nweft.torch.__all__\nweft.triton._library._(arch_of|path)\n")
+        # Python before 3.12 does not show the first; the second is PyTorch's list, through __getattr__; the others are
+        # untyped functions in functools.cache and once_differentiable, which stubtest mistakes for the wrapper.
+        known.write_text("weft._core.Buffer.__buffer__\nweft.torch.__all__\nweft.triton._library._(arch_of|path)\n"
+                         "weft.torch._dtensors._(Gathered|Reduced|Product).backward\n")
         for command in (["mypy", "--strict", HERE / "torch_typed.py"],
                         ["mypy.stubtest", "--mypy-config-file", config, "--allowlist", known,
                          "--ignore-unused-allowlist", "weft"]):

@@ -12,7 +12,6 @@ pytest.importorskip("hypothesis")
 
 import torch.distributed as dist  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
-from torch.distributed.tensor import DTensor, Shard  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
@@ -580,14 +579,3 @@ def test_a_mesh_is_a_group(group):
     says = r"DeviceMesh of 2 dimensions \('dp', 'tp'\), expected one dimension, such as mesh\['tp'\]"
     raises(TypeError, says, symm_mem.all_reduce, x, "sum", wide)
     raises(TypeError, says, symm_mem.rendezvous, x, wide)
-
-
-@on_world
-def test_dtensors_are_refused(group):
-    mesh = init_device_mesh("cpu", (group.size(),))
-    x = DTensor.from_local(torch.ones(2, 2), mesh, [Shard(0)])
-    says = r"got a DTensor, expected this rank's own tensor: pass x.to_local\(\); or call x.redistribute\(\)"
-    raises(TypeError, "all_reduce: " + says, symm_mem.all_reduce, x, "sum", mesh)
-    raises(TypeError, "all_gather: " + says, symm_mem.all_gather, x, 0, group=mesh)
-    raises(TypeError, "fused_all_gather_matmul: " + says, symm_mem.fused_all_gather_matmul, x.to_local(), [x], 0, mesh)
-    assert symm_mem.all_reduce(x.to_local(), "sum", mesh).tolist() == [[group.size()] * 2] * 2

@@ -17,6 +17,7 @@ Modules import downwards only (tests/tree/python.t):
     _library                                  registration of the operators
     _collectives*, _exchange*, _fused, ...    the operators
     _operators, _matrices, _peers             the functions of this module
+    _dtensors                                 the operators on DTensors
     _eager, _products, _kernels               whether Weft multiplies or sums ordinary tensors, and the shortest way there
     _memory, _handle, _groups                 allocation, rendezvous, process groups
     _backend, _shim, _job                     PyTorch's registry, the C++ shim, joining the job

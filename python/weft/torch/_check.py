@@ -45,6 +45,12 @@ def check_reduce_op(call, reduce_op, allowed=REDUCE_OPS):
                          f"{', '.join(allowed)}")
 
 
+def check_differentiable(call, reduce_op):
+    if reduce_op not in ("sum", "avg"):
+        raise NotImplementedError(f"{call}: got reduce_op {reduce_op!r} in backward, expected sum "
+                                  "or avg: others have no gradient here")
+
+
 def check_contiguous(call, name, tensor, kind=RuntimeError):
     if not tensor.is_contiguous():
         raise kind(f"{call}: got {name} with strides {tensor.stride()}, expected it to be contiguous")

@@ -16,14 +16,9 @@ import torch
 import torch.distributed.distributed_c10d as c10d
 
 from weft.torch import _operators
+from weft.torch._check import check_differentiable
 
 ops = torch.ops.weft
-
-
-def _check_differentiable(call, reduce_op):
-    if reduce_op not in ("sum", "avg"):
-        raise NotImplementedError(f"{call}: got reduce_op {reduce_op!r} in backward, expected sum "
-                                  "or avg: others have no gradient here")
 
 
 def _weighted(grad, reduce_op, group_name):
@@ -46,7 +41,7 @@ def reduce_scatter_setup(ctx, inputs, output):
 
 
 def reduce_scatter_backward(ctx, grad):
-    _check_differentiable("reduce_scatter", ctx.reduce_op)
+    check_differentiable("reduce_scatter", ctx.reduce_op)
     spread = ops.all_gather(_weighted(grad, ctx.reduce_op, ctx.group_name), ctx.dim, ctx.group_name)
     return spread, None, None, None
 
@@ -56,7 +51,7 @@ def all_reduce_setup(ctx, inputs, output):
 
 
 def all_reduce_backward(ctx, grad):
-    _check_differentiable("all_reduce", ctx.reduce_op)
+    check_differentiable("all_reduce", ctx.reduce_op)
     return ops.all_reduce(grad, ctx.reduce_op, ctx.group_name), None, None
 
 

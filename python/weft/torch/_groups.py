@@ -86,40 +86,56 @@ def _name_of_mesh(mesh):
         how = f"mesh[{names[-1]!r}]" if names else "mesh.get_group(dim)"
         named = f" {names}" if names else ""
         raise TypeError(f"group: got a DeviceMesh of {mesh.ndim} dimensions{named}, expected one dimension, such as {how}")
+    check_in_mesh(mesh)
+    return mesh.get_group().group_name
+
+
+def check_in_mesh(mesh):
     if mesh.get_coordinate() is None:
         raise TypeError(f"group: got {mesh}, which rank {dist.get_rank()} is not in: it makes no calls on this mesh")
-    return mesh.get_group().group_name
 
 
 # Frequent types of arguments, which need no further look.
 _NO_DTENSORS = frozenset((torch.Tensor, torch.nn.Parameter, dist.ProcessGroup, str, int, bool, type(None)))
 
 
-def _refuse_dtensors(call, given):
+def _has_dtensors(given):
+    """Returns whether there is a DTensor among these and in their lists. A program that has one has imported
+    torch.distributed.tensor, which takes a second and is not imported here."""
     for each in given:
         if type(each) in _NO_DTENSORS:
             continue
         if isinstance(each, (list, tuple)):
-            _refuse_dtensors(call, each)
-        elif isinstance(each, torch.Tensor) and hasattr(each, "redistribute"):
-            raise TypeError(f"{call}: got a DTensor, expected this rank's own tensor: pass x.to_local(); or call "
-                            "x.redistribute(), which communicates by itself")
+            if _has_dtensors(each):
+                return True
+        elif hasattr(dist, "tensor") and isinstance(each, dist.tensor.DTensor):
+            return True
+    return False
 
 
-def by_either_name(function):
-    """Accepts the argument `group` also as group_name, which is its name in PyTorch's operators. Raises TypeError for a
-    DTensor: tensors must be the ranks' own."""
+def _refuse_dtensors(function, *args, **named):
+    raise TypeError(f"{function.__name__}: got a DTensor, expected this rank's own tensor: pass x.to_local(); or call "
+                    "x.redistribute(), which communicates by itself")
+
+
+def by_either_name(function, with_dtensors=_refuse_dtensors):
+    """Accepts the argument `group` also as group_name, which is its name in PyTorch's operators. A call that has DTensors
+    is with_dtensors(function, ...), which by default raises TypeError: tensors must be the ranks' own."""
     @functools.wraps(function)
     def call(*args, **named):
-        _refuse_dtensors(function.__name__, args)
-        if named:
-            _refuse_dtensors(function.__name__, named.values())
         if "group_name" in named:
             if "group" in named:
                 raise TypeError(f"{function.__name__}: got group and group_name, expected one of them")
             named["group"] = named.pop("group_name")
+        if _has_dtensors(args) or (named and _has_dtensors(named.values())):
+            return with_dtensors(function, *args, **named)
         return function(*args, **named)
     return call
+
+
+def or_with_dtensors(with_dtensors):
+    """Returns by_either_name() for a function that accepts DTensors, too."""
+    return functools.partial(by_either_name, with_dtensors=with_dtensors)
 
 
 def init_process_group(backend=None, **options):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The operators as functions. All are collective over the group, which is a process group, its name, or a DeviceMesh of
-one dimension, and may also be passed as group_name; all members call, in the same order. Tensors are the ranks' own:
-TypeError for a DTensor.
+one dimension, and may also be passed as group_name; all members call, in the same order. Tensors are the ranks' own.
+The functions of tensor parallelism also accept DTensors, see _dtensors.py; the others raise TypeError for a DTensor.
 
 On return (CPU), or when the stream gets there (CUDA), results are complete and inputs may be overwritten. Sizes and
 types are checked before anything is sent: ValueError or RuntimeError with the value and the expected value.
@@ -10,8 +10,8 @@ import functools
 
 import torch
 
-from weft.torch import _backend, _eager, _kernels, _memory, _products
-from weft.torch._groups import by_either_name, group_of
+from weft.torch import _backend, _dtensors, _eager, _kernels, _memory, _products
+from weft.torch._groups import by_either_name, group_of, or_with_dtensors
 from weft.torch._groups import group_name as name_of
 
 _weft = torch.ops.weft
@@ -89,24 +89,30 @@ def _reduce_rows(tensor, reduce_op, group):
 # --- Functions with gradients --------------------------------------------------------------------
 
 
-@by_either_name
+@or_with_dtensors(_dtensors.all_gather)
 def all_gather(input, gather_dim, group):
     """Concatenates the members' inputs, all of one shape, along gather_dim in order of rank. The result's layout has
-    gather_dim as the outermost dimension. Any dtype."""
+    gather_dim as the outermost dimension. Any dtype.
+
+    With a DTensor: Shard(gather_dim) becomes Replicate."""
     return _weft.all_gather(input, gather_dim, name_of(group))
 
 
-@by_either_name
+@or_with_dtensors(_dtensors.reduce_scatter)
 def reduce_scatter(input, reduce_op, scatter_dim, group):
     """Returns this rank's part along scatter_dim, whose size is a multiple of the members, of the sum over all inputs;
-    reduce_op: sum, avg, max, min or prod. The result is contiguous. 16-bit types are added in 32 bits."""
+    reduce_op: sum, avg, max, min or prod. The result is contiguous. 16-bit types are added in 32 bits.
+
+    With a DTensor: Partial(reduce_op) becomes Shard(scatter_dim)."""
     return _weft.reduce_scatter(input, reduce_op, scatter_dim, name_of(group))
 
 
-@by_either_name
+@or_with_dtensors(_dtensors.all_reduce)
 def all_reduce(input, reduce_op, group):
     """Returns the sum (avg, max, min, prod) over all inputs, with the same bits on every rank. The result is
-    contiguous."""
+    contiguous.
+
+    With a DTensor: Partial(reduce_op) becomes Replicate."""
     return _weft.all_reduce(input, reduce_op, name_of(group))
 
 
@@ -118,33 +124,39 @@ def all_to_all(input, group, output_splits=None, input_splits=None):
 
 
 @_eager.first
-@by_either_name
+@or_with_dtensors(_dtensors.fused_all_gather_matmul)
 def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     """Returns (A gathered along gather_dim, or None; [gathered A @ B for B in Bs]).
 
     A: this rank's shard, (..., K), the same shape on all ranks; each B: (K, N) of any N, each rank its own. 0 <=
     gather_dim < A.dim(). When the last dimension is gathered, B has K * members rows. A is not copied if
     A.movedim(gather_dim, 0) is contiguous; the results have that layout. float32, float64, bfloat16 and float16 are
-    multiplied while they are gathered."""
+    multiplied while they are gathered.
+
+    With DTensors: A is Shard(gather_dim) and each B Shard(1); gathered A is Replicate and each product Shard(last)."""
     call, group = _products.route("fused_all_gather_matmul", group, A, Bs)
     return call(A, Bs, gather_dim, group, return_A=return_A)
 
 
 @_eager.first
-@by_either_name
+@or_with_dtensors(_dtensors.fused_matmul_reduce_scatter)
 def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
     """Returns this rank's part along scatter_dim of the sum (reduce_op avg: mean) over the ranks' A @ B.
 
     A: (..., K), B: (K, N); the size of the scattered dimension is a multiple of the members. The result is contiguous.
-    A is not copied if A.movedim(scatter_dim, 0) is contiguous."""
+    A is not copied if A.movedim(scatter_dim, 0) is contiguous.
+
+    With DTensors: A is Shard(last) and B Shard(0); the result, A @ B, is Shard(scatter_dim). reduce_op: sum."""
     call, group = _products.route("fused_matmul_reduce_scatter", group, A, [B])
     return call(A, B, reduce_op, scatter_dim, group)
 
 
 @_eager.first
-@by_either_name
+@or_with_dtensors(_dtensors.fused_matmul_all_reduce)
 def fused_matmul_all_reduce(A, B, reduce_op, group):
-    """Returns the sum (reduce_op avg: mean) over the ranks' A @ B, with the same bits on all. A: (..., K), B: (K, N)."""
+    """Returns the sum (reduce_op avg: mean) over the ranks' A @ B, with the same bits on all. A: (..., K), B: (K, N).
+
+    With DTensors: A is Shard(last) and B Shard(0); the result, A @ B, is Replicate. reduce_op: sum."""
     call, group = _products.route("fused_matmul_all_reduce", group, A, [B])
     return call(A, B, reduce_op, group)
 
@@ -152,7 +164,7 @@ def fused_matmul_all_reduce(A, B, reduce_op, group):
 # --- Products of 8-bit floats --------------------------------------------------------------------
 
 
-@by_either_name
+@or_with_dtensors(_dtensors.fused_all_gather_scaled_matmul)
 @without_gradient
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases,
                                    result_scales, out_dtypes, use_fast_accum):
@@ -160,13 +172,15 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, 
 
     A: (..., K) of 8-bit floats, gathered along any dimension but the last; B: (K, N). A_scale: one number, or one for
     each row, of this rank's A ((..., 1): gathered with it) or of the whole A. The other lists are as long as Bs;
-    ValueError if not, and for scales of any other shape."""
+    ValueError if not, and for scales of any other shape.
+
+    With DTensors: as fused_all_gather_matmul(). Scales of rows are sharded like A, scales of columns and biases like B."""
     call, group = _products.route("fused_all_gather_scaled_matmul", group, A, Bs, A_scale, B_scales, biases,
                                   result_scales)
     return call(A, Bs, A_scale, B_scales, gather_dim, group, biases, result_scales, out_dtypes, use_fast_accum)
 
 
-@by_either_name
+@or_with_dtensors(_dtensors.fused_scaled_matmul_reduce_scatter)
 @without_gradient
 def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim,
                                        scatter_dim_after_maybe_reshape, group, output_shape,
@@ -175,7 +189,9 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
     """Returns this rank's part of the sum (or mean) over the ranks' torch._scaled_mm(A, B, ...).
 
     A: (..., K) of 8-bit floats, with its scatter dimension at scatter_dim_after_maybe_reshape. output_shape: of the
-    product before it is scattered along orig_scatter_dim."""
+    product before it is scattered along orig_scatter_dim.
+
+    With DTensors: as fused_matmul_reduce_scatter(), without a reshape. Scales and bias are Replicate."""
     call, group = _products.route("fused_scaled_matmul_reduce_scatter", group, A, [B], A_scale, B_scale, bias,
                                   result_scale)
     return call(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim, scatter_dim_after_maybe_reshape, group,

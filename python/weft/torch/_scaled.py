@@ -23,14 +23,9 @@ NARROW = (torch.float8_e4m3fn, torch.float8_e5m2)
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases, result_scales,
                                    out_dtypes, use_fast_accum):
     call, group = "fused_all_gather_scaled_matmul", group_of(group)
-    for name, given in (("B_scales", B_scales), ("biases", biases), ("result_scales", result_scales),
-                        ("out_dtypes", out_dtypes), ("use_fast_accum", use_fast_accum)):
-        if not isinstance(given, (list, tuple)):
-            raise TypeError(f"{call}: got {name} of type {type(given).__name__}, expected a list")
-        if len(given) != len(Bs):
-            raise ValueError(f"{call}: len({name}) must be the same as len(Bs): got {len(given)}, "
-                             f"expected {len(Bs)}")
-    _check_operands(call, A, Bs, gather_dim, "gather_dim")
+    check_lists(call, Bs, B_scales=B_scales, biases=biases, result_scales=result_scales, out_dtypes=out_dtypes,
+                use_fast_accum=use_fast_accum)
+    check_operands(call, A, Bs, gather_dim, "gather_dim")
     scale, shard = rows_scale(A, A_scale, gather_dim, group), rows_of(A, gather_dim)
     rows = shard.shape[0] * group.size
     whole = shard.new_empty((rows, shard.shape[1]))
@@ -64,7 +59,7 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
                                        use_fast_accum=False):
     call, group = "fused_scaled_matmul_reduce_scatter", group_of(group)
     dim, [dtype] = scatter_dim_after_maybe_reshape, dtypes_of([out_dtype])
-    _check_operands(call, A, [B], dim, "scatter dim for 2D tensor input to scaled_mm")
+    check_operands(call, A, [B], dim, "scatter dim for 2D tensor input to scaled_mm")
     check_reduce_op(call, reduce_op, ("sum", "avg"))
     check_divisible(call, A, dim, group.size)
     sizes = scattered_sizes(call, A, B, orig_scatter_dim, output_shape, group.size)
@@ -94,7 +89,17 @@ def scattered_sizes(call, A, B, dim, output_shape, parts):
     return sizes
 
 
-def _check_operands(call, A, Bs, dim, name):
+def check_lists(call, Bs, **lists):
+    """Checks that each is a list as long as Bs."""
+    for name, given in lists.items():
+        if not isinstance(given, (list, tuple)):
+            raise TypeError(f"{call}: got {name} of type {type(given).__name__}, expected a list")
+        if len(given) != len(Bs):
+            raise ValueError(f"{call}: len({name}) must be the same as len(Bs): got {len(given)}, "
+                             f"expected {len(Bs)}")
+
+
+def check_operands(call, A, Bs, dim, name):
     if A.dim() < 2:
         raise ValueError(f"{call}: A_shard must be a matrix, got {list(A.shape)}")
     if not 0 <= dim < A.dim() - 1:
