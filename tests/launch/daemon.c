@@ -25,7 +25,7 @@ enum {
     MAD_FRONTS = 16,
     MAD_FRONTS_LONG = 1000,
     MAD_FRAMES = 30,
-    SILENCE_MS = 4000, /* 1500 were too few under AddressSanitizer on a loaded machine */
+    SILENCE_MS = 1500, /* 400 were too few on a loaded machine */
     PATIENCE_MS = 20000
 };
 
