@@ -66,10 +66,7 @@ static void fill(char *at, enum weft_number number, int pe, size_t nelems) {
     case WEFT_NUMBER_COMPLEXD:
         FILL(double _Complex);
     default:
-        for (size_t i = 0, bytes = nelems * elem; i < bytes; i += sizeof(uint64_t)) {
-            uint64_t word = bits_of(pe, i);
-            memcpy(at + i, &word, bytes - i < sizeof word ? bytes - i : sizeof word);
-        }
+        random_fill(&(struct random){(uint64_t)pe}, at, nelems * elem);
     }
 }
 

@@ -60,6 +60,8 @@ def small_limits():
 def locked():
     if not shutil.which("setpriv") or not shutil.which("prlimit"):
         raise Skip("there is no setpriv or prlimit here (util-linux)")
+    if 0 <= resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] < 4 * MIB:
+        raise Skip("less than 4 MiB may be locked here (ulimit -l)")
     program = "import ctypes, os; c = ctypes.CDLL(os.environ['WEFT']); ctypes.CDLL(None).mlockall(2); c.shmem_init()"
     without_the_right = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if os.geteuid() == 0 else []
     result = Result(start("-n", 2, "-x", f"WEFT={BUILD}/lib/libweft.so", "prlimit", f"--memlock={4 * MIB}",

@@ -30,6 +30,9 @@ SURVIVORS_S, JOB_S = (1.0, 2.0) if REAL or STRICT else (5.0, 10.0)
 LEFT_BYTES_MAX = 64 << 20
 APART_MS = 50  # by the clock that a kernel reads before it traps
 
+KILLED = r"was killed by signal 9 \(Killed\)|died|ended .*"  # what survivors say of a victim
+CHECKED = "exited with status 255 without shmem_finalize"
+
 KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels", "packets", "broadcasts")
 WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
 CALLS = ("host_wait", "host_collective", "host_put", "host_quiet", "host_handle", "host_handle_end")
@@ -70,9 +73,9 @@ def wait_for_survivors(pids, where):
     return begin
 
 
-def check_lines(err, pe, victim, pid, where, remark=""):
+def check_lines(err, pe, victim, pid, where, remark="", end=KILLED):
     said = re.findall(rf"^weft: PE {pe} \(pid \d+\): .*$", err, re.M)
-    wanted = rf"PE {victim} \(pid {pid}\) (was killed by signal 9 \(Killed\)|died|ended .*); leaving{remark}"
+    wanted = rf"PE {victim} \(pid {pid}\) ({end}); leaving{remark}"
     assert len(said) == 1 and re.search(wanted, said[0]), f"{where}: PE {pe} says {said}: {err}"
 
 
@@ -89,8 +92,9 @@ def under_oshrun(scene, victim, how, status, remark=""):
         if how == "exit":
             assert "weft:" not in result.err, f"{where}: {result.err}"
         else:
-            check_lines(result.err, pe, victim, dead, where, remark)
+            check_lines(result.err, pe, victim, dead, where, remark, CHECKED if how == "check" else KILLED)
     check_memory(before, where)
+    return result
 
 
 def under_another(scene, victim):
@@ -173,15 +177,8 @@ def global_exit():
 @case("exit(-1), as where a call of CUDA has failed, while others are in kernels: the job ends with that status")
 def check_failed():
     for scene, victim in victims(("barrier", "own_kernel", "own_kernels", "inside_barrier", "matmul_reduce", "host_wait")):
-        where, job = f"{scene}, PE {victim}", start("-n", NPES, SCENES, scene, victim, "check")
-        pids = read_numbers(job, "pid", NPES)
-        dead = read_numbers(job, "victim", 1)[0]
-        begin = wait_for_survivors(set(pids) - {dead}, where)
-        result = Result(job)
-        assert result.status == 255, f"{where}: status {result.status}: {result.err}"
-        check_left(time.monotonic() - begin, where)
-        said = re.findall(rf"PE {victim} \(pid {dead}\) exited with status 255 without shmem_finalize", result.err)
-        assert len(said) == NPES, f"{where}: {result.err}"
+        result = under_oshrun(scene, victim, "check", 255)
+        assert re.search(rf"^oshrun: PE {victim} \(pid \d+\) {CHECKED}; ending the job", result.err, re.M), result.err
 
 
 def tells(result, victim, text):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The programs of examples/cuda have right results, at 1 to 4 PEs: compiled for the host, on the pretended driver,
 also with weak memory. If nvcc is installed they compile without a warning, as make compiles them, with the flags of
-pkg-config, and with checks. docs/device.md quotes them.
+pkg-config, with checks and for a debugger. docs/device.md quotes them.
 
 With GPU_REAL=1 the programs that make has built run on this machine's GPUs; GPU_PES is the number of PEs."""
 import os

@@ -52,7 +52,8 @@ def mapped(far):
 
 
 AREAS = {"operators": "operators", "dtensors": "operators", "exchange": "operators", "matrices": "operators",
-         "gradients": "gradients", "memory": "memory", "devices": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
+         "gradients": "gradients", "memory": "memory", "devices": "memory", "names": "names", "stubs": "names",
+         "handler": "handler", "backend": "registry"}
 
 
 def area_of(nodeid):

@@ -4,13 +4,14 @@
  * tests ask for disorder, the halves of a copy are made in either order. */
 #include "capture.h"
 #include "host.h"
+#include "memory.h"
 #include "space.h"
 #include "stream.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STAGED_BYTES_MAX = 64 << 10, SPLIT_BYTES_MIN = 64, PAGE = 4096, PAGES_MIN = 16 };
+enum { STAGED_BYTES_MAX = 64 << 10, SPLIT_BYTES_MIN = 64, PAGES_MIN = 16 };
 
 struct copy {
     struct work work;

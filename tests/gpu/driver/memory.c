@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GARBAGE = 0xa5, GARBAGE_BYTES = 512 << 10, PAGE = 4096, PAGES_APART = 16 };
+enum { GARBAGE = 0xa5, GARBAGE_BYTES = 512 << 10, PAGES_APART = 16 };
 #define NAME "weft-pretended-gpu-"
 
 static struct link *memories;

@@ -8,6 +8,8 @@
 
 #define GRANULE ((size_t)2 << 20)
 
+enum { PAGE = 4096 }; /* bytes of a page of the host */
+
 struct memory {
     struct link link;
     int fd;
