@@ -31,8 +31,8 @@ import costs
 import matrix
 
 TICK = 0.01   # seconds between two looks at running tests
-LOOK = 0.1    # seconds over which the idleness of processors is measured
-IDLE = 1 / 3  # of one processor: from there on, one more test starts
+LOOK = 0.03   # seconds over which the idleness of processors is measured
+IDLE = 1 / 5  # of one processor: from there on, one more test starts
 LONGEST = 10  # seconds after which one more test starts although other programs keep the processors busy
 MORE = 4      # tests that may run at once beyond one for each processor
 JOBS_MAX = 8  # not every machine has memory for more
@@ -93,7 +93,12 @@ class Processors:
 
     def __init__(self, jobs):
         self.jobs, self.numbers = jobs, os.sched_getaffinity(0)
-        self.at, self.last, self.started = time.monotonic(), self.idle_seconds(), 0.0
+        self.started = 0.0
+        self.look()
+
+    def look(self):
+        """Measures idleness from now on: a test has ended, which may have kept the processors busy."""
+        self.at, self.last = time.monotonic(), self.idle_seconds()
 
     def idle_seconds(self):
         lines = re.findall(r"^cpu(\d+) \d+ \d+ \d+ (\d+)", pathlib.Path("/proc/stat").read_text(), re.M)
@@ -137,6 +142,7 @@ def run_all(runs, jobs, shown):
                 time.sleep(TICK)
                 continue
             job = running.pop(pid)
+            processors.look()
             job.finish(status)
             job.report(usage)
             done.append(job)
