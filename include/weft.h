@@ -15,12 +15,12 @@
  *    that wait for it get -EINVAL, too; if none does within a second, only the caller gets it.
  *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
- *    reduce-scatter, all-gather, broadcast, all-to-all and all products support streams; the other
- *    calls return -ENOTSUP. An error (a wrong argument, missing memory, no cuBLASLt) is then one of
- *    this member alone: it enqueues nothing, and the other members wait. Either all members pass
- *    streams, or none does. Calls of a team run in the order in which they are made, even on
- *    different streams. The program orders captured calls, within their graph and against the
- *    team's other calls.
+ *    reduce-scatter, all-gather, broadcast, all-to-all, all products, dispatches and combines
+ *    support streams; the other calls return -ENOTSUP. An error (a wrong argument, missing memory,
+ *    no cuBLASLt) is then one of this member alone: it enqueues nothing, and the other members
+ *    wait. Either all members pass streams, or none does. Calls of a team run in the order in which
+ *    they are made, even on different streams. The program orders captured calls, within their
+ *    graph and against the team's other calls.
  *  - Memory of collectives on streams: `dest` must be symmetric, in GPU or host memory, and so must
  *    the source of a reduction; another source may be any memory that CUDA can copy. For sizes for
  *    which `weft info` shows packets or marked words, `dest` and the source of a reduction may be
@@ -191,6 +191,68 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
  *   transposed on all members or on none. */
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream);
+
+/* --- Mixtures of experts -----------------------------------------------------------------------
+ * A dispatch sends each token's row to the members that own the token's experts; a combine adds the
+ * experts' results of each token and sends the sums back. Expert e belongs to member e / (experts /
+ * n_pes) of the team. The gradient of a dispatch is a combine, and the reverse. */
+typedef struct weft_moe_handle *weft_moe;
+
+/* Sizes of all calls with one handle, the same on all members. */
+typedef struct weft_moe_shape {
+    size_t experts;    /* of the whole team, a multiple of its size */
+    size_t top_k;      /* slots of a token, each for one expert: 1 to 16 */
+    size_t cols;       /* elements of a row */
+    size_t scale_cols; /* F32 scales that are sent with a row, or 0 */
+    size_t
+        tokens_max;   /* the most tokens of a member in a call; n_pes * tokens_max * top_k < 2^31 */
+    size_t rows_max;  /* the most rows that a member receives in a call; 0: enough for all tokens
+                         whose experts are all different */
+    weft_dtype dtype; /* the widest type of rows */
+} weft_moe_shape;
+
+/* Rows for this member's experts, in arrays of the caller with room for rows_max rows. They are
+ * sorted by expert, the rows of an expert by member, token and slot. */
+typedef struct weft_moe_rows {
+    void *data;       /* rows x cols */
+    float *scales;    /* rows x scale_cols; may be NULL if no scales are sent */
+    float *weights;   /* rows; may be NULL if no weights are sent */
+    int32_t *sources; /* rows: (member * tokens_max + token) * top_k + slot */
+    int32_t *offsets; /* experts of a member + 1: the first row of each, then the number of rows */
+} weft_moe_rows;
+
+/* Returns in *moe a handle for calls of this team. Collective, as is its end, which comes before
+ * the team's. */
+int weft_moe_create(shmem_team_t team, const weft_moe_shape *shape, weft_moe *moe);
+int weft_moe_destroy(weft_moe moe);
+
+/* Returns the most rows that a member receives: the shape's rows_max, or its default. */
+size_t weft_moe_rows_max(weft_moe moe);
+
+/* rows <- the members' tokens for this member's experts.
+ *   dtype:   of the rows; all types can be moved.
+ *   tokens:  ntokens x cols; members may have different numbers of tokens, including 0.
+ *   scales:  ntokens x scale_cols, or NULL on all members that have tokens; so are weights.
+ *   experts: ntokens x top_k; -1 for a slot without an expert.
+ *   weights: ntokens x top_k, or NULL.
+ * If a member would receive more than rows_max rows, all members return -ENOSPC with text that
+ * names the member and its busiest expert, and nothing is written. On a stream the job ends. */
+int weft_moe_dispatch(weft_moe moe, weft_dtype dtype, const void *tokens, const float *scales,
+                      const int32_t *experts, const float *weights, size_t ntokens,
+                      const weft_moe_rows *rows, weft_stream stream);
+
+/* tokens <- for each token of this member the sum of its rows, which lie where a dispatch with the
+ * same experts has put them. A token without experts gets zeros.
+ *   dtype:   of the rows and tokens: F32, F64, BF16 or F16.
+ *   rows:    data is the results; scales are not used.
+ *   factors: NULL, or a factor for each row.
+ *   weights: NULL, or ntokens x top_k, which receives rows->weights of each slot; 0 for a slot
+ *            without an expert.
+ * Each member adds its rows of a token in the order of slots and rounds the sum to dtype; these
+ * sums are added in the order of members. The result has the same bits in every run. */
+int weft_moe_combine(weft_moe moe, weft_dtype dtype, const weft_moe_rows *rows,
+                     const float *factors, const int32_t *experts, size_t ntokens, void *tokens,
+                     float *weights, weft_stream stream);
 
 /* Commits `bytes` of the team's workspace ahead of time and, if the GPUs are up, allocates the
  * memory that the team's stream collectives need, so that no later call has to. Collective. */

@@ -63,7 +63,7 @@ check: check-gcc check-clang check-asan check-tsan ## install what the tests nee
 check-gcc check-clang check-asan check-tsan: check-begin
 check-begin:
 	@echo 'make check: installs packages that the tests lack, builds the library four times and runs 936 tests with 6,430 cases:'\
-	    'about 20 minutes on two idle processors'
+	    '15 to 20 minutes on two idle processors'
 	@tools/setup.sh check
 check-gcc:
 	+@$(PARALLEL) all tests benches python $(if $(filter check-all,$(GOAL)),$(TEST_KERNELS))

@@ -18,7 +18,7 @@ from weft import _folder
 _folder.refuse_others()
 
 from weft._core import (  # noqa: E402
-    Block, Buffer, Ctx, DeviceTeam, Share, Team, addr_accessible, all_gather, all_gather_matmul,
+    Block, Buffer, Ctx, DeviceTeam, MoE, Share, Team, addr_accessible, all_gather, all_gather_matmul,
     all_gather_scaled_matmul, all_reduce, all_to_all, all_to_alls, all_to_allv, atomic_add, atomic_and,
     atomic_compare_swap, atomic_compare_swap_nbi, atomic_fetch, atomic_fetch_add, atomic_fetch_add_nbi,
     atomic_fetch_and, atomic_fetch_and_nbi, atomic_fetch_inc, atomic_fetch_inc_nbi, atomic_fetch_nbi,
@@ -45,7 +45,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Block", "Buffer", "Ctx", "DeviceTeam", "Lock", "Share", "Team", "addr_accessible", "all_gather",
+    "Block", "Buffer", "Ctx", "DeviceTeam", "Lock", "MoE", "Share", "Team", "addr_accessible", "all_gather",
     "all_gather_matmul", "all_gather_scaled_matmul", "all_reduce", "all_to_all", "all_to_alls", "all_to_allv",
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch",
     "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi", "atomic_fetch_inc",

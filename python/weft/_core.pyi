@@ -114,6 +114,59 @@ class Ctx:
     ) -> None: ...
 
 @final
+class MoE:
+    def __new__(
+        cls,
+        experts: SupportsIndex,
+        top_k: SupportsIndex,
+        cols: SupportsIndex,
+        tokens_max: SupportsIndex,
+        rows_max: SupportsIndex = 0,
+        scale_cols: SupportsIndex = 0,
+        *,
+        dtype: _Dtype = "float32",
+        team: Team | None = None,
+    ) -> MoE: ...
+    @property
+    def team(self) -> Team: ...
+    @property
+    def rows_max(self) -> int: ...
+    @property
+    def experts_each(self) -> int: ...
+    def dispatch(
+        self,
+        tokens: _Array,
+        experts: _Array,
+        data: _Array,
+        sources: _Array,
+        offsets: _Array,
+        *,
+        weights: _Array | None = None,
+        row_weights: _Array | None = None,
+        scales: _Array | None = None,
+        row_scales: _Array | None = None,
+        stream: _Stream | None = None,
+    ) -> None: ...
+    def combine(
+        self,
+        tokens: _Array,
+        experts: _Array,
+        data: _Array,
+        sources: _Array,
+        offsets: _Array,
+        *,
+        weights: _Array | None = None,
+        row_weights: _Array | None = None,
+        factors: _Array | None = None,
+        stream: _Stream | None = None,
+    ) -> None: ...
+    def destroy(self) -> None: ...
+    def __enter__(self) -> MoE: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
 class Block:
     def __new__(cls, space: _Space, nbytes: SupportsIndex) -> Block: ...
     @property

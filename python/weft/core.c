@@ -22,7 +22,8 @@ static struct PyModuleDef definition = {
 static bool fill(PyObject *module) {
     if (!pyweft_buffer_define(module) || !pyweft_team_define(module) ||
         !pyweft_block_define(module) || !pyweft_share_define(module) ||
-        !pyweft_ctx_define(module) || !pyweft_device_team_define(module))
+        !pyweft_ctx_define(module) || !pyweft_device_team_define(module) ||
+        !pyweft_moe_define(module))
         return false;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)

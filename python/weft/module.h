@@ -49,6 +49,7 @@ bool pyweft_block_define(PyObject *module);
 bool pyweft_share_define(PyObject *module);
 bool pyweft_ctx_define(PyObject *module);
 bool pyweft_device_team_define(PyObject *module);
+bool pyweft_moe_define(PyObject *module);
 
 extern PyMethodDef pyweft_session_methods[], pyweft_buffer_methods[], pyweft_team_methods[],
     pyweft_rma_methods[], pyweft_single_methods[], pyweft_strided_methods[],

@@ -33,7 +33,7 @@ bool pyweft_operator_take_op(struct pyweft_operator *on, PyObject *object) {
  * uses to signal wrong arguments, or -1. */
 static int find_refusing(const char *text) {
     static const char *const reasons[] = {"dtype is -1, which is not a type", "a is NULL",
-                                          "a_shard is NULL"};
+                                          "a_shard is NULL", "shape is NULL"};
     int pe = -1, begin = 0;
     if (sscanf(text, "%*[a-z_]: PE %d: %n", &pe, &begin) < 1 || begin == 0)
         return -1;

@@ -18,6 +18,10 @@ const struct weft_call_row weft_calls[] = {
                                                 {"c_shard->dtype", "op", "a->rows", "b->cols"}},
     [WEFT_CALL_MATMUL_ALL_REDUCE] = {"weft_matmul_all_reduce",
                                      {"dtype", "op", "a->rows", "b->cols"}},
+    [WEFT_CALL_MOE_CREATE] = {"weft_moe_create", {NULL}},
+    [WEFT_CALL_MOE_DESTROY] = {"weft_moe_destroy", {"moe"}},
+    [WEFT_CALL_MOE_DISPATCH] = {"weft_moe_dispatch", {"moe", "dtype"}},
+    [WEFT_CALL_MOE_COMBINE] = {"weft_moe_combine", {"moe", "dtype"}},
     [WEFT_CALL_RESERVE] = {"weft_reserve", {NULL}},
 };
 

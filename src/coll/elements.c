@@ -165,22 +165,40 @@ static void divide_elements(void *values, enum weft_number number, int by, size_
         divide_f64(values, by, n);
 }
 
+#define MULTIPLY(NAME, TYPE)                                                           \
+    WEFT_WIDEST static void NAME(TYPE *dest, const TYPE *source, float by, size_t n) { \
+        WEFT_INDEPENDENT                                                               \
+        for (size_t i = 0; i < n; i++)                                                 \
+            dest[i] = source[i] * by;                                                  \
+    }
+MULTIPLY(multiply_f32, float)
+MULTIPLY(multiply_f64, double)
+#undef MULTIPLY
+
 /* A block of a row of the sources, to be reduced. */
 struct reduction_block {
     const weft_matrix *sources;
+    const float *factors; /* of the sources, or NULL */
     int nsources, of;
     weft_op op;
     size_t row, col, nelems;
 };
 
-/* Returns the block of source s: in place, or converted to floats in `room` if its type is reduced
- * as float. */
-static const void *block_of(const struct reduction_block *block, int s, float *room) {
+/* Returns the block of source s: in place, or in `room` if it is converted to floats because its
+ * type is reduced as float, or has a factor. */
+static const void *block_of(const struct reduction_block *block, int s, void *room) {
     const weft_matrix *source = &block->sources[s];
     const void *at = weft_matrix_at(source, block->row, block->col);
-    if (source->dtype == WEFT_F32 || element_of(source->dtype)->kind != WIDENED)
+    if (source->dtype != WEFT_F32 && element_of(source->dtype)->kind == WIDENED) {
+        weft_elements_widen(room, at, source->dtype, block->nelems);
+        at = room;
+    }
+    if (!block->factors)
         return at;
-    weft_elements_widen(room, at, source->dtype, block->nelems);
+    if (source->dtype == WEFT_F64)
+        multiply_f64(room, at, block->factors[s], block->nelems);
+    else
+        multiply_f32(room, at, block->factors[s], block->nelems);
     return room;
 }
 
@@ -188,11 +206,11 @@ static const void *block_of(const struct reduction_block *block, int s, float *r
  * last step stores its result in dest if dest has the type in which it is reduced. */
 static void reduce_block(const struct reduction_block *block, const weft_matrix *dest) {
     _Alignas(64) char first[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
-    _Alignas(64) float room[BLOCK_ELEMS];
+    _Alignas(64) double room[BLOCK_ELEMS];
     weft_dtype dtype = element_of(dest->dtype)->kind == WIDENED ? WEFT_F32 : dest->dtype;
     const struct weft_fold *fold = fold_of(dtype, block->op);
     void *at = weft_matrix_at(dest, block->row, block->col), *to = NULL;
-    const void *result = block_of(block, 0, (float *)first);
+    const void *result = block_of(block, 0, first);
     for (int s = 1; s < block->nsources; s++) {
         to = s + 1 == block->nsources && dest->dtype == dtype ? at : first;
         fold->pair(to, result, block_of(block, s, room), block->nelems);
@@ -226,9 +244,8 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
     weft_elements_reduce_sums(dest, sources, nsources, op, nsources);
 }
 
-void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sources, int nsources,
-                               weft_op op, int of) {
-    struct reduction_block block = {.sources = sources, .nsources = nsources, .of = of, .op = op};
+/* Reduces all blocks of all rows. */
+static void reduce_blocks(struct reduction_block block, const weft_matrix *dest) {
     for (block.row = 0; block.row < dest->rows; block.row++)
         for (block.col = 0; block.col < dest->cols; block.col += BLOCK_ELEMS) {
             size_t left = dest->cols - block.col;
@@ -236,6 +253,19 @@ void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sourc
             prefetch_below(&block);
             reduce_block(&block, dest);
         }
+}
+
+void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sources, int nsources,
+                               weft_op op, int of) {
+    struct reduction_block block = {.sources = sources, .nsources = nsources, .of = of, .op = op};
+    reduce_blocks(block, dest);
+}
+
+void weft_elements_sum_scaled(const weft_matrix *dest, const weft_matrix *sources,
+                              const float *factors, int nsources) {
+    struct reduction_block block = {
+        .sources = sources, .factors = factors, .nsources = nsources, .of = 1, .op = WEFT_SUM};
+    reduce_blocks(block, dest);
 }
 
 /* 16-bit floats have no loop for a pair, since they are rounded once at the end. */

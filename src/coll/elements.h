@@ -105,6 +105,11 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
 void weft_elements_reduce_sums(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                                weft_op op, int of);
 
+/* dest = the sum of sources[i] * factors[i] in this order, in float, or in double for F64, rounded
+ * once. All have one type: F32, F64, BF16 or F16. factors NULL: all are 1; nsources >= 1. */
+void weft_elements_sum_scaled(const weft_matrix *dest, const weft_matrix *sources,
+                              const float *factors, int nsources);
+
 /* The input and output of a step of a fold. */
 enum weft_fold_step {
     WEFT_FOLD_WHOLE = 0,

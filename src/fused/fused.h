@@ -42,4 +42,20 @@ int weft_fused_reduce_scatter(const struct weft_on_stream *on,
                               const struct weft_fused_reduction *r);
 int weft_fused_all_reduce(const struct weft_on_stream *on, const struct weft_fused_reduction *r);
 
+/* A dispatch or a combine of a mixture of experts, as in weft.h. All arrays are reached by kernels.
+ * Rows that do not fit end the job. */
+struct weft_fused_experts {
+    const weft_moe_shape *shape;
+    weft_dtype dtype;
+    size_t elem_bytes, ntokens;
+    bool combines;
+    void *tokens;
+    const int32_t *experts;
+    float *weights;
+    const float *scales, *factors;
+    const weft_moe_rows *rows;
+};
+int weft_fused_dispatch(const struct weft_on_stream *on, const struct weft_fused_experts *e);
+int weft_fused_combine(const struct weft_on_stream *on, const struct weft_fused_experts *e);
+
 #endif

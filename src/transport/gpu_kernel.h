@@ -70,6 +70,13 @@
     X(weftk_push_exchange) /* coll/push.cu: blocks, pushed */                        \
     X(weftk_widen)         /* fused/scale.cu: 8-bit factors */                       \
     X(weftk_scale)         /* fused/scale.cu: products */                            \
+    X(weftk_experts_send)  /* fused/experts.cu: rows to experts, and their sums */   \
+    X(weftk_experts_place)                                                           \
+    X(weftk_experts_take)                                                            \
+    X(weftk_experts_clear)                                                           \
+    X(weftk_experts_index)                                                           \
+    X(weftk_experts_add)                                                             \
+    X(weftk_experts_sum)                                                             \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_PRODUCTS(X, weftk_product)                                              \
     WEFT_GPU_PRODUCTS(X, weftk_gather)                                               \
@@ -109,6 +116,7 @@ enum weft_gpu_fault {
     WEFT_GPU_STALE_HANDLE = WEFT_DEVICE_FAULT_STALE,
     WEFT_GPU_ABORT =
         WEFT_DEVICE_FAULT_ABORT, /* it ends the job with the status in the detail (weft_abort) */
+    WEFT_GPU_ROWS,               /* there is no room for all rows of the expert in the detail */
 };
 extern struct weft_gpu_abort weft_gpu_abort;
 

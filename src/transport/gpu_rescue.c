@@ -140,6 +140,11 @@ _Noreturn static void job_fail(enum weft_gpu_fault fault, uint32_t detail) {
         weft_log("a kernel uses a handle of shmemx_device_team that has been freed: free it after "
                  "the last kernel that uses it (generation %u)",
                  detail);
+    else if (fault == WEFT_GPU_ROWS)
+        weft_log(
+            "weft_moe_dispatch on a stream: this PE would receive more rows than rows_max: expert "
+            "%u has no room for all of its rows; pass a larger rows_max, or 0",
+            detail);
     else
         weft_log("two calls of one team were under way at once on the GPU of this PE: put calls in "
                  "a capture, and launches of graphs, one after the other (team slot %u)",

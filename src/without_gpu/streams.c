@@ -117,6 +117,16 @@ int weft_fused_all_reduce(const struct weft_on_stream *on, const struct weft_fus
     return weft_space_missing();
 }
 
+/* --- Mixtures of experts ---------------------------------------------------------------------- */
+
+int weft_fused_dispatch(const struct weft_on_stream *on, const struct weft_fused_experts *e) {
+    return weft_space_missing();
+}
+
+int weft_fused_combine(const struct weft_on_stream *on, const struct weft_fused_experts *e) {
+    return weft_space_missing();
+}
+
 /* --- The GPU ---------------------------------------------------------------------------------- */
 
 ANSWER(shmemx_device, int *device)

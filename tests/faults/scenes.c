@@ -24,6 +24,7 @@ static uint64_t signal_word;
 static void *object;
 static float source[NELEMS], dest[NELEMS];
 static shmem_team_t pair = SHMEM_TEAM_INVALID; /* the victim and the PE before it */
+static weft_moe moe;
 
 static void die(void) {
     usleep(LET_THEM_IN_US);
@@ -126,6 +127,26 @@ static void all_reduce(void) {
     weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST);
 }
 
+/* This PE's tokens are for the experts of all PEs, and their results return. */
+static struct {
+    int32_t experts[64], sources[64 * 64], offsets[2];
+    float results[64 * 64], sums[64];
+} layer;
+
+static void dispatch(void) {
+    weft_moe_rows rows = {layer.results, NULL, NULL, layer.sources, layer.offsets};
+    for (int i = 0; i < npes; i++)
+        layer.experts[i] = i;
+    weft_moe_dispatch(moe, WEFT_F32, source, NULL, layer.experts, NULL, (size_t)npes, &rows,
+                      WEFT_STREAM_HOST);
+}
+
+static void combine(void) {
+    weft_moe_rows rows = {layer.results, NULL, NULL, layer.sources, layer.offsets};
+    weft_moe_combine(moe, WEFT_F32, &rows, NULL, layer.experts, 0, layer.sums, NULL,
+                     WEFT_STREAM_HOST);
+}
+
 /* Calls shmem_global_exit at the moment of the death. */
 static void global_exit(void) {
     usleep(LET_THEM_IN_US);
@@ -195,6 +216,8 @@ static const struct scene {
     {"sum_reduce_much", sum_reduce_much},
     {"sum_exscan", sum_exscan},
     {"weft_all_reduce", all_reduce},
+    {"weft_moe_dispatch", dispatch},
+    {"weft_moe_combine", combine},
     {"finalize", shmem_finalize},
     {"global_exit", global_exit},
 };
@@ -209,6 +232,9 @@ static void prepare(void) {
         fprintf(stderr, "PE %d got no symmetric memory for 100 bytes\n", me);
         shmem_global_exit(1);
     }
+    weft_moe_shape shape = {(size_t)npes, 1, 1, 0, (size_t)npes, 0, WEFT_F32};
+    if (weft_moe_create(SHMEM_TEAM_WORLD, &shape, &moe) != 0)
+        shmem_global_exit(1);
     if (me == victim)
         shmem_set_lock(&lock);
     shmem_barrier_all();

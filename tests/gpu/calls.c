@@ -105,6 +105,22 @@ static void engines(bool sums) {
     gpu_drain(a);
 }
 
+/* Both tokens of each PE are for the last expert, whose PE has room for fewer rows. */
+static void overflow(void) {
+    int npes = shmem_n_pes(), experts[2] = {npes - 1, npes - 1};
+    weft_moe_shape shape = {(size_t)npes, 1, 4, 0, 2, 2 * (size_t)npes - 1, WEFT_F32};
+    char *room = allocated(shmemx_calloc(SHMEMX_SPACE_DEVICE, 16, BYTES));
+    weft_moe_rows rows = {room, NULL, NULL, (int32_t *)(room + BYTES),
+                          (int32_t *)(room + 2 * BYTES)};
+    weft_moe moe;
+    EXPECT(weft_moe_create(SHMEM_TEAM_WORLD, &shape, &moe) == 0, "%s", weft_last_error());
+    gpu_write(room + 3 * BYTES, experts, sizeof experts);
+    int error = weft_moe_dispatch(moe, WEFT_F32, room + 4 * BYTES, NULL,
+                                  (int32_t *)(room + 3 * BYTES), NULL, 2, &rows, (weft_stream)a);
+    EXPECT(error == 0, "%s", weft_last_error());
+    gpu_drain(a);
+}
+
 int main(int argc, char **argv) {
     const char *scene = argc > 1 ? argv[1] : "";
     shmem_init();
@@ -126,6 +142,8 @@ int main(int argc, char **argv) {
         engines(false);
     else if (strcmp(scene, "engines_and_sums") == 0)
         engines(true);
+    else if (strcmp(scene, "overflow") == 0)
+        overflow();
     else
         ordered();
     shmem_barrier_all();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Forbidden calls of teams end the job, with one line that says why: in graphs, of a team that was destroyed, always;
-concurrently with another call of the team, in checked mode; and of members with different engines, which the last
-member reports. On the pretended driver."""
+concurrently with another call of the team, in checked mode; of members with different engines, which the last
+member reports; and a dispatch of more rows than there is room for. On the pretended driver."""
 import os
 import pathlib
 import subprocess
@@ -17,6 +17,7 @@ STALE = "a graph has launched a call of a team that was destroyed"
 BUSY = "two calls of one team were under way at once"
 ENGINES = ("uses engines between two meetings here, where the engine is 'copy', but packets on PE 1, where the engine is "
            "'auto'")
+ROWS = "this PE would receive more rows than rows_max: expert 1 has no room for all of its rows"
 
 # scene, whether in checked mode, expected text
 SCENES = [
@@ -28,6 +29,7 @@ SCENES = [
     ("engines", False, ENGINES),
     ("engines", True, ENGINES),
     ("engines_and_sums", True, None),
+    ("overflow", False, ROWS),
     ("ordered", False, None),
     ("ordered", True, None),
 ]

@@ -40,6 +40,7 @@ static char *source, *dest;
 static float *numbers, *sums;
 static uint64_t *device_word, *host_word;
 static weft_device_team handle, freed;
+static weft_moe moe;
 static weft_cu_function meet_kernel, abort_kernel, wait_kernel;
 
 static void say(const char *what) {
@@ -249,6 +250,36 @@ static void matmul_scatter(void) {
 
 static void matmul_reduce(void) {
     enqueue_matmul_reduce();
+    synchronize();
+}
+
+/* The tokens of all members are for the first expert. */
+static weft_moe_rows rows_of_experts(void) {
+    int32_t *offsets = (int32_t *)sums;
+    return (weft_moe_rows){dest, NULL, NULL, offsets + 64, offsets};
+}
+
+static void enqueue_dispatch(void) {
+    weft_moe_rows rows = rows_of_experts();
+    const int32_t *experts = (const int32_t *)source;
+    must(weft_moe_dispatch(moe, WEFT_F32, numbers, NULL, experts, NULL, 4, &rows,
+                           (weft_stream)stream));
+}
+
+static void enqueue_combine(void) {
+    weft_moe_rows rows = rows_of_experts();
+    const int32_t *experts = (const int32_t *)source;
+    must(weft_moe_combine(moe, WEFT_F32, &rows, NULL, experts, 4, numbers, NULL,
+                          (weft_stream)stream));
+}
+
+static void moe_dispatch(void) {
+    enqueue_dispatch();
+    synchronize();
+}
+
+static void moe_combine(void) {
+    enqueue_combine();
     synchronize();
 }
 
@@ -462,6 +493,8 @@ static const struct scene {
     {"matmul_reduce", matmul_reduce, false},
     {"rows_scatter", rows_scatter, false},
     {"rows_reduce", rows_reduce, false},
+    {"moe_dispatch", moe_dispatch, false},
+    {"moe_combine", moe_combine, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
@@ -503,6 +536,8 @@ static void use_once(void) {
     enqueue_rows(false);
     enqueue_matmul_scatter();
     enqueue_matmul_reduce();
+    enqueue_dispatch();
+    enqueue_combine();
     gpu_drain(stream);
 }
 
@@ -517,6 +552,8 @@ static void set_up(void) {
     host_word = shmem_calloc(1, sizeof *host_word);
     must(!source || !dest || !numbers || !sums || !device_word || !host_word);
     stream = gpu_stream_new();
+    weft_moe_shape shape = {(size_t)npes, 1, 16, 0, 4, 0, WEFT_F32};
+    must(weft_moe_create(SHMEM_TEAM_WORLD, &shape, &moe));
     must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, 0, &freed));
     must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, INSIDE_THREADS * 16, &handle));
     weft_device_team copy = freed;

@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 import weft
 import weft.torch as symm_mem
+from weft.torch import moe
 
 import job
 import torch_async
@@ -403,6 +404,60 @@ def gradients():
     say("gradients, torch.compile")
 
 
+def experts():
+    """A layer against float64 on this rank's tokens: results and gradients; and in a graph, with new tokens and routes."""
+    cols, top_k, tokens_max = 72, 3, 40
+    same = torch.Generator(DEVICE).manual_seed(int(SEED))
+    for dtype in FLOATS:
+        layer = moe.MoE(2 * N, top_k, cols, tokens_max, rows_max=N * tokens_max * top_k, dtype=dtype, group=WORLD)
+        matrices = (torch.randn(2 * N, cols, cols, generator=same, device=DEVICE) / 8).to(dtype)
+        mine = matrices[2 * ME:2 * ME + 2].clone().requires_grad_()
+        x, ids = random(tokens_max - ME, cols, dtype=dtype), torch.randint(-1, 2 * N, (tokens_max - ME, top_k), device=DEVICE)
+        w, grad = torch.rand(ids.shape, device=DEVICE), random(tokens_max - ME, cols, dtype=dtype)
+        x.requires_grad_(), w.requires_grad_()
+        rows = layer.dispatch(x, ids, w)
+        parts = [(part @ matrix).tanh() for part, matrix in zip(rows.split(), mine)]
+        y = layer.combine(torch.cat(parts), rows)
+        y.backward(grad)
+        x64, w64, all64 = (each.detach().double().requires_grad_() for each in (x, w, matrices))
+        y64 = sum(w64[:, k, None] * (x64[:, None] @ all64[ids[:, k].clamp(min=0)]).tanh()[:, 0] * (ids[:, k, None] >= 0)
+                  for k in range(top_k))
+        y64.backward(grad.double())
+        dist.all_reduce(all64.grad)
+        for name, got, expected in (("results", y, y64), ("gradient of tokens", x.grad, x64.grad),
+                                    ("gradient of weights", w.grad, w64.grad),
+                                    ("gradient of experts", mine.grad, all64.grad[2 * ME:2 * ME + 2])):
+            check(f"experts {dtype}: {name}", got.to(dtype), expected, dtype, cols)
+        layer.destroy()
+    experts_in_a_graph()
+    say("experts")
+
+
+def experts_in_a_graph(turns=200):
+    cols, top_k, tokens = 64, 2, 24
+    layer = moe.MoE(N, top_k, cols, tokens, rows_max=N * tokens * top_k, dtype=torch.bfloat16, group=WORLD)
+    x, w = random(tokens, cols, dtype=torch.bfloat16), torch.rand(tokens, top_k, device=DEVICE)
+    ids = torch.randint(0, N, (tokens, top_k), device=DEVICE, dtype=torch.int32)
+
+    def step():
+        rows = layer.dispatch(x, ids, w)
+        return layer.combine(rows.data * 2, rows)
+
+    step()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = step()
+    for turn in range(turns):
+        x.copy_(random(tokens, cols, dtype=torch.bfloat16))
+        w.copy_(torch.rand_like(w))
+        ids.copy_(torch.randint(0, N, ids.shape, device=DEVICE))
+        y.fill_(float("nan"))
+        graph.replay()
+        check(f"experts in a graph, turn {turn}", y, 2 * x.double() * w.double().sum(1, keepdim=True), torch.bfloat16, 4)
+    del graph
+    layer.destroy()
+
+
 def groups():
     for ranks in ([0, 1], [N - 1, 0], list(range(1, N))):
         group = dist.new_group(sorted(set(ranks)))
@@ -436,6 +491,7 @@ symmetric_tensors()
 by_kernels()
 exchanges()
 gradients()
+experts()
 groups()
 async_tensor_parallelism()
 if ME == 0:

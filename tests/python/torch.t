@@ -20,7 +20,7 @@ BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
 PYTHON = interpreter.find("pytest", "hypothesis", "torch")
 QUIET = ["--capture=sys", "--show-capture=no"]
 TESTS = [str(HERE / f"torch_{name}.py") for name in (
-    "names", "stubs", "memory", "devices", "operators", "dtensors", "exchange", "matrices", "gradients")]
+    "names", "stubs", "memory", "devices", "operators", "dtensors", "exchange", "moe", "matrices", "gradients")]
 EXAMPLES = ROOT / "examples/python"
 
 
@@ -50,6 +50,15 @@ def example(problems):
         lines = run(problems, *launcher, program, timeout_s=240)
         if lines != plain:
             problems += [f"by {launcher}: got", *lines, "expected", *plain]
+
+
+def experts(problems):
+    """The layer learns the same over several processes as in one, which the example checks."""
+    for launcher in ([BUILD / "bin/oshrun", "-n", "4", PYTHON],
+                     [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2"]):
+        lines = run(problems, *launcher, EXAMPLES / "moe.py", timeout_s=240)
+        if lines[-1:] != ["the same as in one process"]:
+            problems += [f"by {launcher}: got", *lines]
 
 
 def stubs(problems):

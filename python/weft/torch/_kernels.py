@@ -74,7 +74,7 @@ def multiplies(group, device):
     """Returns whether the group's GPUs multiply matrices by Weft's operators; the same on all members. The first
     answer takes a call of all members, outside of a graph."""
     if group.multiplies is None and _may_ask(group):
-        _connect(device)
+        connect(device)
         group.multiplies = _has_products(group)
     return bool(group.multiplies)
 
@@ -98,7 +98,7 @@ def _may_ask(group):
     return not torch.cuda.is_current_stream_capturing() and (_up or group.size == weft.n_pes())
 
 
-def _connect(device):
+def connect(device):
     """The first symmetric tensor decides which GPU is this PE's."""
     _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
 
@@ -114,7 +114,7 @@ def _ask(group, device):
     answer on all members. Collective over the group, once."""
     if not _may_ask(group):
         return
-    _connect(device)
+    connect(device)
     group.kernels = {operation: _most(operation, group) for operation in _SHAPES}
     _met(group, any(group.kernels.values()))
 

@@ -11,7 +11,7 @@ import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
 
 from weft.torch._backend import fused_runs
-from weft.torch import (_collectives, _collectives_cuda, _eager, _exchange, _fused, _gradients, _peers, _products,
+from weft.torch import (_collectives, _collectives_cuda, _eager, _exchange, _fused, _gradients, _moe, _peers, _products,
                         _scaled, _shapes)
 
 _weft = torch.library.Library("weft", "DEF")
@@ -94,6 +94,13 @@ _define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_split
         " -> Tensor",
         _exchange.all_to_all, _collectives_cuda.all_to_all, _shapes.all_to_all,
         _gradients.all_to_all_setup, _gradients.all_to_all_backward)
+
+_define("moe_dispatch(Tensor x, Tensor experts, Tensor? weights, Tensor? scales, int moe)"
+        " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+        _moe.dispatch, _moe.dispatch, _moe.dispatch_shape, _moe.dispatch_setup, _moe.dispatch_backward)
+_define("moe_combine(Tensor data, Tensor? factors, Tensor? row_weights, Tensor experts, Tensor sources, Tensor offsets,"
+        " int moe) -> (Tensor, Tensor)",
+        _moe.combine, _moe.combine, _moe.combine_shape, _moe.combine_setup, _moe.combine_backward)
 
 _fused_rules = {
     "fused_all_gather_matmul": (_gradients.gather_matmul_setup, _gradients.gather_matmul_backward),
