@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Mixtures of experts on a stream: the layout of a half, and the order of the kernels
- * (fused/experts.cu). A member alone sends to itself. */
+ * (fused/experts_dispatch.cu, experts_combine.cu). A member alone sends to itself. */
 #include "fused/experts.h"
 #include <errno.h>
 #include "base/size.h"
@@ -16,6 +16,19 @@ static size_t aligned(size_t bytes) {
 
 /* --- The task ----------------------------------------------------------------------------------
  */
+
+/* Cuts rows into parts if there are few of them: a warp has a few KiB under way, and a GPU needs
+ * many warps to use its memory. */
+static void set_parts(struct weft_experts_task *task, size_t nrows) {
+    enum { LEAST_BYTES = 2048, WARPS_OF_SM = 32 };
+    size_t wanted =
+        weft_steps_up(WARPS_OF_SM * (size_t)weft_device.gpu->sms, nrows > 0 ? nrows : 1);
+    size_t most = weft_steps_up(task->row_bytes > 0 ? task->row_bytes : 1, LEAST_BYTES);
+    size_t parts = wanted < most ? wanted : most;
+    task->part_bytes = aligned(weft_steps_up(task->row_bytes > 0 ? task->row_bytes : 1, parts));
+    task->parts =
+        (uint32_t)weft_steps_up(task->row_bytes > 0 ? task->row_bytes : 1, task->part_bytes);
+}
 
 static struct weft_experts_task task_of(const struct weft_on_stream *on,
                                         const struct weft_fused_experts *e) {
@@ -50,25 +63,30 @@ static struct weft_experts_task task_of(const struct weft_on_stream *on,
         task.scales_at + aligned(shape->tokens_max * shape->scale_cols * sizeof(float));
     task.rows_at = (size_t)task.n * task.list_step;
     task.record_step = task.record_weights + aligned(shape->top_k * sizeof(float));
+    set_parts(&task, shape->tokens_max);
     return task;
 }
 
-/* Makes room for the members' tokens in each half, and for `own` bytes of this member. */
+/* Makes room for the members' tokens in each half, and for the rows of all slots. */
 static int open_halves(struct weft_fused *f, struct weft_experts_task *task,
-                       const struct weft_on_stream *on, size_t half, size_t own) {
+                       const struct weft_on_stream *on, size_t half) {
+    enum { ROW_OF_ALIGNMENT = 256 };
     bool alone = on->team->npes == 1;
-    struct weft_fused_sizes sizes = {.half = alone ? 0 : half, .own = own + (alone ? half : 0)};
+    size_t slots = (size_t)task->n * task->tokens_max * task->top_k;
+    size_t row_of = weft_round_up(slots * sizeof *task->row_of, ROW_OF_ALIGNMENT);
+    struct weft_fused_sizes sizes = {.half = alone ? 0 : half, .own = row_of + (alone ? half : 0)};
     int error = weft_fused_open(f, on, &sizes);
+    task->row_of = (int32_t *)f->own;
     task->halves = f->half.all;
     if (alone)
-        task->halves.first = f->own + own;
+        task->halves.first = f->own + row_of;
     return error || alone ? error : weft_fused_begin_writes(f);
 }
 
 /* --- Kernels -----------------------------------------------------------------------------------
  */
 
-/* Launches a kernel in which warps take `pieces` in turn. */
+/* Launches a kernel in which warps take `pieces` in turn, or the parts of `nrows` rows. */
 static int launch(enum weft_gpu_kernel kernel, const struct weft_fused *f,
                   struct weft_experts_task *task, size_t pieces) {
     size_t blocks = weft_steps_up(pieces > 0 ? pieces : 1, WARPS);
@@ -76,6 +94,11 @@ static int launch(enum weft_gpu_kernel kernel, const struct weft_fused *f,
     void *arguments[] = {task, NULL};
     return weft_gpu_launch(kernel, (unsigned)(blocks < most ? blocks : most), THREADS,
                            f->on->stream, arguments);
+}
+
+static int launch_rows(enum weft_gpu_kernel kernel, const struct weft_fused *f,
+                       struct weft_experts_task *task, size_t nrows) {
+    return launch(kernel, f, task, nrows * task->parts);
 }
 
 /* Makes the stores of all members' kernels visible to all members. */
@@ -93,34 +116,29 @@ static int refuse_apart(const struct weft_on_stream *on) {
 
 int weft_fused_dispatch(const struct weft_on_stream *on, const struct weft_fused_experts *e) {
     struct weft_experts_task task = task_of(on, e);
-    size_t rows = (size_t)task.n * task.tokens_max;
+    size_t tokens = (size_t)task.n * task.tokens_max;
+    size_t experts = (size_t)task.experts_each * WARPS; /* a block for each */
     struct weft_fused f;
     int error = refuse_apart(on);
-    error = error ? error : open_halves(&f, &task, on, task.rows_at + rows * task.row_step, 0);
-    error = error ? error : launch(WEFT_KERNEL_weftk_experts_send, &f, &task, task.ntokens);
+    error = error ? error : open_halves(&f, &task, on, task.rows_at + tokens * task.row_step);
+    error = error ? error : launch_rows(WEFT_KERNEL_weftk_experts_send, &f, &task, task.ntokens);
     error = error ? error : meet(&f);
-    error = error ? error
-                  : launch(WEFT_KERNEL_weftk_experts_place, &f, &task,
-                           (size_t)task.experts_each * WARPS);
-    return error ? error : launch(WEFT_KERNEL_weftk_experts_take, &f, &task, task.rows_max);
+    error = error ? error : launch(WEFT_KERNEL_weftk_experts_place, &f, &task, experts);
+    return error ? error : launch_rows(WEFT_KERNEL_weftk_experts_take, &f, &task, tokens);
 }
 
 int weft_fused_combine(const struct weft_on_stream *on, const struct weft_fused_experts *e) {
     struct weft_experts_task task = task_of(on, e);
     size_t tokens = (size_t)task.n * task.tokens_max, slots = tokens * task.top_k;
+    size_t rows = task.rows_max;
     struct weft_fused f;
     int error = refuse_apart(on);
-    error = error ? error
-                  : open_halves(&f, &task, on, tokens * task.record_step,
-                                weft_round_up(slots * sizeof *task.row_of, 256));
-    if (error)
-        return error;
-    task.row_of = (int32_t *)f.own;
-    error = launch(WEFT_KERNEL_weftk_experts_clear, &f, &task, slots / WEFT_GPU_WARP);
-    error = error
-                ? error
-                : launch(WEFT_KERNEL_weftk_experts_index, &f, &task, task.rows_max / WEFT_GPU_WARP);
-    error = error ? error : launch(WEFT_KERNEL_weftk_experts_add, &f, &task, task.rows_max);
+    error = error ? error : open_halves(&f, &task, on, tokens * task.record_step);
+    error =
+        error ? error : launch(WEFT_KERNEL_weftk_experts_clear, &f, &task, slots / WEFT_GPU_WARP);
+    error =
+        error ? error : launch(WEFT_KERNEL_weftk_experts_index, &f, &task, rows / WEFT_GPU_WARP);
+    error = error ? error : launch_rows(WEFT_KERNEL_weftk_experts_add, &f, &task, tokens);
     error = error ? error : meet(&f);
-    return error ? error : launch(WEFT_KERNEL_weftk_experts_sum, &f, &task, task.ntokens);
+    return error ? error : launch_rows(WEFT_KERNEL_weftk_experts_sum, &f, &task, task.ntokens);
 }

@@ -21,10 +21,12 @@ struct weft_experts_task {
     uint32_t tokens_max, top_k, cols, scale_cols, rows_max;
     uint32_t experts_each; /* of a member */
     uint32_t ntokens;      /* of this member */
+    uint32_t parts;        /* of a row, which warps move one by one */
 
     /* Bytes. Within a list: where weights and scales begin. */
     size_t list_step, weights_at, scales_at, rows_at;
     size_t row_bytes, row_step;         /* of a row, and to the next one in a half */
+    size_t part_bytes;                  /* of all parts of a row but the last: a multiple of 16 */
     size_t record_weights, record_step; /* where a record's weights begin, and to the next record */
 
     /* This member's arrays. */

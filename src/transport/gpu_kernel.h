@@ -70,10 +70,10 @@
     X(weftk_push_exchange) /* coll/push.cu: blocks, pushed */                        \
     X(weftk_widen)         /* fused/scale.cu: 8-bit factors */                       \
     X(weftk_scale)         /* fused/scale.cu: products */                            \
-    X(weftk_experts_send)  /* fused/experts.cu: rows to experts, and their sums */   \
+    X(weftk_experts_send)  /* fused/experts_dispatch.cu: rows to experts */          \
     X(weftk_experts_place)                                                           \
     X(weftk_experts_take)                                                            \
-    X(weftk_experts_clear)                                                           \
+    X(weftk_experts_clear) /* fused/experts_combine.cu: their sums */                \
     X(weftk_experts_index)                                                           \
     X(weftk_experts_add)                                                             \
     X(weftk_experts_sum)                                                             \

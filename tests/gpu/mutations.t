@@ -138,11 +138,27 @@ REDUCE = [
     ("chunks without tiles are not counted", "src/fused/hopper.cu", r"count_empty\(call\);", ";"),
     ("the own part is stored, not added", REDUCER, r"if \(add\)", "if (false)"),
 ]
+DISPATCH = [
+    ("threads add before the others have written their numbers", "src/fused/experts_dispatch.cu",
+     r"(sums\[thread\] = mine;\s+)weft_block_sync\(\);", r"\1"),
+    ("a thread's number is replaced before others have read it", "src/fused/experts_dispatch.cu",
+     r"weft_block_sync\(\);(\s+sums\[thread\] \+= other;)", r"\1"),
+    ("the next sum begins before this one is read", "src/fused/experts_dispatch.cu",
+     r"(- mine;\s+)weft_block_sync\(\);", r"\1"),
+]
+COMBINE = [
+    ("rows are added before all lanes have written where they are", "src/fused/experts_combine.cu",
+     r"weft_warp_sync\(\);", ""),
+    ("a list is used before all lanes have written it", "src/fused/experts.cuh",
+     r"(address;\s+)weft_warp_sync\(\);", r"\1"),
+]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED),
            ("src/fused/hopper.cu", "gpu/hopper", HOPPER), ("src/fused/hopper.cu", "gpu/hopper_gather", GATHER),
            ("src/fused/hopper.cu", "gpu/hopper_reduce", REDUCE),
            ("src/fused/hopper.cu", "gpu/crowd", CROWD),
+           ("src/fused/experts_dispatch.cu", "gpu/experts", DISPATCH),
+           ("src/fused/experts_combine.cu", "gpu/experts", COMBINE),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}
