@@ -34,7 +34,7 @@ TICK = 0.01   # seconds between two looks at running tests
 LOOK = 0.03   # seconds over which the idleness of processors is measured
 IDLE = 1 / 5  # of one processor: from there on, one more test starts
 LONGEST = 10  # seconds after which one more test starts although other programs keep the processors busy
-MORE = 4      # tests that may run at once beyond one for each processor
+MORE = 6      # tests that may run at once beyond one for each processor
 JOBS_MAX = 8  # not every machine has memory for more
 
 
