@@ -105,4 +105,5 @@ tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in interpreter.RANKS]
            ("weft.torch beside PyTorch's own, function by function", with_torch(pairs)),
            ("type stubs, by mypy", with_torch(stubs)),
            ("an untested PyTorch is named first", with_torch(untested)),
-           ("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example))])
+           ("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example)),
+           ("moe.py learns the same in several processes as in one", with_torch(experts))])

@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.distributed as dist  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch.distributed.tensor import DTensor, Replicate  # noqa: E402
 
 from weft.torch import moe  # noqa: E402
 from torch_world import ME, RANKS, raises, seeded  # noqa: E402
@@ -181,6 +183,8 @@ def test_errors():
     raises(ValueError, "has expert", layer.dispatch, x[:1], ids[:1] + RANKS)
     raises(ValueError, "argument tokens has 15 elements", layer.dispatch, x[:3, :5], ids[:3])
     raises(ValueError, "ntokens is 9", layer.dispatch, x, ids - 1)
+    whole = DTensor.from_local(x[:1], init_device_mesh("cpu", (RANKS,)), [Replicate()])
+    raises(TypeError, "pass x.to_local()", layer.dispatch, whole, ids[:1])
     rows = layer.dispatch(x[:1], ids[:1] - 1)
     assert rows.offsets.tolist() == [0, 0] and not layer.combine(rows.data, rows).any()
     layer.destroy()

@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 import weft  # noqa: E402
 import weft.torch  # noqa: E402
 import weft.torch.hyperparallel  # noqa: E402
+import weft.torch.moe  # noqa: E402
 from test_surface import of_signature, parameters  # noqa: E402
 
 FOLDER = pathlib.Path(weft.torch.__file__).parent
@@ -38,7 +39,8 @@ def found(module, path):
     return module
 
 
-CASES = [(module, name, stub) for module, file in ((weft.torch, "__init__.pyi"), (weft.torch.hyperparallel, "hyperparallel.pyi"))
+CASES = [(module, name, stub) for module, file in ((weft.torch, "__init__.pyi"), (weft.torch.hyperparallel, "hyperparallel.pyi"),
+                                              (weft.torch.moe, "moe.pyi"))
          for name, stub in stubs(file) if not name.startswith("__") and stub.args.kwarg is None]
 
 

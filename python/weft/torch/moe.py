@@ -14,7 +14,7 @@ import torch
 import weft
 from weft.torch import _library, _moe  # noqa: F401
 from weft.torch._check import check_tensor
-from weft.torch._groups import group_of
+from weft.torch._groups import by_either_name, group_of
 
 
 class Rows:
@@ -54,6 +54,7 @@ class MoE:
         self._number = _moe.register(self._moe)
         self.top_k, self.rows_max, self.experts_each = top_k, self._moe.rows_max, self._moe.experts_each
 
+    @by_either_name
     def dispatch(self, x, experts, weights=None, scales=None):
         """Sends each token's row to its experts. x: ntokens x cols; experts: ntokens x top_k, of any integer type, -1 for a
         slot without an expert; weights: ntokens x top_k; scales: ntokens x scale_cols, float32. Returns Rows.
@@ -67,6 +68,7 @@ class MoE:
         return Rows(data, None if weights is None else row_weights, None if scales is None else row_scales, sources,
                     offsets, experts)
 
+    @by_either_name
     def combine(self, results, rows):
         """Returns for each token of this rank the sum of its experts' results, times their weights if they were sent.
         results: the experts' results in the order of rows.data, which may end with the last row.
