@@ -19,11 +19,12 @@ struct moe_object {
 static bool check_alive(const struct moe_object *moe, const char *call) {
     if (!pyweft_session_check(call))
         return false;
-    if (moe->session != pyweft_session.number)
+    bool current = moe->session == pyweft_session.number;
+    if (!current)
         PyErr_Format(PyExc_RuntimeError, "%s: this MoE was made before finalize()", call);
     else if (!moe->handle)
         PyErr_Format(PyExc_ValueError, "%s: this MoE was destroyed", call);
-    return !PyErr_Occurred();
+    return current && moe->handle;
 }
 
 /* --- Arrays ----------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "fused/exchange.h"
 #include "fused/fused.h"
 
-enum { THREADS = 512, WARPS = THREADS / WEFT_GPU_WARP, ALIGNMENT = 16, HEADER = 16 };
+enum { THREADS = 512, WARPS = THREADS / WEFT_GPU_WARP, ALIGNMENT = 16 };
 
 static size_t aligned(size_t bytes) {
     return weft_round_up(bytes, ALIGNMENT);
@@ -57,7 +57,7 @@ static struct weft_experts_task task_of(const struct weft_on_stream *on,
                                      .sources = e->rows->sources,
                                      .offsets = e->rows->offsets};
     task.experts_each = (uint32_t)shape->experts / (uint32_t)task.n;
-    task.weights_at = HEADER + aligned(slots * sizeof(int32_t));
+    task.weights_at = sizeof(struct weft_experts_header) + aligned(slots * sizeof(int32_t));
     task.scales_at = task.weights_at + aligned(slots * sizeof(float));
     task.list_step =
         task.scales_at + aligned(shape->tokens_max * shape->scale_cols * sizeof(float));

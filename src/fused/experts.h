@@ -14,6 +14,11 @@
 
 enum { WEFT_EXPERTS_TOP_K_MAX = 16 };
 
+/* The beginning of a list. */
+struct weft_experts_header {
+    uint32_t ntokens, has_weights, has_scales, pad;
+};
+
 struct weft_experts_task {
     struct weft_array halves; /* of the members */
     int n, me;

@@ -52,9 +52,13 @@ WEFT_DEVICE void send_array(char *to, const void *from, size_t bytes) {
 WEFT_DEVICE void send_list(const struct weft_experts_task &task, int member) {
     char *list = list_of(task, member, task.me);
     size_t slots = (size_t)task.ntokens * task.top_k;
-    if (weft_thread_index() == 0)
-        weft_st_weak((uint32_t *)list, task.ntokens);
-    send_array(list + 16, task.experts, slots * sizeof(int32_t));
+    struct weft_experts_header *header = (struct weft_experts_header *)list;
+    if (weft_thread_index() == 0) {
+        weft_st_weak(&header->ntokens, task.ntokens);
+        weft_st_weak(&header->has_weights, (uint32_t)(task.weights != NULL));
+        weft_st_weak(&header->has_scales, (uint32_t)(task.scales != NULL));
+    }
+    send_array(list + sizeof *header, task.experts, slots * sizeof(int32_t));
     send_array(list + task.weights_at, task.weights, slots * sizeof(float));
     send_array(list + task.scales_at, task.scales,
                (size_t)task.ntokens * task.scale_cols * sizeof(float));
@@ -121,7 +125,8 @@ WEFT_DEVICE uint32_t expert_at(const struct weft_experts_task &task,
     const char *list = list_of(task, task.me, place.member);
     if (place.index >= place.end)
         return UINT32_MAX;
-    int32_t expert = weft_ld_weak((const int32_t *)(list + 16) + place.index);
+    int32_t expert =
+        weft_ld_weak((const int32_t *)(list + sizeof(struct weft_experts_header)) + place.index);
     uint32_t first = (uint32_t)task.me * task.experts_each, local = (uint32_t)expert - first;
     return expert >= 0 && local < task.experts_each ? local : UINT32_MAX;
 }
@@ -147,15 +152,18 @@ WEFT_DEVICE uint32_t sum_before(uint32_t *sums, uint32_t mine, uint32_t *total) 
 WEFT_DEVICE void write_row(const struct weft_experts_task &task, const struct slot_place &place,
                            uint32_t row) {
     const char *list = list_of(task, task.me, place.member);
+    const struct weft_experts_header *header = (const struct weft_experts_header *)list;
     const float *weights = (const float *)(list + task.weights_at);
     const float *scales = (const float *)(list + task.scales_at) +
                           (size_t)(place.index / task.top_k) * task.scale_cols;
     uint32_t source = (uint32_t)place.member * slots_max(task) + place.index;
     weft_st_weak(&task.sources[row], (int32_t)source);
     weft_st_weak(&task.row_of[source], (int32_t)row);
-    if (task.row_weights)
+    if (task.row_weights && weft_ld_weak(&header->has_weights))
         weft_st_weak(&task.row_weights[row], weft_ld_weak(&weights[place.index]));
-    for (uint32_t i = 0; task.row_scales && i < task.scale_cols; i++)
+    if (!task.row_scales || !weft_ld_weak(&header->has_scales))
+        return;
+    for (uint32_t i = 0; i < task.scale_cols; i++)
         weft_st_weak(&task.row_scales[(size_t)row * task.scale_cols + i], weft_ld_weak(&scales[i]));
 }
 

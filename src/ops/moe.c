@@ -52,8 +52,11 @@ static int check_numbers(const weft_moe_shape *shape, const struct weft_team *te
     size_t npes = (size_t)team->npes, limit = (size_t)PTRDIFF_MAX / 64;
     if (shape->experts == 0 || shape->experts % npes != 0 || shape->experts > INT32_MAX)
         return weft_fail_bare(-EINVAL,
-                              "shape->experts is %zu, not a multiple of the team's %zu members",
+                              "shape->experts is %zu: pass a multiple of the team's %zu members, "
+                              "below 2^31",
                               shape->experts, npes);
+    if (shape->cols == 0 || shape->tokens_max == 0)
+        return weft_fail_bare(-EINVAL, "shape->%s is 0", shape->cols == 0 ? "cols" : "tokens_max");
     if (shape->top_k < 1 || shape->top_k > WEFT_MOE_TOP_K_MAX)
         return weft_fail_bare(-EINVAL, "shape->top_k is %zu, not 1 to %d", shape->top_k,
                               WEFT_MOE_TOP_K_MAX);
@@ -62,8 +65,8 @@ static int check_numbers(const weft_moe_shape *shape, const struct weft_team *te
                               "shape->tokens_max is %zu, but n_pes * tokens_max * top_k must be "
                               "less than 2^31",
                               shape->tokens_max);
-    if (shape->cols > limit / (shape->tokens_max + 1) ||
-        shape->scale_cols > limit / (shape->tokens_max + 1))
+    if (shape->cols > limit / (shape->tokens_max + 1) || shape->cols > UINT32_MAX ||
+        shape->scale_cols > limit / (shape->tokens_max + 1) || shape->scale_cols > INT32_MAX)
         return weft_fail_bare(-EINVAL,
                               "shape->cols is %zu and scale_cols %zu, more than memory has",
                               shape->cols, shape->scale_cols);

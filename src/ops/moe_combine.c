@@ -163,7 +163,10 @@ static int check_rows(const struct combine *c) {
                               !rows            ? "rows"
                               : !rows->sources ? "rows->sources"
                                                : "rows->offsets");
-    int error = weft_moe_route_restore(&c->call.moe->route, rows);
+    int error = weft_check_pointer("rows->offsets", rows->offsets, sizeof *rows->offsets, "");
+    error = error ? error
+                  : weft_check_pointer("rows->sources", rows->sources, sizeof *rows->sources, "");
+    error = error ? error : weft_moe_route_restore(&c->call.moe->route, rows);
     return error ? error
                  : weft_check_pointer("rows->data", rows->data,
                                       (size_t)rows->offsets[each] * c->call.row_bytes, "");

@@ -18,14 +18,16 @@ static int check_array(const char *name, const void *p, size_t bytes, bool optio
         -ENOTSUP, "%s is in host memory that this PE's GPU does not reach: use GPU memory", name);
 }
 
-/* Arrays of a combine may end with its last row, which the host does not know. */
+/* Arrays of a combine may end with its last row, which the host does not know; without rows data
+ * and sources may be NULL. */
 static int check_rows(const struct weft_fused_experts *e, size_t experts_each) {
     const weft_moe_rows *rows = e->rows;
     size_t most = e->combines ? 1 : e->shape->rows_max, word = sizeof(int32_t);
     if (!rows)
         return weft_fail_bare(-EINVAL, "rows is NULL");
-    int error = check_array("rows->data", rows->data, most * e->shape->cols * e->elem_bytes, false);
-    error = error ? error : check_array("rows->sources", rows->sources, most * word, false);
+    int error =
+        check_array("rows->data", rows->data, most * e->shape->cols * e->elem_bytes, e->combines);
+    error = error ? error : check_array("rows->sources", rows->sources, most * word, e->combines);
     error = error ? error
                   : check_array("rows->offsets", rows->offsets, (experts_each + 1) * word, false);
     error = error ? error : check_array("rows->weights", rows->weights, most * word, true);

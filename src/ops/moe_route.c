@@ -13,6 +13,8 @@ int weft_moe_route_open(struct weft_moe_route *route, const weft_moe_shape *shap
     size_t npes = (size_t)team->npes, each = shape->experts / npes;
     *route = (struct weft_moe_route){
         .shape = *shape, .npes = team->npes, .me = team->my_pe, .experts_each = each};
+    if (shape->rows_max > slot_count(route))
+        route->shape.rows_max = slot_count(route);
     if (shape->rows_max == 0)
         route->shape.rows_max =
             npes * shape->tokens_max * (each < shape->top_k ? each : shape->top_k);

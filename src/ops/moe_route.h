@@ -33,8 +33,8 @@ static inline size_t weft_moe_slot(const struct weft_moe_route *route, int membe
     return ((size_t)member * route->shape.tokens_max + token) * route->shape.top_k + slot;
 }
 
-/* Allocates the arrays for a shape that has been checked, and sets its rows_max if that is 0.
- * Returns 0 or -ENOMEM with text. */
+/* Allocates the arrays for a shape that has been checked, and sets its rows_max if that is 0 or
+ * more than may come. Returns 0 or -ENOMEM with text. */
 int weft_moe_route_open(struct weft_moe_route *route, const weft_moe_shape *shape,
                         const struct weft_team *team);
 void weft_moe_route_close(struct weft_moe_route *route);

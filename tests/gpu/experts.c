@@ -212,6 +212,27 @@ static void graph(void) {
     expect_done(weft_moe_destroy(l->moe), "destroy");
 }
 
+/* Without weights and scales their arrays stay as they are; a member without rows has no data. */
+static void without(void) {
+    tap_case("without weights and scales, and without rows");
+    struct layer l = layer_new(SHMEM_TEAM_WORLD, WEFT_F32, 750000);
+    draw_tokens(&l, l.shape.tokens_max, 750000);
+    int error = weft_moe_dispatch(l.moe, WEFT_F32, l.tokens.device, NULL, l.experts.device, NULL,
+                                  l.ntokens, &l.device_rows, (weft_stream)gpu_stream);
+    expect_done(error, "dispatch");
+    gpu_drain(gpu_stream);
+    both_expect(&l.row_weights, "weights that nobody sends");
+    both_expect(&l.row_scales, "scales that nobody sends");
+    l.ntokens = 0;
+    expect_done(dispatch(&l, false), "dispatch of nothing");
+    l.device_rows.data = l.device_rows.sources = NULL;
+    error = weft_moe_combine(l.moe, WEFT_F32, &l.device_rows, NULL, NULL, 0, NULL, NULL,
+                             (weft_stream)gpu_stream);
+    expect_done(error, "combine of nothing");
+    gpu_drain(gpu_stream);
+    expect_done(weft_moe_destroy(l.moe), "destroy");
+}
+
 static void expect_error(int rc, int code, const char *text) {
     EXPECT(rc == -code && strstr(weft_last_error(), text), "%d, \"%s\"; expected %d, \"%s\"", rc,
            weft_last_error(), -code, text);
@@ -268,6 +289,7 @@ int main(void) {
         }
     }
     graph();
+    without();
     wrong_arguments();
     free(host_room);
     return gpu_finish();

@@ -351,7 +351,11 @@ static void wrong_shapes(void) {
                  "shape->top_k is 17");
     wrong = right, wrong.experts = 2 * (size_t)npes + 1;
     expect_error(weft_moe_create(SHMEM_TEAM_WORLD, npes > 1 ? &wrong : NULL, &moe), -EINVAL,
-                 npes > 1 ? "not a multiple" : "shape is NULL");
+                 npes > 1 ? "pass a multiple" : "shape is NULL");
+    wrong = right, wrong.cols = 0;
+    expect_error(weft_moe_create(SHMEM_TEAM_WORLD, &wrong, &moe), -EINVAL, "shape->cols is 0");
+    wrong = right, wrong.tokens_max = 0;
+    expect_error(weft_moe_create(SHMEM_TEAM_WORLD, &wrong, &moe), -EINVAL, "tokens_max is 0");
     wrong = right, wrong.tokens_max = (size_t)1 << 40;
     expect_error(weft_moe_create(SHMEM_TEAM_WORLD, &wrong, &moe), -EINVAL, "less than 2^31");
     wrong = right, wrong.cols = 1 << 24;

@@ -174,6 +174,16 @@ def test_compiled():
     layer.destroy()
 
 
+def test_wrong_arguments_of_one_rank():
+    """A call that cannot be read is an error of the other ranks, too."""
+    layer = moe.MoE(RANKS, 1, COLS, 8)
+    x, ids = torch.zeros(1, COLS), torch.zeros(1, 1, dtype=torch.int32)
+    arrays = [x.new_empty(layer.rows_max, COLS), ids.new_empty(layer.rows_max), ids.new_empty(layer.experts_each + 1)]
+    given = [x, ids, *arrays[:-1 if ME == 0 else None]]
+    raises(TypeError if ME == 0 else ValueError, "MoE.dispatch", layer._moe.dispatch, *given)
+    layer.destroy()
+
+
 def test_errors():
     raises(ValueError, "shape->top_k is 17", moe.MoE, RANKS, 17, COLS, 8)
     layer = moe.MoE(RANKS, 1, COLS, 8, rows_max=2)
