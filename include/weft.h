@@ -204,11 +204,10 @@ typedef struct weft_moe_shape {
     size_t top_k;      /* slots of a token, each for one expert: 1 to 16 */
     size_t cols;       /* elements of a row */
     size_t scale_cols; /* F32 scales that are sent with a row, or 0 */
-    size_t
-        tokens_max;   /* the most tokens of a member in a call; n_pes * tokens_max * top_k < 2^31 */
-    size_t rows_max;  /* the most rows that a member receives in a call; 0: enough for all tokens
-                         whose experts are all different */
-    weft_dtype dtype; /* the widest type of rows */
+    size_t tokens_max; /* of a member in a call; n_pes * tokens_max * top_k < 2^31 */
+    size_t rows_max;   /* received by a member in a call; 0: enough for all tokens whose experts
+                          are all different */
+    weft_dtype dtype;  /* the widest type of rows */
 } weft_moe_shape;
 
 /* Rows for this member's experts, in arrays of the caller with room for rows_max rows. They are

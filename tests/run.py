@@ -97,7 +97,7 @@ class Processors:
         self.look()
 
     def look(self):
-        """Measures idleness from now on: a test has ended, which may have kept the processors busy."""
+        """Measures idleness from now on; also when a test ends, which may have kept the processors busy."""
         self.at, self.last = time.monotonic(), self.idle_seconds()
 
     def idle_seconds(self):
@@ -114,7 +114,8 @@ class Processors:
             return True
         if running >= min(len(self.numbers) + MORE, JOBS_MAX) or now - self.at < LOOK:
             return False
-        idle, self.last, self.at = (self.idle_seconds() - self.last) / (now - self.at), self.idle_seconds(), now
+        idle = (self.idle_seconds() - self.last) / (now - self.at)
+        self.look()
         if idle > IDLE:
             self.started = now
         return idle > IDLE

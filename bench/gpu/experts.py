@@ -25,38 +25,28 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as torch_symm_mem
 
+import torch_times
+
 ME, N = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", ME)))
 COLS, TOP_K, EACH = 7168, 8, int(os.environ.get("EACH", "64"))
 SAMPLES = 15
 
 
+def meet():
+    torch.cuda.synchronize()
+    dist.barrier()
+
+
 def time_us(body, calls):
-    """Returns the median time of a call, in which `calls` follow each other; the largest of all ranks."""
-    samples = []
-    for sample in range(-3, SAMPLES):
-        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize()
-        dist.barrier()
-        first.record()
-        body()
-        last.record()
-        last.synchronize()
-        if sample >= 0:
-            samples.append(1e3 * first.elapsed_time(last) / calls)
-    slowest = torch.tensor(statistics.median(samples), device=DEVICE)
+    """Returns the time of a call, of which body() makes `calls`, on the slowest rank."""
+    slowest = torch.tensor(torch_times.time_us(body, calls, SAMPLES, meet), device=DEVICE)
     dist.all_reduce(slowest, dist.ReduceOp.MAX)
     return slowest.item()
 
 
 def in_graph(call, calls=20):
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            call()
-    return time_us(graph.replay, calls)
+    return time_us(torch_times.graph_of(call, calls).replay, calls)
 
 
 def one_by_one(call, calls=20):

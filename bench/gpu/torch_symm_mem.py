@@ -4,11 +4,12 @@
 import itertools
 import json
 import os
-import statistics
 
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
+
+import torch_times
 
 KIB, MIB = 1 << 10, 1 << 20
 SAMPLES = 21
@@ -38,16 +39,7 @@ def meet():
 
 
 def time_us(work, calls):
-    samples = []
-    for i in range(-3, SAMPLES):
-        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        first.record()
-        work()
-        last.record()
-        last.synchronize()
-        if i >= 0:
-            samples.append(1e3 * first.elapsed_time(last) / calls)
-    return statistics.median(samples)
+    return torch_times.time_us(work, calls, SAMPLES, lambda: None)
 
 
 def eager_us(body, calls):
@@ -55,13 +47,7 @@ def eager_us(body, calls):
 
 
 def graph_us(body, calls):
-    body()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="relaxed"):
-        for _ in range(calls):
-            body()
-    return time_us(graph.replay, calls)
+    return time_us(torch_times.graph_of(body, calls).replay, calls)
 
 
 def barriers(handle):

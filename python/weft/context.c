@@ -25,11 +25,9 @@ static bool is_alive(const struct ctx_object *ctx, shmem_team_t *team) {
 }
 
 static bool check(const struct ctx_object *ctx, const char *call, shmem_team_t *team) {
-    if (!pyweft_session_check(call))
+    if (!pyweft_session_check_made(call, "context", ctx->session))
         return false;
-    if (ctx->session != pyweft_session.number)
-        PyErr_Format(PyExc_RuntimeError, "%s: this context was made before finalize()", call);
-    else if (!is_alive(ctx, team))
+    if (!is_alive(ctx, team))
         PyErr_Format(PyExc_ValueError, "%s: this context was destroyed, or its team was", call);
     else if (ctx->thread && ctx->thread != PyThread_get_thread_ident())
         PyErr_Format(PyExc_ValueError,

@@ -19,13 +19,12 @@ struct device_team_object {
 static PyTypeObject *device_team_type;
 
 static bool check(const struct device_team_object *team, const char *call) {
-    if (!pyweft_session_check(call))
+    if (!pyweft_session_check_made(call, "DeviceTeam", team->session))
         return false;
-    if (team->session != pyweft_session.number)
-        PyErr_Format(PyExc_RuntimeError, "%s: this DeviceTeam was made before finalize()", call);
-    else if (team->handle.version == 0)
+    bool alive = team->handle.version != 0;
+    if (!alive)
         PyErr_Format(PyExc_ValueError, "%s: this DeviceTeam was freed", call);
-    return !PyErr_Occurred();
+    return alive;
 }
 
 static PyObject *make(const weft_device_team *handle, const weft_device_team *address) {

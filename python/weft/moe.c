@@ -17,14 +17,11 @@ struct moe_object {
 };
 
 static bool check_alive(const struct moe_object *moe, const char *call) {
-    if (!pyweft_session_check(call))
+    if (!pyweft_session_check_made(call, "MoE", moe->session))
         return false;
-    bool current = moe->session == pyweft_session.number;
-    if (!current)
-        PyErr_Format(PyExc_RuntimeError, "%s: this MoE was made before finalize()", call);
-    else if (!moe->handle)
+    if (!moe->handle)
         PyErr_Format(PyExc_ValueError, "%s: this MoE was destroyed", call);
-    return current && moe->handle;
+    return moe->handle != NULL;
 }
 
 /* --- Arrays ----------------------------------------------------------------------------------- */

@@ -29,6 +29,15 @@ bool pyweft_session_check(const char *call) {
     return false;
 }
 
+bool pyweft_session_check_made(const char *call, const char *what, unsigned session) {
+    if (!pyweft_session_check(call))
+        return false;
+    if (session == 0 || session == pyweft_session.number)
+        return true;
+    PyErr_Format(PyExc_RuntimeError, "%s: this %s was made before finalize()", call, what);
+    return false;
+}
+
 /* --- Calls without the GIL ------------------------------------------------------------------- */
 
 static _Thread_local struct pyweft_landing *current; /* of this thread's current call */

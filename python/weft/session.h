@@ -96,6 +96,10 @@ const char *pyweft_session_loss(void);
 /* Returns false with RuntimeError unless a job is running. */
 bool pyweft_session_check(const char *call);
 
+/* As pyweft_session_check; also returns false with RuntimeError if the call's object, a `what`, was
+ * made in an earlier session. 0: it is valid in any session. */
+bool pyweft_session_check_made(const char *call, const char *what, unsigned session);
+
 /* Registers the library's end handler, which turns the loss of the job into an exception, and its
  * handler for the place of a call, for hang reports. */
 void pyweft_session_set_handlers(void);

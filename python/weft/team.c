@@ -19,13 +19,12 @@ static PyTypeObject *team_type;
 static PyObject *world; /* weft.world, also referenced by the module */
 
 static bool check(struct team_object *team, const char *call) {
-    if (!pyweft_session_check(call))
+    if (!pyweft_session_check_made(call, "team", team->session))
         return false;
-    if (team->session && team->session != pyweft_session.number)
-        PyErr_Format(PyExc_RuntimeError, "%s: this team was made before finalize()", call);
-    else if (shmem_team_n_pes(team->handle) < 0)
+    bool alive = shmem_team_n_pes(team->handle) >= 0;
+    if (!alive)
         PyErr_Format(PyExc_ValueError, "%s: this team was destroyed", call);
-    return !PyErr_Occurred();
+    return alive;
 }
 
 bool pyweft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size) {

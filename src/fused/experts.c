@@ -8,38 +8,34 @@
 #include "fused/exchange.h"
 #include "fused/fused.h"
 
-enum { THREADS = 512, WARPS = THREADS / WEFT_GPU_WARP, ALIGNMENT = 16 };
+enum { WARPS = WEFT_EXPERTS_THREADS / WEFT_GPU_WARP, ALIGNMENT = 16 };
 
 static size_t aligned(size_t bytes) {
     return weft_round_up(bytes, ALIGNMENT);
 }
 
-/* --- The task ----------------------------------------------------------------------------------
- */
+/* --- The task --------------------------------------------------------------------------------- */
 
 /* Cuts rows into parts if there are few of them: a warp has a few KiB under way, and a GPU needs
  * many warps to use its memory. */
 static void set_parts(struct weft_experts_task *task, size_t nrows) {
     enum { LEAST_BYTES = 2048, WARPS_OF_SM = 32 };
-    size_t wanted =
-        weft_steps_up(WARPS_OF_SM * (size_t)weft_device.gpu->sms, nrows > 0 ? nrows : 1);
-    size_t most = weft_steps_up(task->row_bytes > 0 ? task->row_bytes : 1, LEAST_BYTES);
-    size_t parts = wanted < most ? wanted : most;
-    task->part_bytes = aligned(weft_steps_up(task->row_bytes > 0 ? task->row_bytes : 1, parts));
-    task->parts =
-        (uint32_t)weft_steps_up(task->row_bytes > 0 ? task->row_bytes : 1, task->part_bytes);
+    size_t wanted = weft_steps_up(WARPS_OF_SM * (size_t)weft_device.gpu->sms, nrows);
+    size_t most = weft_steps_up(task->row_bytes, LEAST_BYTES);
+    task->part_bytes = aligned(weft_steps_up(task->row_bytes, wanted < most ? wanted : most));
+    task->parts = (uint32_t)weft_steps_up(task->row_bytes, task->part_bytes);
 }
 
 static struct weft_experts_task task_of(const struct weft_on_stream *on,
                                         const struct weft_fused_experts *e) {
     const weft_moe_shape *shape = e->shape;
-    size_t slots = shape->tokens_max * shape->top_k, row = shape->cols * e->elem_bytes;
+    size_t slots = shape->tokens_max * shape->top_k,
+           row = shape->cols * weft_element_bytes(e->dtype);
     struct weft_experts_task task = {.n = on->team->npes,
                                      .me = on->team->my_pe,
                                      .dtype = (int)e->dtype,
                                      .tokens_max = (uint32_t)shape->tokens_max,
                                      .top_k = (uint32_t)shape->top_k,
-                                     .cols = (uint32_t)shape->cols,
                                      .scale_cols = (uint32_t)shape->scale_cols,
                                      .rows_max = (uint32_t)shape->rows_max,
                                      .ntokens = (uint32_t)e->ntokens,
@@ -83,16 +79,15 @@ static int open_halves(struct weft_fused *f, struct weft_experts_task *task,
     return error || alone ? error : weft_fused_begin_writes(f);
 }
 
-/* --- Kernels -----------------------------------------------------------------------------------
- */
+/* --- Kernels ---------------------------------------------------------------------------------- */
 
-/* Launches a kernel in which warps take `pieces` in turn, or the parts of `nrows` rows. */
+/* Launch a kernel in which warps take `pieces`, or the parts of `nrows` rows, in turn. */
 static int launch(enum weft_gpu_kernel kernel, const struct weft_fused *f,
                   struct weft_experts_task *task, size_t pieces) {
     size_t blocks = weft_steps_up(pieces > 0 ? pieces : 1, WARPS);
     size_t most = 2 * (size_t)weft_device.gpu->sms;
     void *arguments[] = {task, NULL};
-    return weft_gpu_launch(kernel, (unsigned)(blocks < most ? blocks : most), THREADS,
+    return weft_gpu_launch(kernel, (unsigned)(blocks < most ? blocks : most), WEFT_EXPERTS_THREADS,
                            f->on->stream, arguments);
 }
 

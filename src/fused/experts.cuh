@@ -8,15 +8,10 @@
 #include "fused/experts.h"
 #include "base/gpu.cuh"
 
-enum {
-    EXPERTS_THREADS = 512,
-    EXPERTS_FLIGHT = 4,
-    EXPERTS_WARPS = EXPERTS_THREADS / WEFT_WARP_LANES
-};
+enum { EXPERTS_FLIGHT = 4, EXPERTS_WARPS = WEFT_EXPERTS_THREADS / WEFT_WARP_LANES };
 enum { EXPERTS_LIST = EXPERTS_WARPS * WEFT_EXPERTS_TOP_K_MAX };
 
-/* --- Warps and parts ---------------------------------------------------------------------------
- */
+/* --- Warps and parts -------------------------------------------------------------------------- */
 
 WEFT_DEVICE uint32_t warp_in_block(void) {
     return weft_block_thread() / WEFT_WARP_LANES;
@@ -46,8 +41,7 @@ WEFT_DEVICE struct row_part part_of(const struct weft_experts_task &task, size_t
     return part;
 }
 
-/* --- Halves ------------------------------------------------------------------------------------
- */
+/* --- Halves ----------------------------------------------------------------------------------- */
 
 WEFT_DEVICE char *half_of(const struct weft_experts_task &task, int member) {
     return weft_array_of(&task.halves, member);
@@ -81,8 +75,7 @@ WEFT_DEVICE uint32_t member_of_lane(const struct weft_experts_task &task, size_t
     return expert < all ? expert / task.experts_each : UINT32_MAX;
 }
 
-/* --- Lists -------------------------------------------------------------------------------------
- */
+/* --- Lists ------------------------------------------------------------------------------------ */
 
 /* A warp's addresses, in shared memory. */
 struct address_list {

@@ -12,7 +12,10 @@
 
 #include "weft/device/team.cuh"
 
-enum { WEFT_EXPERTS_TOP_K_MAX = 16 };
+enum {
+    WEFT_EXPERTS_TOP_K_MAX = 16,
+    WEFT_EXPERTS_THREADS = 512 /* of a block */
+};
 
 /* The beginning of a list. */
 struct weft_experts_header {
@@ -23,7 +26,7 @@ struct weft_experts_task {
     struct weft_array halves; /* of the members */
     int n, me;
     int dtype; /* a weft_dtype */
-    uint32_t tokens_max, top_k, cols, scale_cols, rows_max;
+    uint32_t tokens_max, top_k, scale_cols, rows_max;
     uint32_t experts_each; /* of a member */
     uint32_t ntokens;      /* of this member */
     uint32_t parts;        /* of a row, which warps move one by one */

@@ -13,10 +13,9 @@
 
 enum { SUMS_FLIGHT = 2 };
 
-/* --- Combine: index ----------------------------------------------------------------------------
- */
+/* --- Index ------------------------------------------------------------------------------------ */
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 1)
     weftk_experts_clear(struct weft_gpu_abort, struct weft_experts_task task) {
     weft_dependency_wait();
     size_t slots = (size_t)task.n * slots_max(task);
@@ -24,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
         weft_st_weak(&task.row_of[i], (int32_t)-1);
 }
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 1)
     weftk_experts_index(struct weft_gpu_abort, struct weft_experts_task task) {
     weft_dependency_wait();
     uint32_t nrows = (uint32_t)weft_ld_weak(&task.offsets[task.experts_each]);
@@ -36,8 +35,7 @@ extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
     }
 }
 
-/* --- Sums --------------------------------------------------------------------------------------
- */
+/* --- Sums ------------------------------------------------------------------------------------- */
 
 /* A token's rows or records, and the factors of rows, in shared memory. */
 struct addends {
@@ -142,7 +140,7 @@ WEFT_DEVICE void add_part(const struct weft_experts_task &task, const struct row
         add_typed(record + part.begin, {list, factors}, part.bytes, task.dtype);
 }
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 2)
     weftk_experts_add(struct weft_gpu_abort, struct weft_experts_task task) {
     weft_dependency_wait();
     WEFT_SHARED(char *, room, EXPERTS_LIST);
@@ -178,7 +176,7 @@ WEFT_DEVICE void sum_part(const struct weft_experts_task &task, const struct row
         take_weight(task, part.row, member);
 }
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 1)
     weftk_experts_sum(struct weft_gpu_abort, struct weft_experts_task task) {
     weft_dependency_wait();
     WEFT_SHARED(char *, room, EXPERTS_LIST);

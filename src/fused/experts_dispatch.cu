@@ -8,8 +8,7 @@
 #include "transport/gpu_kernel.h"
 #include "fused/experts.cuh"
 
-/* --- Copies to several places ------------------------------------------------------------------
- */
+/* --- Copies to several places ----------------------------------------------------------------- */
 
 /* Copies units of 16 bytes, each of which is loaded once. */
 WEFT_DEVICE void spread_units(const struct address_list &to, const char *from, size_t nunits) {
@@ -41,8 +40,7 @@ WEFT_DEVICE void spread(const struct address_list &to, const char *from, size_t 
             weft_copy_by(to.of[i], from, bytes, lanes(), 1);
 }
 
-/* --- Send --------------------------------------------------------------------------------------
- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 WEFT_DEVICE void send_array(char *to, const void *from, size_t bytes) {
     if (from)
@@ -78,7 +76,7 @@ WEFT_DEVICE void send_part(const struct weft_experts_task &task, const struct ro
     spread(to, task.tokens + part.row * task.row_bytes + part.begin, part.bytes);
 }
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 1)
     weftk_experts_send(struct weft_gpu_abort, struct weft_experts_task task) {
     weft_dependency_wait();
     WEFT_SHARED(char *, room, EXPERTS_LIST);
@@ -89,8 +87,7 @@ extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
         send_part(task, part_of(task, piece), room);
 }
 
-/* --- Dispatch: place ---------------------------------------------------------------------------
- */
+/* --- Place ------------------------------------------------------------------------------------ */
 
 /* A slot of any member, in the order of members, tokens and slots. */
 struct slot_place {
@@ -220,17 +217,16 @@ WEFT_DEVICE void place_expert(struct weft_gpu_abort abort, const struct weft_exp
         weft_st_weak(&task.offsets[expert + 1], (int32_t)last);
 }
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 1)
     weftk_experts_place(struct weft_gpu_abort abort, struct weft_experts_task task) {
     weft_dependency_wait();
-    WEFT_SHARED(uint32_t, sums, EXPERTS_THREADS);
+    WEFT_SHARED(uint32_t, sums, WEFT_EXPERTS_THREADS);
     for (uint32_t expert = weft_block_index(); expert < task.experts_each;
          expert += weft_block_count())
         place_expert(abort, task, expert, sums);
 }
 
-/* --- Take --------------------------------------------------------------------------------------
- */
+/* --- Take ------------------------------------------------------------------------------------- */
 
 /* Copies a part of a token to its rows here. A token's number counts those of all members. Slots
  * that have no place are those of a job that ends. */
@@ -250,7 +246,7 @@ WEFT_DEVICE void take_part(const struct weft_experts_task &task, const struct ro
         spread(to, row_in(task, task.me, member, token) + part.begin, part.bytes);
 }
 
-extern "C" __global__ void __launch_bounds__(EXPERTS_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(WEFT_EXPERTS_THREADS, 1)
     weftk_experts_take(struct weft_gpu_abort, struct weft_experts_task task) {
     weft_dependency_wait();
     WEFT_SHARED(char *, room, EXPERTS_LIST);

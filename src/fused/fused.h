@@ -47,7 +47,7 @@ int weft_fused_all_reduce(const struct weft_on_stream *on, const struct weft_fus
 struct weft_fused_experts {
     const weft_moe_shape *shape;
     weft_dtype dtype;
-    size_t elem_bytes, ntokens;
+    size_t ntokens;
     bool combines;
     void *tokens;
     const int32_t *experts;

@@ -18,20 +18,22 @@ size_t weft_moe_list_bytes(const weft_moe_shape *shape) {
     return weft_round_up(shape->tokens_max * of_token, ALIGNMENT);
 }
 
-size_t weft_moe_record_bytes(const weft_moe_shape *shape, weft_dtype dtype) {
-    size_t row = weft_round_up(shape->cols * weft_element_bytes(dtype), sizeof(float));
-    return weft_round_up(row + shape->top_k * sizeof(float), ALIGNMENT);
+size_t weft_moe_lists_bytes(const weft_moe_shape *shape, const struct weft_team *team) {
+    return (team->far ? (size_t)team->npes : 1) * weft_moe_list_bytes(shape);
 }
 
-/* Returns the number of lists in a workspace. */
-static size_t list_count(const struct weft_team *team) {
-    return team->far ? (size_t)team->npes : 1;
+size_t weft_moe_record_weights(const weft_moe_shape *shape, weft_dtype dtype) {
+    return weft_round_up(shape->cols * weft_element_bytes(dtype), sizeof(float));
+}
+
+size_t weft_moe_record_bytes(const weft_moe_shape *shape, weft_dtype dtype) {
+    return weft_round_up(weft_moe_record_weights(shape, dtype) + shape->top_k * sizeof(float),
+                         ALIGNMENT);
 }
 
 size_t weft_moe_dispatch_width(const weft_moe_shape *shape, weft_dtype dtype,
                                const struct weft_team *team) {
-    size_t room = weft_team_workspace_capacity();
-    size_t lists = list_count(team) * weft_moe_list_bytes(shape);
+    size_t room = weft_team_workspace_capacity(), lists = weft_moe_lists_bytes(shape, team);
     return lists < room ? weft_band_width(room - lists, shape->cols * weft_element_bytes(dtype))
                         : 0;
 }
@@ -57,9 +59,9 @@ static int check_numbers(const weft_moe_shape *shape, const struct weft_team *te
                               shape->experts, npes);
     if (shape->cols == 0 || shape->tokens_max == 0)
         return weft_fail_bare(-EINVAL, "shape->%s is 0", shape->cols == 0 ? "cols" : "tokens_max");
-    if (shape->top_k < 1 || shape->top_k > WEFT_MOE_TOP_K_MAX)
+    if (shape->top_k < 1 || shape->top_k > WEFT_EXPERTS_TOP_K_MAX)
         return weft_fail_bare(-EINVAL, "shape->top_k is %zu, not 1 to %d", shape->top_k,
-                              WEFT_MOE_TOP_K_MAX);
+                              WEFT_EXPERTS_TOP_K_MAX);
     if (shape->tokens_max > INT32_MAX / shape->top_k / npes)
         return weft_fail_bare(-EINVAL,
                               "shape->tokens_max is %zu, but n_pes * tokens_max * top_k must be "
@@ -94,22 +96,30 @@ struct creation {
 };
 _Static_assert(sizeof(struct creation) <= WEFT_OFFER_BYTES, "an offer has room for it");
 
+/* The numbers of a shape, in the order of its fields. */
+enum { NUMBERS = 7 };
+struct numbers {
+    size_t of[NUMBERS];
+};
+
+static struct numbers numbers_of(const struct weft_meeting *meeting, int member) {
+    struct creation theirs;
+    memcpy(&theirs, weft_meeting_offer(meeting, member)->data, sizeof theirs);
+    const weft_moe_shape *s = &theirs.shape;
+    return (struct numbers){{s->experts, s->top_k, s->cols, s->scale_cols, s->tokens_max,
+                             s->rows_max, (size_t)s->dtype}};
+}
+
 static int compare_shapes(const struct weft_meeting *meeting) {
-    static const char *const names[] = {"experts",    "top_k",    "cols", "scale_cols",
-                                        "tokens_max", "rows_max", "dtype"};
-    struct creation first, theirs;
-    memcpy(&first, weft_meeting_offer(meeting, 0)->data, sizeof first);
+    static const char *const names[NUMBERS] = {"experts",    "top_k",    "cols", "scale_cols",
+                                               "tokens_max", "rows_max", "dtype"};
+    struct numbers first = numbers_of(meeting, 0);
     for (int member = 1; member < meeting->team->npes; member++) {
-        memcpy(&theirs, weft_meeting_offer(meeting, member)->data, sizeof theirs);
-        const weft_moe_shape *a = &first.shape, *b = &theirs.shape;
-        size_t as[] = {a->experts,    a->top_k,    a->cols,         a->scale_cols,
-                       a->tokens_max, a->rows_max, (size_t)a->dtype};
-        size_t bs[] = {b->experts,    b->top_k,    b->cols,         b->scale_cols,
-                       b->tokens_max, b->rows_max, (size_t)b->dtype};
-        for (size_t i = 0; i < sizeof as / sizeof *as; i++)
-            if (as[i] != bs[i])
+        struct numbers theirs = numbers_of(meeting, member);
+        for (int i = 0; i < NUMBERS; i++)
+            if (theirs.of[i] != first.of[i])
                 return weft_fail(-EINVAL, "shape->%s is %zu on PE %d, but %zu on PE %d", names[i],
-                                 as[i], weft_team_world_pe(meeting->team, 0), bs[i],
+                                 first.of[i], weft_team_world_pe(meeting->team, 0), theirs.of[i],
                                  weft_team_world_pe(meeting->team, member));
     }
     return 0;
@@ -201,6 +211,14 @@ int weft_moe_check_sizes(const struct weft_moe_handle *moe, weft_dtype dtype, si
         return weft_fail_bare(-EINVAL, "dtype is %s, wider than the shape's %s",
                               weft_element_name(dtype), weft_element_name(shape->dtype));
     return 0;
+}
+
+int weft_moe_check_rows(const weft_moe_rows *rows) {
+    const char *missing = !rows            ? "rows"
+                          : !rows->sources ? "rows->sources"
+                          : !rows->offsets ? "rows->offsets"
+                                           : NULL;
+    return missing ? weft_fail_bare(-EINVAL, "%s is NULL", missing) : 0;
 }
 
 int weft_moe_call_open(struct weft_moe_call *call, enum weft_call which, weft_stream stream) {

@@ -10,9 +10,8 @@
 #define WEFT_OPS_MOE_H
 
 #include "coll/meeting.h"
+#include "fused/experts.h"
 #include "ops/moe_route.h"
-
-enum { WEFT_MOE_TOP_K_MAX = 16 };
 
 struct weft_moe_handle {
     shmem_team_t team;
@@ -20,8 +19,8 @@ struct weft_moe_handle {
     struct weft_moe_route route;
 };
 
-/* Facts of the offers. Members compare the first two; the next two are weft_moe_optional of scales
- * and weights. */
+/* Facts of the offers. Members compare the first two; the next two describe scales and
+ * weights. */
 enum { WEFT_MOE_NUMBER, WEFT_MOE_DTYPE, WEFT_MOE_SCALES, WEFT_MOE_WEIGHTS, WEFT_MOE_TOKENS };
 
 /* Describes an optional array: whether this member passes it, must therefore be given it by the
@@ -46,9 +45,16 @@ struct weft_moe_call {
 };
 int weft_moe_call_open(struct weft_moe_call *call, enum weft_call which, weft_stream stream);
 
-/* Return the bytes of a member's list, and of a record. */
+/* Checks that the arrays of rows that every call needs are present. Returns 0 or -EINVAL with text.
+ */
+int weft_moe_check_rows(const weft_moe_rows *rows);
+
+/* Return the bytes of a member's list, of all lists in a workspace, and of a record; and where a
+ * record's weights begin. */
 size_t weft_moe_list_bytes(const weft_moe_shape *shape);
+size_t weft_moe_lists_bytes(const weft_moe_shape *shape, const struct weft_team *team);
 size_t weft_moe_record_bytes(const weft_moe_shape *shape, weft_dtype dtype);
+size_t weft_moe_record_weights(const weft_moe_shape *shape, weft_dtype dtype);
 
 /* Returns the number of tokens in a band, the same on all members; 0 if a workspace is too small.
  */

@@ -7,7 +7,6 @@
  * token's experts which these are. */
 #include <errno.h>
 #include <string.h>
-#include "base/size.h"
 #include "coll/band.h"
 #include "coll/remote_matrix.h"
 #include "ops/check.h"
@@ -42,15 +41,15 @@ static weft_matrix row_at(const struct combine *c, const void *at) {
 }
 
 static float *weights_in(const struct combine *c, const void *record) {
-    return (float *)((char *)record + weft_round_up(c->call.row_bytes, sizeof(float)));
+    return (float *)((char *)record + weft_moe_record_weights(shape_of(c), c->call.dtype));
 }
 
 /* --- Records ---------------------------------------------------------------------------------- */
 
 /* Writes the record of a token whose slots have these rows. Returns false if it has none. */
 static bool write_record(const struct combine *c, const int32_t *rows, void *record) {
-    weft_matrix sources[WEFT_MOE_TOP_K_MAX], dest = row_at(c, record);
-    float factors[WEFT_MOE_TOP_K_MAX];
+    weft_matrix sources[WEFT_EXPERTS_TOP_K_MAX], dest = row_at(c, record);
+    float factors[WEFT_EXPERTS_TOP_K_MAX];
     int count = 0;
     for (size_t slot = 0; slot < shape_of(c)->top_k; slot++) {
         if (rows[slot] < 0)
@@ -138,8 +137,8 @@ static void sum_token(const struct combine *c, size_t token, const char **record
         records[member] += c->record_bytes;
     }
     if (count > 0)
-        weft_elements_sum_scaled(&dest, sources, NULL, count);
-    else if (c->call.row_bytes > 0)
+        weft_elements_reduce(&dest, sources, count, WEFT_SUM);
+    else
         memset(to, 0, c->call.row_bytes);
 }
 
@@ -158,12 +157,9 @@ static int sum_band(const void *call, size_t number) {
 static int check_rows(const struct combine *c) {
     const weft_moe_rows *rows = c->rows;
     size_t each = c->call.moe->route.experts_each;
-    if (!rows || !rows->sources || !rows->offsets)
-        return weft_fail_bare(-EINVAL, "%s is NULL",
-                              !rows            ? "rows"
-                              : !rows->sources ? "rows->sources"
-                                               : "rows->offsets");
-    int error = weft_check_pointer("rows->offsets", rows->offsets, sizeof *rows->offsets, "");
+    int error = weft_moe_check_rows(rows);
+    error = error ? error
+                  : weft_check_pointer("rows->offsets", rows->offsets, sizeof *rows->offsets, "");
     error = error ? error
                   : weft_check_pointer("rows->sources", rows->sources, sizeof *rows->sources, "");
     error = error ? error : weft_moe_route_restore(&c->call.moe->route, rows);

@@ -30,29 +30,29 @@ static size_t list_at(const struct dispatch *d, int member) {
     return d->call.meeting.team->far ? (size_t)member * weft_moe_list_bytes(shape_of(d)) : 0;
 }
 
-static size_t band_at(const struct dispatch *d) {
-    const struct weft_team *team = d->call.meeting.team;
-    return (team->far ? (size_t)team->npes : 1) * weft_moe_list_bytes(shape_of(d));
-}
+/* The arrays of a list that is stored at `at`, with room for tokens_max tokens. */
+struct stored_list {
+    int32_t *experts;
+    float *weights, *scales;
+};
 
-/* Returns the arrays of a list that is stored at `at`. */
-static struct weft_moe_list list_in(const struct dispatch *d, const void *at) {
+static struct stored_list list_in(const struct dispatch *d, void *at) {
     size_t slots = shape_of(d)->tokens_max * shape_of(d)->top_k;
-    const int32_t *experts = at;
-    const float *weights = (const float *)(experts + slots);
-    return (struct weft_moe_list){experts, weights, weights + slots, 0};
+    int32_t *experts = at;
+    float *weights = (float *)(experts + slots);
+    return (struct stored_list){experts, weights, weights + slots};
 }
 
-static void write_array(const void *to, const void *from, size_t bytes) {
+static void write_array(void *to, const void *from, size_t bytes) {
     if (from && bytes > 0)
-        memcpy((void *)to, from, bytes);
+        memcpy(to, from, bytes);
 }
 
 static void write_list(const struct dispatch *d) {
     const struct weft_team *team = d->call.meeting.team;
     char *workspace = weft_team_workspace_of(team, team->my_pe);
     size_t ntokens = d->list.ntokens, slots = ntokens * shape_of(d)->top_k;
-    struct weft_moe_list to = list_in(d, workspace + list_at(d, team->my_pe));
+    struct stored_list to = list_in(d, workspace + list_at(d, team->my_pe));
     write_array(to.experts, d->list.experts, slots * sizeof *to.experts);
     write_array(to.weights, d->list.weights, slots * sizeof *to.weights);
     write_array(to.scales, d->list.scales, ntokens * shape_of(d)->scale_cols * sizeof *to.scales);
@@ -63,7 +63,7 @@ static void stage_tokens(const void *call, size_t number) {
     const struct weft_team *team = d->call.meeting.team;
     struct weft_band band = weft_band_of(d->list.ntokens, d->width, number);
     size_t row = d->call.row_bytes;
-    if (d->call.meeting.mine.input.space != WEFT_SPACE_WORKSPACE || band.nelems * row == 0)
+    if (d->call.meeting.mine.input.space != WEFT_SPACE_WORKSPACE || band.nelems == 0)
         return;
     memcpy(weft_place_at(d->call.meeting.mine.input, team, team->my_pe),
            (const char *)d->tokens + band.first * row, band.nelems * row);
@@ -74,7 +74,7 @@ static void stage_tokens(const void *call, size_t number) {
 static int offer_tokens(struct dispatch *d) {
     struct weft_meeting *meeting = &d->call.meeting;
     struct weft_place *place = &meeting->mine.input;
-    size_t row = d->call.row_bytes, bytes = band_at(d);
+    size_t row = d->call.row_bytes, bytes = weft_moe_lists_bytes(shape_of(d), meeting->team);
     d->width = weft_moe_dispatch_width(shape_of(d), d->call.dtype, meeting->team);
     *place = weft_place_of(d->tokens, d->list.ntokens * row);
     if (place->space == WEFT_SPACE_PRIVATE && meeting->team->npes > 1) {
@@ -100,15 +100,14 @@ static void find_lists(const struct dispatch *d, struct weft_moe_list *lists) {
     for (int distance = 1; distance <= team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
         struct weft_place place = {WEFT_SPACE_WORKSPACE, list_at(d, member)};
-        const void *at = weft_remote_matrix_here(place, team, member);
-        if (!at) {
-            weft_remote_matrix_pull(workspace + place.offset, place, bytes, team, member);
-            at = workspace + place.offset;
-        }
-        lists[member] = list_in(d, at);
-        lists[member].ntokens = weft_meeting_offer(meeting, member)->facts[WEFT_MOE_TOKENS];
-        lists[member].weights = d->weights ? lists[member].weights : NULL;
-        lists[member].scales = d->scales ? lists[member].scales : NULL;
+        const void *here = weft_remote_matrix_here(place, team, member);
+        void *at = here ? (void *)here : workspace + place.offset;
+        if (!here)
+            weft_remote_matrix_pull(at, place, bytes, team, member);
+        struct stored_list list = list_in(d, at);
+        lists[member] = (struct weft_moe_list){
+            list.experts, d->weights ? list.weights : NULL, d->scales ? list.scales : NULL,
+            weft_meeting_offer(meeting, member)->facts[WEFT_MOE_TOKENS]};
     }
     weft_remote_matrix_complete(team);
 }
@@ -162,8 +161,6 @@ static void take_member(const struct dispatch *d, int member, size_t number, int
 static int take_band(const void *call, size_t number) {
     const struct dispatch *d = call;
     const struct weft_team *team = d->call.meeting.team;
-    if (d->call.row_bytes == 0)
-        return 0;
     for (int distance = 1; distance <= team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
         bool far = weft_team_member_is_far(team, member);
@@ -191,17 +188,6 @@ static size_t count_bands(const struct dispatch *d) {
 
 /* --- The call -------------------------------------------------------------------------------- */
 
-static int check_rows(const struct dispatch *d) {
-    const weft_moe_rows *rows = d->rows;
-    if (!rows || !rows->sources || !rows->offsets)
-        return weft_fail_bare(-EINVAL, "%s is NULL",
-                              !rows            ? "rows"
-                              : !rows->sources ? "rows->sources"
-                                               : "rows->offsets");
-    return weft_check_pointer("rows->data", rows->data, shape_of(d)->rows_max * d->call.row_bytes,
-                              "");
-}
-
 /* Describes an optional array and the room for it. */
 static uint64_t optional_of(const struct dispatch *d, const float *sent, const float *room) {
     uint64_t sends = d->list.ntokens == 0 ? 0 : sent ? WEFT_MOE_PASSED : WEFT_MOE_MISSED;
@@ -214,7 +200,10 @@ static int check_dispatch(const struct dispatch *d) {
     error = error ? error
                   : weft_check_pointer("experts", d->list.experts,
                                        ntokens * sizeof *d->list.experts, "");
-    error = error ? error : check_rows(d);
+    error = error ? error : weft_moe_check_rows(d->rows);
+    error = error ? error
+                  : weft_check_pointer("rows->data", d->rows->data,
+                                       shape_of(d)->rows_max * d->call.row_bytes, "");
     return error ? error : weft_moe_route_check(&d->call.moe->route, &d->list);
 }
 

@@ -25,8 +25,8 @@ static int check_rows(const struct weft_fused_experts *e, size_t experts_each) {
     size_t most = e->combines ? 1 : e->shape->rows_max, word = sizeof(int32_t);
     if (!rows)
         return weft_fail_bare(-EINVAL, "rows is NULL");
-    int error =
-        check_array("rows->data", rows->data, most * e->shape->cols * e->elem_bytes, e->combines);
+    int error = check_array("rows->data", rows->data,
+                            most * e->shape->cols * weft_element_bytes(e->dtype), e->combines);
     error = error ? error : check_array("rows->sources", rows->sources, most * word, e->combines);
     error = error ? error
                   : check_array("rows->offsets", rows->offsets, (experts_each + 1) * word, false);
@@ -40,8 +40,8 @@ static int check_call(const struct weft_moe_handle *moe, const struct weft_fused
     size_t slots = e->ntokens * e->shape->top_k, word = sizeof(int32_t);
     int error = weft_moe_check_sizes(moe, e->dtype, e->ntokens);
     error = error ? error
-                  : check_array("tokens", e->tokens, e->ntokens * e->shape->cols * e->elem_bytes,
-                                false);
+                  : check_array("tokens", e->tokens,
+                                e->ntokens * e->shape->cols * weft_element_bytes(e->dtype), false);
     error = error ? error : check_array("experts", e->experts, slots * word, false);
     error = error ? error : check_array("weights", e->weights, slots * word, true);
     error = error
@@ -60,7 +60,6 @@ static int run(const struct weft_moe_handle *moe, const struct weft_fused_expert
     if (!moe)
         return weft_fail(-EINVAL, "moe is NULL");
     e.shape = &moe->route.shape;
-    e.elem_bytes = weft_element_bytes(e.dtype);
     int error = weft_on_stream_enter(&on, moe->team);
     if (error)
         return error;

@@ -19,7 +19,7 @@ int weft_moe_route_open(struct weft_moe_route *route, const weft_moe_shape *shap
         route->shape.rows_max =
             npes * shape->tokens_max * (each < shape->top_k ? each : shape->top_k);
     route->counts = malloc(route->shape.experts * sizeof *route->counts);
-    route->row_of = malloc((slot_count(route) + 1) * sizeof *route->row_of);
+    route->row_of = malloc(slot_count(route) * sizeof *route->row_of);
     if (route->counts && route->row_of)
         return 0;
     weft_moe_route_close(route);

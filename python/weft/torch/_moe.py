@@ -119,18 +119,24 @@ def combine_setup(ctx, inputs, output):
     ctx.save_for_backward(experts, *([data, factors] if ctx.has_factors else []))
 
 
+def _cleared(rows, offsets):
+    """Returns the rows with zeros after the last one, where a dispatch on a GPU has not written."""
+    if not rows.is_cuda:
+        return rows
+    rest = torch.arange(rows.shape[0], device=rows.device) >= offsets[-1]
+    return rows.masked_fill(rest.view(-1, *[1] * (rows.dim() - 1)), 0)
+
+
 def combine_backward(ctx, grad_tokens, grad_weights):
     experts, *factored = ctx.saved_tensors
     back = grad_weights if ctx.has_weights else None
     rows, grad_row_weights, _, _, offsets = torch.ops.weft.moe_dispatch(grad_tokens, experts, back, None, ctx.number)
-    nothing = torch.arange(rows.shape[0], device=rows.device) >= offsets[-1]  # what is after the last row
-    grad_data, grad_factors = rows.masked_fill(nothing[:, None], 0)[:ctx.nrows], None
-    grad_row_weights = grad_row_weights.masked_fill(nothing, 0) if ctx.has_weights else None
+    grad_data, grad_factors = _cleared(rows, offsets)[:ctx.nrows], None
+    grad_row_weights = _cleared(grad_row_weights, offsets) if ctx.has_weights else None
     if ctx.has_factors:
         data, factors = factored
         grad_factors = torch.zeros_like(factors)
         wide = torch.promote_types(data.dtype, torch.float32)
-        products = (data.to(wide) * grad_data.to(wide)).sum(1)
-        grad_factors[:ctx.nrows] = products.masked_fill(nothing[:ctx.nrows], 0)
+        grad_factors[:ctx.nrows] = _cleared((data.to(wide) * grad_data.to(wide)).sum(1), offsets)
         grad_data = (grad_data * factors[:ctx.nrows, None]).to(data.dtype)
     return grad_data, grad_factors, grad_row_weights, None, None, None, None
