@@ -15,11 +15,11 @@
  *    that wait for it get -EINVAL, too; if none does within a second, only the caller gets it.
  *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
- *    reduce-scatter, all-gather, broadcast, all-to-all, all products, dispatches and combines
- *    support streams; the other calls return -ENOTSUP. An error (a wrong argument, missing memory,
- *    no cuBLASLt) is then one of this member alone: it enqueues nothing, and the other members
- *    wait. Either all members pass streams, or none does. Calls of a team run in the order in which
- *    they are made, even on different streams. The program orders captured calls, within their
+ *    reduce-scatter, all-gather, broadcast, all-to-all, all products, exchanges of rows, dispatches
+ *    and combines support streams; the other calls return -ENOTSUP. An error (a wrong argument,
+ * missing memory, no cuBLASLt) is then one of this member alone: it enqueues nothing, and the other
+ * members wait. Either all members pass streams, or none does. Calls of a team run in the order in
+ * which they are made, even on different streams. The program orders captured calls, within their
  *    graph and against the team's other calls.
  *  - Memory of collectives on streams: `dest` must be symmetric, in GPU or host memory, and so must
  *    the source of a reduction; another source may be any memory that CUDA can copy. For sizes for
@@ -191,6 +191,60 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
  *   transposed on all members or on none. */
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream);
+
+/* --- Rows whose places the data decide ----------------------------------------------------------
+ */
+
+/* Sizes of an exchange of rows; nparts, cols, dtype, dest_by_part and align are the same on all
+ * members. */
+typedef struct weft_row_exchange {
+    size_t nparts; /* for each pair of members */
+    size_t cols;   /* elements of a row */
+    weft_dtype dtype;
+    size_t source_rows, dest_rows; /* that this member's arrays have */
+    /* Part k to (or from) member r is entry r * nparts + k, or if by part, entry k * n_pes + r. */
+    bool source_by_part, dest_by_part;
+    size_t align; /* dest by part: 0, or the rows of each k begin at a multiple of `align`, and take
+                     `align` rows if there are none */
+} weft_row_exchange;
+
+/* weft_all_to_allv of rows whose numbers only the senders know. On a stream they are in memory that
+ * the GPU reads when the call runs, so a graph can be replayed with other numbers.
+ *   source_splits:  n_pes * nparts entries: the rows of each part that this member sends.
+ *   source_offsets: where each part begins in source, in rows; NULL: the parts are contiguous.
+ *   dest_splits, dest_offsets: as many entries; receive the rows of each part for this member, and
+ *                   where the part begins in dest. Parts are stored in the order of the entries.
+ * dest and source do not overlap. On a stream dest is symmetric. If a member has less room than it
+ * receives, or a sender fewer rows than it sends, all members return -ENOSPC or -EINVAL with text
+ * that names the member, and no row is written. On a stream the job ends. */
+int weft_all_to_allv_on_device(shmem_team_t team, const weft_row_exchange *exchange, void *dest,
+                               int64_t *dest_splits, int64_t *dest_offsets, const void *source,
+                               const int64_t *source_splits, const int64_t *source_offsets,
+                               weft_stream stream);
+
+/* Arrays of blocks, such as the K and V caches of all layers. Symmetric, and of the same sizes on
+ * all members. */
+typedef struct weft_kv_caches {
+    void *const *at; /* `count` arrays */
+    size_t count;
+    size_t blocks; /* of each array */
+    size_t block_bytes;
+} weft_kv_caches;
+
+enum { WEFT_KV_SENDS = 0, WEFT_KV_RECEIVES = 1 };
+
+/* Copies blocks of all caches between pairs of members: block to_blocks[i] of each cache of the
+ * receiver <- block from_blocks[i] of the sender's, for i < nblocks.
+ *   peer_and_role: the other member of this member's pair, and WEFT_KV_SENDS or WEFT_KV_RECEIVES; a
+ *                  member whose peer is -1 has no pair.
+ *   from_blocks, to_blocks: those of the senders are used; other members may pass NULL and 0. An
+ *                  entry with from_blocks[i] == -1 is skipped.
+ * On a stream the three arrays are in memory that the GPU reads when the call runs. A pair that its
+ * members do not both name, and a number of a block that the caches do not have, are -EINVAL on all
+ * members, before anything is written; on a stream a wrong number ends the job. */
+int weft_kv_shuffle(shmem_team_t team, const weft_kv_caches *caches, const int32_t *peer_and_role,
+                    const int64_t *from_blocks, const int64_t *to_blocks, size_t nblocks,
+                    weft_stream stream);
 
 /* --- Mixtures of experts -----------------------------------------------------------------------
  * A dispatch sends each token's row to the members that own the token's experts; a combine adds the

@@ -7,6 +7,7 @@
  * heap, where dest is symmetric. A source that the kernel does not reach is copied first. */
 #include "coll/on_stream.h"
 #include <errno.h>
+#include "core/share.h"
 #include "coll/ll.h"
 #include "coll/marked.h"
 #include "coll/on_stream_far.h"
@@ -77,6 +78,22 @@ static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_s
     set_array(&arrays->all, team, at[0], at[1]);
     arrays->reached = all_are_reached(&arrays->all, own, team->npes);
     return 0;
+}
+
+int weft_on_stream_find(struct weft_array *all, const struct weft_on_stream *on,
+                        const char *argument, const void *p, size_t bytes) {
+    const struct weft_team *team = on->team;
+    struct weft_stream_arrays arrays;
+    struct weft_located own = weft_stream_locate(argument, p, bytes);
+    if (own.kind == WEFT_LOCATED_PRIVATE && own.reached &&
+        weft_share_array(all, p, bytes, &team->member_list, team->npes))
+        return 0;
+    int error = find_arrays(&arrays, on, &own);
+    *all = arrays.all;
+    return error || arrays.reached
+               ? error
+               : weft_fail(-ENOTSUP, "argument %s is in memory that this PE's GPU does not reach",
+                           argument);
 }
 
 /* --- By one kernel ---------------------------------------------------------------------------- */

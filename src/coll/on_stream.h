@@ -20,6 +20,11 @@ int weft_on_stream_enter(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int error);
 
+/* Finds an array of at least one byte to which kernels of this PE write on all members: symmetric
+ * memory, or a part of a block that the team's members share. Members must not be apart. */
+int weft_on_stream_find(struct weft_array *all, const struct weft_on_stream *on,
+                        const char *argument, const void *p, size_t bytes);
+
 /* Executes a plan whose blocks are one piece each. */
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source);

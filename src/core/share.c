@@ -398,6 +398,32 @@ int weft_share_pe_of(const void *own, const void *p) {
     return pe;
 }
 
+static bool has_members(const struct weft_share *share, const struct weft_member_list *members,
+                        int npes) {
+    bool same = share->ready && share->count == npes;
+    for (int i = 0; same && i < npes; i++)
+        same = share->pes[i] == weft_member_pe(members, i);
+    return same;
+}
+
+bool weft_share_array(struct weft_array *all, const void *own, size_t bytes,
+                      const struct weft_member_list *members, int npes) {
+    bool found = false;
+    if (is_forked())
+        return found;
+    pthread_mutex_lock(&changing);
+    const struct weft_block *block = block_find(own);
+    struct weft_share *share = block ? block->shares : NULL;
+    while (share && !has_members(share, members, npes))
+        share = share->next;
+    if (share && weft_window_holds(&share->window, own, bytes)) {
+        *all = weft_window_array(&share->window, own, 0, 1, NULL);
+        found = true;
+    }
+    pthread_mutex_unlock(&changing);
+    return found;
+}
+
 const struct weft_window *weft_share_window(const struct weft_share *share) {
     return &share->window;
 }

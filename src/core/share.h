@@ -11,9 +11,11 @@
 #ifndef WEFT_CORE_SHARE_H
 #define WEFT_CORE_SHARE_H
 
+#include <stdbool.h>
 #include <shmemx.h>
 #include "weft/addr.h"
 #include "boot/boot.h"
+#include "job/member_list.h"
 
 struct weft_block;
 struct weft_share;
@@ -59,6 +61,12 @@ void *weft_share_at(const struct weft_share *share, int member);
 /* Returns the PE whose block contains p, an address in a share of the block that contains `own`; -1
  * if no share of that block contains p or the block was freed. Local. */
 int weft_share_pe_of(const void *own, const void *p);
+
+/* Sets *all to [own, own + bytes), which lies in a block, and the same parts of the blocks of
+ * these `npes` members. Returns false if this PE has attached no share of the block with exactly
+ * these members, in this order. Local. */
+bool weft_share_array(struct weft_array *all, const void *own, size_t bytes,
+                      const struct weft_member_list *members, int npes);
 
 /* Returns the window for weft/addr.h. Slots are members in the order of the subset. This PE's slot
  * is a second mapping of its block: a kernel must not use both mappings without a proxy fence. */

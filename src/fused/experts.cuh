@@ -6,28 +6,13 @@
 #define WEFT_FUSED_EXPERTS_CUH
 
 #include "fused/experts.h"
-#include "base/gpu.cuh"
+#include "fused/warps.cuh"
 
 enum { EXPERTS_FLIGHT = 4, EXPERTS_WARPS = WEFT_EXPERTS_THREADS / WEFT_WARP_LANES };
 enum { EXPERTS_LIST = EXPERTS_WARPS * WEFT_EXPERTS_TOP_K_MAX };
 
-/* --- Warps and parts -------------------------------------------------------------------------- */
-
-WEFT_DEVICE uint32_t warp_in_block(void) {
-    return weft_block_thread() / WEFT_WARP_LANES;
-}
-
-/* The warps of all blocks take pieces of work in turn. */
-WEFT_DEVICE size_t warp_index(void) {
-    return (size_t)weft_block_index() * (weft_block_threads() / WEFT_WARP_LANES) + warp_in_block();
-}
-WEFT_DEVICE size_t warp_count(void) {
-    return (size_t)weft_block_count() * (weft_block_threads() / WEFT_WARP_LANES);
-}
-
-WEFT_DEVICE struct weft_thread_group lanes(void) {
-    return {weft_lane(), WEFT_WARP_LANES};
-}
+/* --- Parts
+ * ---------------------------------------------------------------------------------------- */
 
 /* A part of a row, in bytes. */
 struct row_part {

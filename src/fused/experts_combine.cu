@@ -7,7 +7,6 @@
  *
  * Sums have the order and the bits of the host's (ops/moe_combine.c). */
 #define WEFT_KERNEL_THREADS
-#include "transport/gpu_kernel.h"
 #include "coll/fold.cuh"
 #include "fused/experts.cuh"
 

@@ -5,7 +5,6 @@
  *   place   finds the row of each slot, a block for each expert
  *   take    copies rows from this member's half */
 #define WEFT_KERNEL_THREADS
-#include "transport/gpu_kernel.h"
 #include "fused/experts.cuh"
 
 /* --- Copies to several places ----------------------------------------------------------------- */
@@ -128,24 +127,6 @@ WEFT_DEVICE uint32_t expert_at(const struct weft_experts_task &task,
     return expert >= 0 && local < task.experts_each ? local : UINT32_MAX;
 }
 
-/* Returns the sum of `mine` over the threads before this one, and in *total over all threads of the
- * block. `sums` is shared. */
-WEFT_DEVICE uint32_t sum_before(uint32_t *sums, uint32_t mine, uint32_t *total) {
-    uint32_t thread = weft_block_thread(), threads = weft_block_threads();
-    sums[thread] = mine;
-    weft_block_sync();
-    for (uint32_t distance = 1; distance < threads; distance *= 2) {
-        uint32_t other = thread >= distance ? sums[thread - distance] : 0;
-        weft_block_sync();
-        sums[thread] += other;
-        weft_block_sync();
-    }
-    *total = sums[threads - 1];
-    uint32_t before = sums[thread] - mine;
-    weft_block_sync();
-    return before;
-}
-
 WEFT_DEVICE void write_row(const struct weft_experts_task &task, const struct slot_place &place,
                            uint32_t row) {
     const char *list = list_of(task, task.me, place.member);
@@ -169,11 +150,8 @@ WEFT_DEVICE uint32_t fitting(struct weft_gpu_abort abort, const struct weft_expe
                              uint32_t expert, uint32_t first, uint32_t count) {
     if (first + count <= task.rows_max)
         return first + count;
-    if (abort.gave_up && weft_block_thread() == 0 && first <= task.rows_max) {
-        weft_st_relaxed_sys(&abort.gave_up[WEFT_GPU_FAULT_DETAIL],
-                            (uint32_t)task.me * task.experts_each + expert);
-        weft_st_release_sys(&abort.gave_up[WEFT_GPU_FAULT], (uint32_t)WEFT_GPU_ROWS);
-    }
+    if (weft_block_thread() == 0 && first <= task.rows_max)
+        weft_fault(abort, WEFT_GPU_ROWS, (uint32_t)task.me * task.experts_each + expert);
     return task.rows_max;
 }
 

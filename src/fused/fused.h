@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Matrix products on GPUs that hide their communication: the members' GPUs exchange parts of the
  * matrices while they multiply, by copy engines (fused/exchange.h) or in Weft's kernel
- * (fused/hopper.h), as the members choose (fused/choice.h).
+ * (fused/hopper.h), as the members choose (fused/choice.h). And exchanges of rows and blocks whose
+ * places the GPUs read from memory.
  *
  * The calls enqueue work between weft_on_stream_begin and _end, and can be captured. ops has
  * checked the arguments, so sizes that must be the same on all members are taken as such. Matrices
@@ -57,5 +58,25 @@ struct weft_fused_experts {
 };
 int weft_fused_dispatch(const struct weft_on_stream *on, const struct weft_fused_experts *e);
 int weft_fused_combine(const struct weft_on_stream *on, const struct weft_fused_experts *e);
+
+/* weft_kv_shuffle, as in weft.h. A number of a block or member that is wrong ends the job. */
+struct weft_fused_kv {
+    const weft_kv_caches *caches;
+    const int32_t *peer_and_role; /* these three are read when the call runs */
+    const int64_t *from, *to;
+    size_t count;
+};
+int weft_fused_kv_shuffle(const struct weft_on_stream *on, const struct weft_fused_kv *kv);
+
+/* weft_all_to_allv_on_device, as in weft.h. Rows that do not fit end the job. */
+struct weft_fused_rows_exchange {
+    const weft_row_exchange *shape;
+    char *dest;
+    const char *source;
+    int64_t *dest_splits, *dest_offsets;
+    const int64_t *source_splits, *source_offsets; /* read when the call runs */
+};
+int weft_fused_exchange_rows(const struct weft_on_stream *on,
+                             const struct weft_fused_rows_exchange *exchange);
 
 #endif

@@ -77,6 +77,10 @@
     X(weftk_experts_index)                                                           \
     X(weftk_experts_add)                                                             \
     X(weftk_experts_sum)                                                             \
+    X(weftk_kv_send)       /* fused/kv_shuffle.cu: blocks of caches */               \
+    X(weftk_exchange_tell) /* fused/row_exchange.cu: rows to other members */        \
+    X(weftk_exchange_place)                                                          \
+    X(weftk_exchange_push)                                                           \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_PRODUCTS(X, weftk_product)                                              \
     WEFT_GPU_PRODUCTS(X, weftk_gather)                                               \
@@ -117,6 +121,10 @@ enum weft_gpu_fault {
     WEFT_GPU_ABORT =
         WEFT_DEVICE_FAULT_ABORT, /* it ends the job with the status in the detail (weft_abort) */
     WEFT_GPU_ROWS,               /* there is no room for all rows of the expert in the detail */
+    WEFT_GPU_KV_PAIR,         /* the member in the detail cannot be a peer, or the role is wrong */
+    WEFT_GPU_KV_BLOCK,        /* the entry in the detail has a wrong number of a block */
+    WEFT_GPU_EXCHANGE_DEST,   /* the member in the detail has no room for its rows */
+    WEFT_GPU_EXCHANGE_SOURCE, /* the entry in the detail is not in this member's source */
 };
 extern struct weft_gpu_abort weft_gpu_abort;
 

@@ -145,6 +145,25 @@ _Noreturn static void job_fail(enum weft_gpu_fault fault, uint32_t detail) {
             "weft_moe_dispatch on a stream: this PE would receive more rows than rows_max: expert "
             "%u has no room for all of its rows; pass a larger rows_max, or 0",
             detail);
+    else if (fault == WEFT_GPU_KV_PAIR)
+        weft_log(
+            "weft_kv_shuffle on a stream: peer_and_role of this PE has the peer %d: pass another "
+            "member of the team and WEFT_KV_SENDS or WEFT_KV_RECEIVES, or the peer -1",
+            (int)detail);
+    else if (fault == WEFT_GPU_KV_BLOCK)
+        weft_log(
+            "weft_kv_shuffle on a stream: entry %u of from_blocks or to_blocks is not the number "
+            "of a block of the caches",
+            detail);
+    else if (fault == WEFT_GPU_EXCHANGE_DEST)
+        weft_log("weft_all_to_allv_on_device on a stream: member %u of the team receives more rows "
+                 "than its dest has: pass a larger dest",
+                 detail);
+    else if (fault == WEFT_GPU_EXCHANGE_SOURCE)
+        weft_log(
+            "weft_all_to_allv_on_device on a stream: the rows of entry %u of source_splits and "
+            "source_offsets are not in source",
+            detail);
     else
         weft_log("two calls of one team were under way at once on the GPU of this PE: put calls in "
                  "a capture, and launches of graphs, one after the other (team slot %u)",

@@ -127,6 +127,18 @@ int weft_fused_combine(const struct weft_on_stream *on, const struct weft_fused_
     return weft_space_missing();
 }
 
+/* --- Rows and blocks ---------------------------------------------------------------------------
+ */
+
+int weft_fused_exchange_rows(const struct weft_on_stream *on,
+                             const struct weft_fused_rows_exchange *exchange) {
+    return weft_space_missing();
+}
+
+int weft_fused_kv_shuffle(const struct weft_on_stream *on, const struct weft_fused_kv *kv) {
+    return weft_space_missing();
+}
+
 /* --- The GPU ---------------------------------------------------------------------------------- */
 
 ANSWER(shmemx_device, int *device)

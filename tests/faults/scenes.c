@@ -147,6 +147,26 @@ static void combine(void) {
                      WEFT_STREAM_HOST);
 }
 
+/* This PE sends a row to each. */
+static void exchange_rows(void) {
+    static int64_t splits[64], received[64], offsets[64];
+    weft_row_exchange shape = {.nparts = 1, .cols = 1, .dtype = WEFT_F32};
+    shape.source_rows = shape.dest_rows = (size_t)npes;
+    for (int i = 0; i < npes; i++)
+        splits[i] = 1;
+    weft_all_to_allv_on_device(SHMEM_TEAM_WORLD, &shape, dest, received, offsets, source, splits,
+                               NULL, WEFT_STREAM_HOST);
+}
+
+/* Each PE and the next one are a pair. */
+static void kv_shuffle(void) {
+    void *const caches[] = {object};
+    weft_kv_caches shape = {caches, 1, 2, 50};
+    int32_t pair[2] = {me % 2 ? me - 1 : me + 1 < npes ? me + 1 : -1, me % 2};
+    int64_t from = 0, to = 1;
+    weft_kv_shuffle(SHMEM_TEAM_WORLD, &shape, pair, &from, &to, 1, WEFT_STREAM_HOST);
+}
+
 /* Calls shmem_global_exit at the moment of the death. */
 static void global_exit(void) {
     usleep(LET_THEM_IN_US);
@@ -218,6 +238,8 @@ static const struct scene {
     {"weft_all_reduce", all_reduce},
     {"weft_moe_dispatch", dispatch},
     {"weft_moe_combine", combine},
+    {"weft_all_to_allv_on_device", exchange_rows},
+    {"weft_kv_shuffle", kv_shuffle},
     {"finalize", shmem_finalize},
     {"global_exit", global_exit},
 };

@@ -121,6 +121,38 @@ static void overflow(void) {
     gpu_drain(a);
 }
 
+/* Each PE sends `rows` rows to the last one, whose dest has room for one of each; its source has
+ * two.
+ */
+static void exchange_rows(int64_t rows) {
+    size_t npes = (size_t)shmem_n_pes();
+    int64_t splits[64] = {0}, *numbers = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, 3 * BYTES));
+    char *room = allocated(shmemx_calloc(SHMEMX_SPACE_DEVICE, 2, BYTES));
+    weft_row_exchange shape = {
+        .nparts = 1, .cols = 4, .dtype = WEFT_F32, .source_rows = 2, .dest_rows = npes};
+    splits[npes - 1] = rows;
+    gpu_write(numbers, splits, npes * sizeof *splits);
+    int error =
+        weft_all_to_allv_on_device(SHMEM_TEAM_WORLD, &shape, room, numbers + npes,
+                                   numbers + 2 * npes, room + BYTES, numbers, NULL, (weft_stream)a);
+    EXPECT(error == 0, "%s", weft_last_error());
+    gpu_drain(a);
+}
+
+/* PE 0 sends block 0 to a block, or to a PE. */
+static void kv_shuffle(int64_t block, int peer) {
+    void *const caches[] = {allocated(shmemx_calloc(SHMEMX_SPACE_DEVICE, 4, 64))};
+    int64_t *numbers = allocated(shmemx_calloc(SHMEMX_SPACE_DEVICE, 3, 64));
+    int32_t pair[2] = {shmem_my_pe() == 0 ? peer : -1, WEFT_KV_SENDS};
+    weft_kv_caches shape = {caches, 1, 4, 64};
+    gpu_write(numbers, &block, sizeof block);
+    gpu_write(numbers + 16, pair, sizeof pair);
+    int error = weft_kv_shuffle(SHMEM_TEAM_WORLD, &shape, (int32_t *)(numbers + 16), numbers + 8,
+                                numbers, 1, (weft_stream)a);
+    EXPECT(error == 0, "%s", weft_last_error());
+    gpu_drain(a);
+}
+
 int main(int argc, char **argv) {
     const char *scene = argc > 1 ? argv[1] : "";
     shmem_init();
@@ -144,6 +176,16 @@ int main(int argc, char **argv) {
         engines(true);
     else if (strcmp(scene, "overflow") == 0)
         overflow();
+    else if (strcmp(scene, "exchange_dest") == 0)
+        exchange_rows(2);
+    else if (strcmp(scene, "exchange_source") == 0)
+        exchange_rows(3);
+    else if (strcmp(scene, "exchange_negative") == 0)
+        exchange_rows(-1);
+    else if (strcmp(scene, "kv_block") == 0)
+        kv_shuffle(4, 1);
+    else if (strcmp(scene, "kv_peer") == 0)
+        kv_shuffle(3, 0);
     else
         ordered();
     shmem_barrier_all();

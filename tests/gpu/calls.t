@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Forbidden calls of teams end the job, with one line that says why: in graphs, of a team that was destroyed, always;
 concurrently with another call of the team, in checked mode; of members with different engines, which the last
-member reports; and a dispatch of more rows than there is room for. On the pretended driver."""
+member reports; and numbers in GPU memory that do not fit: of rows, blocks and peers. On the pretended driver."""
 import os
 import pathlib
 import subprocess
@@ -17,6 +17,10 @@ STALE = "a graph has launched a call of a team that was destroyed"
 BUSY = "two calls of one team were under way at once"
 ENGINES = ("uses engines between two meetings here, where the engine is 'copy', but packets on PE 1, where the engine is "
            "'auto'")
+DEST = "member 1 of the team receives more rows than its dest has"
+SOURCE = "the rows of entry 1 of source_splits and source_offsets are not in source"
+BLOCK = "entry 0 of from_blocks or to_blocks is not the number of a block"
+PEER = "peer_and_role of this PE has the peer 0"
 ROWS = "this PE would receive more rows than rows_max: expert 1 has no room for all of its rows"
 
 # scene, whether in checked mode, expected text
@@ -30,6 +34,11 @@ SCENES = [
     ("engines", True, ENGINES),
     ("engines_and_sums", True, None),
     ("overflow", False, ROWS),
+    ("exchange_dest", False, DEST),
+    ("exchange_source", False, SOURCE),
+    ("exchange_negative", False, SOURCE),
+    ("kv_block", False, BLOCK),
+    ("kv_peer", False, PEER),
     ("ordered", False, None),
     ("ordered", True, None),
 ]

@@ -138,13 +138,19 @@ REDUCE = [
     ("chunks without tiles are not counted", "src/fused/hopper.cu", r"count_empty\(call\);", ";"),
     ("the own part is stored, not added", REDUCER, r"if \(add\)", "if (false)"),
 ]
-DISPATCH = [
-    ("threads add before the others have written their numbers", "src/fused/experts_dispatch.cu",
+WARPS = "src/fused/warps.cuh"
+SUMS = [
+    ("threads add before the others have written their numbers", WARPS,
      r"(sums\[thread\] = mine;\s+)weft_block_sync\(\);", r"\1"),
-    ("a thread's number is replaced before others have read it", "src/fused/experts_dispatch.cu",
+    ("a thread's number is replaced before others have read it", WARPS,
      r"weft_block_sync\(\);(\s+sums\[thread\] \+= other;)", r"\1"),
-    ("the next sum begins before this one is read", "src/fused/experts_dispatch.cu",
-     r"(- mine;\s+)weft_block_sync\(\);", r"\1"),
+    ("the next sum begins before this one is read", WARPS, r"(- mine;\s+)weft_block_sync\(\);", r"\1"),
+]
+EXCHANGER = "src/fused/row_exchange.cu"
+EXCHANGE_ROWS = [
+    *SUMS[:2],
+    ("a part begins where the one before it begins", EXCHANGER, r"to \+= rows;", ""),
+    ("all pieces of a part are the first one", EXCHANGER, r"\(piece - pieces_until\(task, member, k\)\)", "(uint64_t)0"),
 ]
 COMBINE = [
     ("rows are added before all lanes have written where they are", "src/fused/experts_combine.cu",
@@ -157,7 +163,8 @@ KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PU
            ("src/fused/hopper.cu", "gpu/hopper", HOPPER), ("src/fused/hopper.cu", "gpu/hopper_gather", GATHER),
            ("src/fused/hopper.cu", "gpu/hopper_reduce", REDUCE),
            ("src/fused/hopper.cu", "gpu/crowd", CROWD),
-           ("src/fused/experts_dispatch.cu", "gpu/experts", DISPATCH),
+           ("src/fused/experts_dispatch.cu", "gpu/experts", SUMS),
+           ("src/fused/row_exchange.cu", "gpu/row_exchange", EXCHANGE_ROWS),
            ("src/fused/experts_combine.cu", "gpu/experts", COMBINE),
            ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
            *device_mutations.KERNELS]
@@ -195,7 +202,8 @@ def compile_variant(folder, kernel, file, old, new):
 
 
 def run(driver, test, seed, hang_ms=HANG_MS):
-    """Returns None if the test passes, otherwise the first failure: a wrong result, or a kernel that waits in vain."""
+    """Returns None if the test passes, otherwise the first failure: a wrong result, a kernel that waits in vain, or a
+    number that does not fit."""
     env = dict(os.environ, LD_LIBRARY_PATH=str(driver), GPU_REQUIRED="1", GPU_SEED=str(seed), WEFT_FAKE_GPUS=str(NPES),
                WEFT_FAKE_WEAK="1", WEFT_FAKE_SEED=str(seed), WEFT_FAKE_HANG_MS=str(hang_ms))
     env.pop("WEFT_TEST_LONG", None)  # the test's short form is enough
@@ -204,7 +212,7 @@ def run(driver, test, seed, hang_ms=HANG_MS):
     lines = []
     for line in job.stdout:
         lines.append(line)
-        if re.search(r": expected |in vain|^pretended GPU: ", line):
+        if re.search(r": expected |in vain|^pretended GPU: | on a stream: ", line):
             job.terminate()
             job.communicate()
             return line.strip()

@@ -283,6 +283,27 @@ static void moe_combine(void) {
     synchronize();
 }
 
+/* Sends no rows: all numbers are zero. */
+static void exchange_rows(void) {
+    int64_t *received = (int64_t *)sums;
+    weft_row_exchange shape = {
+        .nparts = 1, .cols = 16, .dtype = WEFT_F32, .source_rows = 1, .dest_rows = 1};
+    must(weft_all_to_allv_on_device(SHMEM_TEAM_WORLD, &shape, dest, received, received + npes,
+                                    source, (const int64_t *)numbers, NULL, (weft_stream)stream));
+    synchronize();
+}
+
+/* Sends nothing to nobody. */
+static void kv_shuffle(void) {
+    static const int32_t no_pair[2] = {-1, 0};
+    void *const caches[] = {dest};
+    weft_kv_caches shape = {caches, 1, 2, 64};
+    gpu_write(sums, no_pair, sizeof no_pair);
+    must(weft_kv_shuffle(SHMEM_TEAM_WORLD, &shape, (const int32_t *)sums, (const int64_t *)numbers,
+                         (const int64_t *)numbers, 1, (weft_stream)stream));
+    synchronize();
+}
+
 /* One release is not enough for all work in the queue. */
 static void many_by_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
@@ -495,6 +516,8 @@ static const struct scene {
     {"rows_reduce", rows_reduce, false},
     {"moe_dispatch", moe_dispatch, false},
     {"moe_combine", moe_combine, false},
+    {"exchange_rows", exchange_rows, false},
+    {"kv_shuffle", kv_shuffle, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
