@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that are not written for several hosts run over 2 and 3 of them, and check their results themselves. The rig
 itself tells them how to reach hosts."""
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ rig.enter(3)
 sys.path.insert(0, str(rig.HERE.parent / "launch"))
 from harness import BUILD, OSHRUN, case, main, patience  # noqa: E402
 
+EXAMPLES = rig.HERE.parents[1] / "examples"
 PLACES = [("--hosts", "h0,h1"), ("--hosts", "h0:2,h1:1"), ("--hosts", "h0:2,h1:2", "--map-by", "node"),
           ("--hosts", "h0:1,h1:1,h2:1"), ("--hosts", "h2:2,h0:2,h1:2")]
 
@@ -40,4 +42,14 @@ def over_hosts(example):
 
 for name in ("counts", "heat", "primes"):
     over_hosts(name)
+
+
+@case("rdma_demo and allgather over 2 hosts, by their scripts")
+def scripts():
+    for words in (("rdma_demo/run.sh", "-max", "300000"), ("allgather/run.sh", "-cases", "12", "-type", "bfloat16_t")):
+        words = [EXAMPLES / words[0], "-ranks", "4", "-hosts", "h1:2,h2:2", *words[1:]]
+        result = subprocess.run(words, text=True, capture_output=True, timeout=patience(60), env={**os.environ, "BUILD": str(BUILD)})
+        assert result.returncode == 0 and "right" in result.stdout.splitlines()[-1], (words, result)
+
+
 main()
