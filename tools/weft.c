@@ -10,7 +10,8 @@
 static const char usage[] =
     "usage: weft info               what this machine offers to a job\n"
     "       weft info --plan M N K  how GPUs multiply M x K by K x N elements\n"
-    "       weft perf               how fast puts, gets, signals and barriers are (see weft perf -h)\n"
+    "       weft perf               how fast puts, gets, collectives and other calls are (weft "
+    "perf -h)\n"
     "       weft version\n"
     "\n"
     "`oshrun -n N weft info` describes a job of N PEs; weft perf needs two PEs or more.\n";

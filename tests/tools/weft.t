@@ -24,6 +24,9 @@ DRIVER = BUILD / "tests/gpu/driver"
 NO_GPU = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
 GPUS = {**os.environ, "LD_LIBRARY_PATH": str(DRIVER)}
 CALLS = ("put", "get", "signal", "barrier")
+ALL_CALLS = (*CALLS, "put_nbi", "get_nbi", "bi_put", "bi_get", "atomic", "all_gather", "all_reduce")
+# The number of columns on GPUs of the calls that cannot be made in all four ways.
+COLUMNS = {"barrier": 3, "put_nbi": 2, "get_nbi": 2, "atomic": 2, "all_gather": 3, "all_reduce": 3}
 FIGURE = r"[\d.e+]+ (?:ns|us)"
 
 
@@ -50,9 +53,9 @@ def need_driver():
 def helps(problems):
     for words in (["-h"], ["--help"], ["help"], ["info", "-h"], ["info", "--help"], ["perf", "-h"], ["perf", "put", "--help"]):
         result = subprocess.run([BUILD / "bin/weft", *words], capture_output=True, text=True, timeout=60)
-        begin = "usage: oshrun -n 2 weft perf [put|get|signal|barrier]..." if "perf" in words else "usage: weft info"
+        begin = "usage: oshrun -n 2 weft perf [NAME]..." if "perf" in words else "usage: weft info"
         expect(problems, words, result.returncode == 0 and result.stdout.startswith(begin) and not result.stderr, result)
-        for word in ("16m", "32k", "weft-perf.svg") if "perf" in words else ():
+        for word in ("16m", "32k", "1m", "weft-perf.svg", *ALL_CALLS, "all") if "perf" in words else ():
             expect(problems, f"{words}: {word}", word in result.stdout, result)
 
 
@@ -90,12 +93,16 @@ def info_hosts(problems):
            result)
 
 
-def check_perf(problems, result, columns, calls=CALLS):
+def check_perf(problems, result, on_gpus=False, calls=CALLS):
     expect(problems, "status", result.returncode == 0 and not result.stderr, result)
-    heads = re.findall(r"^(\w+) +host memory", result.stdout, re.M)
-    expect(problems, "a table for each call", heads == list(calls), result)
-    rows = re.findall(rf"^ +8 B(?: +{FIGURE}(?: +[\d.e+]+ [MG]B/s)?){{{columns}}} *$", result.stdout, re.M)
-    expect(problems, f"{columns} columns", len(rows) == len([call for call in calls if call != "barrier"]), result)
+    tables = re.findall(r"^(\w+) +(host memory.*)\n((?: .*\n)+)", result.stdout, re.M)
+    expect(problems, "a table for each call", [name for name, _, _ in tables] == list(calls), result)
+    for name, head, rows in tables:
+        columns = COLUMNS.get(name, 4) if on_gpus else 1
+        rate = "" if name in ("signal", "barrier", "atomic") else r" +[\d.e+]+ [MG]B/s"
+        size = "" if name in ("barrier", "atomic") else " +8 B"
+        expect(problems, f"{name}: {columns} columns", len(re.findall("memory", head)) == columns and
+               re.match(rf"{size}(?: +{FIGURE}{rate}){{{columns}}} *\n", rows), result)
 
 
 def check_drawing(problems, path, wanted):
@@ -109,7 +116,7 @@ def check_drawing(problems, path, wanted):
 
 
 def perf_on_the_host(problems):
-    check_perf(problems, weft(2, "perf", "-m", "4k", "-o", "host.svg"), 1)
+    check_perf(problems, weft(2, "perf", "-m", "4k", "-o", "host.svg"))
     check_drawing(problems, WORK / "host.svg", [
         "put and quiet, microseconds (logarithmic)", "get, GB/s (logarithmic)", "bytes (logarithmic)", "host memory",
         "barrier of all PEs, microseconds", "4 KiB"])
@@ -117,16 +124,40 @@ def perf_on_the_host(problems):
 
 def perf_on_gpus(problems):
     need_driver()
-    check_perf(problems, weft(3, "perf", "-m", "512", environment=GPUS), 4)
+    check_perf(problems, weft(3, "perf", "-m", "512", environment=GPUS), True)
     check_drawing(problems, WORK / "weft-perf.svg", ["GPU memory, host calls", "GPU memory, in a graph", "512 B"])
 
 
 def perf_of_some(problems):
-    check_perf(problems, weft(2, "perf", "get", "-m", "64", "-o", "get.svg"), 1, ("get",))
+    check_perf(problems, weft(2, "perf", "get", "-m", "64", "-o", "get.svg"), False, ("get",))
+
+
+def perf_of_all(problems):
+    check_perf(problems, weft(3, "perf", "all", "-m", "64k", "-o", "all.svg"), False, ALL_CALLS)
+    check_drawing(problems, WORK / "all.svg", [
+        "put, 8 before a quiet, GB/s (logarithmic)", "get in both directions, microseconds (logarithmic)",
+        "atomic fetch-add, microseconds", "all-gather of all PEs, GB/s (logarithmic)", "32 KiB"])
+    far = dict(NO_GPU, WEFT_PRETEND_HOSTS="each", WEFT_ENGINE="tcp")
+    check_perf(problems, weft(2, "perf", "all", "-m", "64", "-o", "far.svg", environment=far), False, ALL_CALLS)
+
+
+def perf_of_all_on_gpus(problems):
+    need_driver()
+    check_perf(problems, weft(2, "perf", "all", "-m", "512", environment=GPUS), True, ALL_CALLS)
+
+
+def rates(problems):
+    """Both directions of bi_put count, and in an all-gather what all PEs have sent."""
+    result = weft(3, "perf", "put", "bi_put", "all_gather", "all_reduce", "-m", "8")
+    for name, moved in (("put", 8), ("bi_put", 16), ("all_gather", 24), ("all_reduce", 8)):
+        time, unit, rate, scale = re.search(rf"^{name} .*\n +8 B +(\S+) (ns|us) +(\S+) ([MG])B/s", result.stdout, re.M).groups()
+        expected = moved / (float(time) * {"ns": 1e-9, "us": 1e-6}[unit])
+        found = float(rate) * {"M": 1e6, "G": 1e9}[scale]
+        expect(problems, f"{name}: {found} is not {expected}", abs(found - expected) < 0.02 * expected, result)
 
 
 def wrong_arguments(problems):
-    for arguments, text in ((["perf", "gather"], "gather"), (["perf", "-m", "4x"], "4x"), (["perf", "-m"], "-m"),
+    for arguments, text in ((["perf", "gather"], "gather"), (["perf", "put", "bi_all"], "bi_all"), (["perf", "-m", "4x"], "4x"), (["perf", "-m"], "-m"),
                             (["perf", "-o"], "-o"), (["measure"], "unknown command 'measure'")):
         result = weft(1, *arguments)
         expect(problems, " ".join(arguments), result.returncode == 2 and text in result.stderr, result)
@@ -145,5 +176,8 @@ tap.run([
     ("weft perf measures the host, as table and drawing", perf_on_the_host),
     ("weft perf measures GPUs", perf_on_gpus),
     ("weft perf measures what is named", perf_of_some),
+    ("weft perf measures all calls, near and far", perf_of_all),
+    ("weft perf measures all calls on GPUs", perf_of_all_on_gpus),
+    ("its rates are bytes over time", rates),
     ("what is wrong is named", wrong_arguments),
 ])

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { CHART_POINTS_MAX = 16, CHART_CURVES_MAX = 4, CHART_PANELS_MAX = 6 };
+enum { CHART_POINTS_MAX = 16, CHART_CURVES_MAX = 4, CHART_PANELS_MAX = 22 };
 
 struct chart_curve {
     int n;

@@ -12,7 +12,7 @@
 #include "base/cuda.h"
 #include "base/log.h"
 
-enum { RUNS = 9 };
+enum { RUNS = 9, WINDOW = 8 }; /* WINDOW: calls of an _NBI measurement before a wait */
 
 /* Symmetric memory of one space. */
 struct ground {
@@ -58,6 +58,54 @@ static void get(int i) {
     shmem_getmem(ground->dest, ground->source, bytes, 1);
 }
 
+static void put_window(int i) {
+    (void)i;
+    for (int k = 0; k < WINDOW; k++)
+        shmem_putmem_nbi(ground->dest, ground->source, bytes, 1);
+    shmem_quiet();
+}
+
+static void get_window(int i) {
+    (void)i;
+    for (int k = 0; k < WINDOW; k++)
+        shmem_getmem_nbi(ground->dest, ground->source, bytes, 1);
+    shmem_quiet();
+}
+
+static void bi_put(int i) {
+    (void)i;
+    shmem_putmem(ground->dest, ground->source, bytes, 1 - me);
+    shmem_quiet();
+}
+
+static void bi_get(int i) {
+    (void)i;
+    shmem_getmem(ground->dest, ground->source, bytes, 1 - me);
+}
+
+static void atomic(int i) {
+    shmem_uint64_atomic_fetch_add((uint64_t *)(void *)ground->dest, (uint64_t)i, 1);
+}
+
+static void all_gather_on(weft_stream where) {
+    require(weft_all_gather(SHMEM_TEAM_WORLD, ground->dest, ground->source, bytes, WEFT_U8, where));
+}
+
+static void all_reduce_on(weft_stream where) {
+    require(weft_all_reduce(SHMEM_TEAM_WORLD, ground->dest, ground->source, bytes / sizeof(float),
+                            WEFT_F32, WEFT_SUM, where));
+}
+
+static void all_gather(int i) {
+    (void)i;
+    all_gather_on(WEFT_STREAM_HOST);
+}
+
+static void all_reduce(int i) {
+    (void)i;
+    all_reduce_on(WEFT_STREAM_HOST);
+}
+
 static void send(uint64_t value, int pe) {
     shmem_putmem_signal(ground->dest, ground->source, bytes, ground->signal, value,
                         SHMEM_SIGNAL_SET, pe);
@@ -88,6 +136,26 @@ static void stream_get(int i) {
     require(shmemx_getmem_on_stream(ground->dest, ground->source, bytes, 1, stream));
 }
 
+static void stream_bi_put(int i) {
+    (void)i;
+    require(shmemx_putmem_on_stream(ground->dest, ground->source, bytes, 1 - me, stream));
+}
+
+static void stream_bi_get(int i) {
+    (void)i;
+    require(shmemx_getmem_on_stream(ground->dest, ground->source, bytes, 1 - me, stream));
+}
+
+static void stream_all_gather(int i) {
+    (void)i;
+    all_gather_on((weft_stream)stream);
+}
+
+static void stream_all_reduce(int i) {
+    (void)i;
+    all_reduce_on((weft_stream)stream);
+}
+
 static void stream_send(uint64_t value, int pe) {
     require(shmemx_putmem_signal_on_stream(ground->dest, ground->source, bytes, ground->signal,
                                            value, SHMEM_SIGNAL_SET, pe, stream));
@@ -108,14 +176,45 @@ static void stream_barrier(int i) {
 }
 
 static const struct {
-    call_body *host, *stream;
-    int pes; /* number of PEs that take part; 0: all */
+    call_body *host, *stream; /* stream NULL: there is no such call on a stream */
+    int pes;                  /* number of PEs that take part; 0: all */
+    int parts;                /* number of calls, or of one-way messages, in a body */
+    bool host_only;           /* a host call does not take GPU memory, or does not use memory */
 } calls[MEASURE_CALLS] = {
-    [MEASURE_PUT] = {put, stream_put, 1},
-    [MEASURE_GET] = {get, stream_get, 1},
-    [MEASURE_SIGNAL] = {ping_pong, stream_ping_pong, 2},
-    [MEASURE_BARRIER] = {barrier, stream_barrier, 0},
+    [MEASURE_PUT] = {put, stream_put, 1, 1, false},
+    [MEASURE_GET] = {get, stream_get, 1, 1, false},
+    [MEASURE_SIGNAL] = {ping_pong, stream_ping_pong, 2, 2, false},
+    [MEASURE_BARRIER] = {barrier, stream_barrier, 0, 1, true},
+    [MEASURE_PUT_NBI] = {put_window, NULL, 1, WINDOW, false},
+    [MEASURE_GET_NBI] = {get_window, NULL, 1, WINDOW, false},
+    [MEASURE_BI_PUT] = {bi_put, stream_bi_put, 2, 1, false},
+    [MEASURE_BI_GET] = {bi_get, stream_bi_get, 2, 1, false},
+    [MEASURE_ATOMIC] = {atomic, NULL, 1, 1, false},
+    [MEASURE_ALL_GATHER] = {all_gather, stream_all_gather, 0, 1, true},
+    [MEASURE_ALL_REDUCE] = {all_reduce, stream_all_reduce, 0, 1, true},
 };
+
+bool measure_offers(enum measure_call call, enum measure_way way) {
+    if (way == MEASURE_STREAM || way == MEASURE_GRAPH)
+        return calls[call].stream != NULL;
+    return way == MEASURE_HOST || !calls[call].host_only;
+}
+
+size_t measure_moves(enum measure_call call, size_t nbytes) {
+    switch (call) {
+    case MEASURE_SIGNAL:
+    case MEASURE_BARRIER:
+    case MEASURE_ATOMIC:
+        return 0;
+    case MEASURE_BI_PUT:
+    case MEASURE_BI_GET:
+        return 2 * nbytes;
+    case MEASURE_ALL_GATHER:
+        return (size_t)shmem_n_pes() * nbytes;
+    default:
+        return nbytes;
+    }
+}
 
 /* --- Time ------------------------------------------------------------------------------------- */
 
@@ -185,10 +284,12 @@ static double stream_us(call_body *body, int n, bool in_graph) {
 }
 
 /* Long enough for the clock, short enough for a waiting user. */
-static int repeats(enum measure_way way) {
+static int repeats(enum measure_way way, int parts) {
     int n = way == MEASURE_HOST ? 2000 : 50;
     for (size_t size = 4096; size < bytes; size *= 8)
         n /= 4;
+    if (parts == WINDOW)
+        n /= WINDOW;
     return n > 4 ? n : 4;
 }
 
@@ -196,7 +297,7 @@ double measure_us(enum measure_call call, enum measure_way way, size_t nbytes) {
     double us = 0;
     ground = way == MEASURE_HOST ? &host : &gpu;
     bytes = nbytes;
-    int n = repeats(way);
+    int n = repeats(way, calls[call].parts);
     shmem_barrier_all();
     if (calls[call].pes == 0 || me < calls[call].pes) {
         if (way == MEASURE_STREAM || way == MEASURE_GRAPH)
@@ -206,7 +307,7 @@ double measure_us(enum measure_call call, enum measure_way way, size_t nbytes) {
     }
     signals += (uint64_t)n + 1;
     shmem_barrier_all();
-    return call == MEASURE_SIGNAL ? 0.5 * us : us;
+    return us / calls[call].parts;
 }
 
 /* --- Setup ------------------------------------------------------------------------------------ */
@@ -223,9 +324,9 @@ static void fill(const struct ground *on, size_t size) {
     free(words);
 }
 
-static bool prepare(struct ground *on, shmemx_space_t space, size_t size) {
+static bool prepare(struct ground *on, shmemx_space_t space, size_t size, size_t result_size) {
     on->source = shmemx_malloc(space, size);
-    on->dest = on->source ? shmemx_malloc(space, size) : NULL;
+    on->dest = on->source ? shmemx_malloc(space, result_size) : NULL;
     on->signal = on->dest ? shmemx_calloc(space, 1, sizeof *on->signal) : NULL;
     if (on->signal)
         fill(on, size);
@@ -246,12 +347,12 @@ static void open_stream(void) {
     weft_cuda.cuCtxPopCurrent(&context);
 }
 
-bool measure_open(size_t size, const char **reason) {
+bool measure_open(size_t size, size_t result_size, const char **reason) {
     static char text[256];
     me = shmem_my_pe();
-    if (!prepare(&host, SHMEMX_SPACE_HOST, size))
-        require(weft_fail_bare(-ENOMEM, "no memory for %zu bytes: pass a smaller -m", size));
-    bool there = prepare(&gpu, SHMEMX_SPACE_DEVICE, size);
+    if (!prepare(&host, SHMEMX_SPACE_HOST, size, result_size))
+        require(weft_fail_bare(-ENOMEM, "no memory for %zu bytes: pass a smaller -m", result_size));
+    bool there = prepare(&gpu, SHMEMX_SPACE_DEVICE, size, result_size);
     if (there)
         open_stream();
     else

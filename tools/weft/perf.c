@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `weft perf`: measures puts, gets, signals and barriers, by the host and on streams, over sizes;
- * prints a table and draws it as a chart. */
+/* `weft perf`: measures puts, gets, signals, barriers and other calls, by the host and on streams,
+ * over sizes; prints a table and draws it as a chart. */
 #include <math.h>
 #include <shmem.h>
 #include <stdbool.h>
@@ -14,7 +14,25 @@
 
 enum { SIZES_MAX = CHART_POINTS_MAX, FIRST_SIZE = 8, SIZE_STEP = 8 };
 
-static const char *const call_names[MEASURE_CALLS] = {"put", "get", "signal", "barrier"};
+/* Calls in the order in which they are measured. */
+static const struct {
+    const char *name, *title;
+    size_t
+        largest; /* payload by default: bandwidths need large ones, latencies small ones; 0: none */
+    bool on_request; /* measured only if it is named */
+} calls[MEASURE_CALLS] = {
+    [MEASURE_PUT] = {"put", "put and quiet", 16 << 20, false},
+    [MEASURE_GET] = {"get", "get", 16 << 20, false},
+    [MEASURE_SIGNAL] = {"signal", "put with signal, one way", 32 << 10, false},
+    [MEASURE_BARRIER] = {"barrier", "barrier of all PEs", 0, false},
+    [MEASURE_PUT_NBI] = {"put_nbi", "put, 8 before a quiet", 16 << 20, true},
+    [MEASURE_GET_NBI] = {"get_nbi", "get, 8 before a quiet", 16 << 20, true},
+    [MEASURE_BI_PUT] = {"bi_put", "put and quiet in both directions", 16 << 20, true},
+    [MEASURE_BI_GET] = {"bi_get", "get in both directions", 16 << 20, true},
+    [MEASURE_ATOMIC] = {"atomic", "atomic fetch-add", 0, true},
+    [MEASURE_ALL_GATHER] = {"all_gather", "all-gather of all PEs", 1 << 20, true},
+    [MEASURE_ALL_REDUCE] = {"all_reduce", "all-reduce of all PEs", 1 << 20, true},
+};
 static const char *const way_names[MEASURE_WAYS] = {
     "host memory", "GPU memory, host calls", "GPU memory, on a stream", "GPU memory, in a graph"};
 
@@ -24,9 +42,6 @@ static struct {
     const char *svg;
 } options = {.svg = "weft-perf.svg"};
 
-/* Default largest payloads: bandwidths need large ones, latencies small ones. */
-static const size_t largest_default[MEASURE_CALLS] = {16 << 20, 16 << 20, 32 << 10, 0};
-
 static struct {
     bool ways[MEASURE_WAYS];
     int done, all; /* measurements */
@@ -34,12 +49,21 @@ static struct {
 } state;
 
 const char weft_perf_usage[] =
-    "usage: oshrun -n 2 weft perf [put|get|signal|barrier]... [-m BYTES] [-o FILE.svg]\n"
+    "usage: oshrun -n 2 weft perf [NAME]... [-m BYTES] [-o FILE.svg]\n"
     "\n"
-    "Measures how long puts, gets, signals and barriers take between two PEs or more, prints a\n"
-    "table and draws it. Without a name it measures all four.\n"
-    "  -m BYTES      the largest message: a number, and k, m or g for powers of 1024\n"
-    "                (16m for put and get, 32k for signal; sizes begin with 8 bytes)\n"
+    "Measures how long calls take between two PEs or more, prints a table and draws it. Without a\n"
+    "name it measures put, get, signal and barrier.\n"
+    "  put, get      one call from PE 0 to PE 1, until it is complete\n"
+    "  signal        a put with a signal, one way: half the time of a message and its answer\n"
+    "  barrier       a barrier of all PEs\n"
+    "  put_nbi, get_nbi        8 calls of the host, then one wait until all are complete\n"
+    "  bi_put, bi_get          PE 0 and PE 1 at once; GB/s are those of both together\n"
+    "  atomic        a fetching add to a word of PE 1\n"
+    "  all_gather, all_reduce  collectives of all PEs; GB/s are bytes of the result over the time\n"
+    "  all           all of these\n"
+    "  -m BYTES      the largest message: a number, and k, m or g for powers of 1024 (16m for "
+    "puts\n"
+    "                and gets, 32k for signal, 1m for collectives; sizes begin with 8 bytes)\n"
     "  -o FILE.svg   the drawing (weft-perf.svg)\n"
     "\n"
     "Example: oshrun -n 2 weft perf put get -m 64m\n";
@@ -70,10 +94,11 @@ static bool read_size(const char *text, size_t *size) {
 }
 
 static bool read_call(const char *word) {
+    bool every = strcmp(word, "all") == 0, known = every;
     for (int call = 0; call < MEASURE_CALLS; call++)
-        if (strcmp(word, call_names[call]) == 0)
-            return options.calls[call] = true;
-    return false;
+        if (every || strcmp(word, calls[call].name) == 0)
+            known = options.calls[call] = true;
+    return known;
 }
 
 /* Returns the wrong argument, or NULL. */
@@ -93,19 +118,19 @@ static const char *read_arguments(char **arguments) {
         }
     }
     for (int call = 0; !any && call < MEASURE_CALLS; call++)
-        options.calls[call] = true;
+        options.calls[call] = !calls[call].on_request;
     return NULL;
 }
 
 /* --- Sizes ------------------------------------------------------------------------------------ */
 
 static size_t largest_of(enum measure_call call) {
-    if (largest_default[call] == 0)
+    if (calls[call].largest == 0)
         return 0;
-    return options.largest ? options.largest : largest_default[call];
+    return options.largest ? options.largest : calls[call].largest;
 }
 
-/* A barrier has one size, 0. */
+/* A barrier and an atomic have one size, 0. */
 static int sizes_of(enum measure_call call, size_t *sizes) {
     int n = 0;
     for (size_t size = FIRST_SIZE; size <= largest_of(call) && n < SIZES_MAX; size *= SIZE_STEP)
@@ -115,9 +140,8 @@ static int sizes_of(enum measure_call call, size_t *sizes) {
     return n;
 }
 
-/* A host barrier is the same in all spaces. */
 static bool has_way(enum measure_call call, int way) {
-    return state.ways[way] && !(call == MEASURE_BARRIER && way == MEASURE_GPU);
+    return state.ways[way] && measure_offers(call, (enum measure_way)way);
 }
 
 static void count_measurements(void) {
@@ -142,21 +166,22 @@ static void progress_end(void) {
 }
 
 static void print_head(enum measure_call call) {
-    printf("%-9s", call_names[call]);
+    printf("%-10s", calls[call].name);
     for (int way = 0; way < MEASURE_WAYS; way++)
         if (has_way(call, way))
             printf("  %25s", way_names[way]);
     printf("\n");
 }
 
-static void print_value(double us, size_t bytes, bool moves) {
+/* `moved`: how many bytes the call moves; 0 prints no rate. */
+static void print_value(double us, size_t moved) {
     char time[32], rate[32] = "";
     if (us < 1)
         snprintf(time, sizeof time, "%.3g ns", 1e3 * us);
     else
         snprintf(time, sizeof time, us < 1000 ? "%.3g us" : "%.0f us", us);
-    double gigabytes = 1e-3 * (double)bytes / us;
-    if (moves)
+    double gigabytes = 1e-3 * (double)moved / us;
+    if (moved)
         snprintf(rate, sizeof rate, "%.3g %s", gigabytes < 1 ? 1e3 * gigabytes : gigabytes,
                  gigabytes < 1 ? "MB/s" : "GB/s");
     printf("  %12s %12s", time, rate);
@@ -184,35 +209,34 @@ static void measure_size(enum measure_call call, size_t bytes, struct chart_pane
                          struct chart_panel *rates) {
     char size[32] = "";
     double us[MEASURE_WAYS];
+    size_t moved = measure_moves(call, bytes);
     if (bytes)
         chart_size_name(size, sizeof size, (double)bytes);
     for (int way = 0; way < MEASURE_WAYS; way++) {
         if (!has_way(call, way))
             continue;
-        progress(call_names[call], way_names[way], size);
+        progress(calls[call].name, way_names[way], size);
         us[way] = measure_us(call, (enum measure_way)way, bytes);
         add(times, (enum measure_way)way, bytes, us[way]);
-        add(rates, (enum measure_way)way, bytes, 1e-3 * (double)bytes / us[way]);
+        add(rates, (enum measure_way)way, bytes, 1e-3 * (double)moved / us[way]);
     }
     progress_end();
     if (shmem_my_pe() != 0)
         return;
-    printf("%9s", size);
+    printf("%10s", size);
     for (int way = 0; way < MEASURE_WAYS; way++)
         if (has_way(call, way))
-            print_value(us[way], bytes, rates != NULL);
+            print_value(us[way], moved);
     printf("\n");
     fflush(stdout);
 }
 
 static void measure_call(enum measure_call call) {
-    static const char *const titles[MEASURE_CALLS] = {
-        "put and quiet", "get", "put with signal, one way", "barrier of all PEs"};
+    const char *title = calls[call].title;
     size_t sizes[SIZES_MAX];
     int n = sizes_of(call, sizes);
-    bool moves = call == MEASURE_PUT || call == MEASURE_GET;
-    struct chart_panel *times = panel(titles[call], "microseconds", call == MEASURE_BARRIER);
-    struct chart_panel *rates = moves ? panel(titles[call], "GB/s", false) : NULL;
+    struct chart_panel *times = panel(title, "microseconds", sizes[0] == 0);
+    struct chart_panel *rates = measure_moves(call, sizes[0]) ? panel(title, "GB/s", false) : NULL;
     if (shmem_my_pe() == 0)
         print_head(call);
     for (int i = 0; i < n; i++)
@@ -228,12 +252,15 @@ static void measure_all(void) {
 /* --- The command ------------------------------------------------------------------------------ */
 
 static void open_ways(void) {
-    size_t largest = FIRST_SIZE;
+    size_t largest = FIRST_SIZE, result = FIRST_SIZE;
     const char *reason;
-    for (int call = 0; call < MEASURE_CALLS; call++)
-        if (options.calls[call] && largest_of((enum measure_call)call) > largest)
-            largest = largest_of((enum measure_call)call);
-    bool gpus = measure_open(largest, &reason);
+    for (int call = 0; call < MEASURE_CALLS; call++) {
+        size_t bytes = options.calls[call] ? largest_of((enum measure_call)call) : 0;
+        size_t results = call == MEASURE_ALL_GATHER ? bytes * (size_t)shmem_n_pes() : bytes;
+        largest = bytes > largest ? bytes : largest;
+        result = results > result ? results : result;
+    }
+    bool gpus = measure_open(largest, result, &reason);
     for (int way = 0; way < MEASURE_WAYS; way++) {
         state.ways[way] = way == MEASURE_HOST || gpus;
         state.chart.names[way] = state.ways[way] ? way_names[way] : NULL;
