@@ -82,10 +82,11 @@ def guides(problems):
         for target in re.findall(r"\]\(([^)#\s:]+)[^)]*\)", text):
             if not (guide.parent / target).exists() and "include/" not in target and not target.endswith("CONTRIBUTING.md"):
                 problems.append(f"{guide.name} leads to {target}, which is not installed")
-    for example in "heat", "counts", "primes":
+    for example in "heat", "counts", "primes", "rdma_demo", "allgather":
         run(problems, PREFIX / "bin/oshcc", "-O0", *(folder / "examples" / example).glob("*.c"), "-o", WORK / example)
-    if not os.access(folder / "examples/minilm/fetch.sh", os.X_OK):
-        problems.append("examples/minilm/fetch.sh cannot be run")
+    for script in "minilm/fetch.sh", "rdma_demo/run.sh", "allgather/run.sh", "allgather/data_gen.py":
+        if not os.access(folder / "examples" / script, os.X_OK):
+            problems.append(f"examples/{script} cannot be run")
 
 
 def programs(problems):
