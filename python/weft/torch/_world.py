@@ -2,13 +2,8 @@
 """All ranks, with a team of their own, so that the program's use of weft.world does not interfere with calls of
 hyperparallel.py. Ranks are PEs, and the global ranks of torch.distributed if it is used.
 """
-import array
-
 import weft
-
-# The first byte of the texts that ranks exchange before a call: the kind of the text.
-_RECORD_BYTES = 240
-_FACTS, _COMPLAINT = b"F", b"C"
+from weft.torch._agreement import agree, exchange
 
 
 class World:
@@ -38,30 +33,12 @@ class World:
         lane(weft.barrier, self.team, stream=lane.stream)
 
     def agree(self, call, complaint, facts):
-        """Raises ValueError on all ranks if one has an error, or facts that differ from rank 0's. Collective; the hosts
-        communicate."""
-        kind = _COMPLAINT if complaint else _FACTS
-        text = (complaint or facts).encode()[:_RECORD_BYTES - 1]
-        every = bytearray(_RECORD_BYTES * self.size)
-        weft.all_gather(every, bytearray(kind + text.ljust(_RECORD_BYTES - 1, b"\0")), team=self.team)
-        records = [every[at:at + _RECORD_BYTES] for at in range(0, len(every), _RECORD_BYTES)]
-        kinds = [bytes(record[:1]) for record in records]
-        texts = [record[1:].rstrip(b"\0").decode(errors="replace") for record in records]
-        if _COMPLAINT in kinds:
-            rank = self.rank if complaint else kinds.index(_COMPLAINT)
-            raise ValueError(f"{call}: " + ("" if complaint else f"rank {rank} ") + texts[rank])
-        for rank in range(1, self.size):
-            if texts[rank] != texts[0]:
-                raise ValueError(f"{call}: rank {rank} got {texts[rank]}, expected {texts[0]}, as "
-                                 "rank 0 has")
+        """See _agreement.agree()."""
+        agree(self, call, complaint, facts)
 
     def exchange(self, numbers):
-        """Exchanges one tuple of numbers with each rank: numbers[d] is for rank d."""
-        width = len(numbers[0])
-        mine = array.array("q", [n for row in numbers for n in row])
-        theirs = array.array("q", bytes(len(mine) * 8))
-        weft.all_to_all(theirs, mine, team=self.team)
-        return [tuple(theirs[r * width:(r + 1) * width]) for r in range(self.size)]
+        """See _agreement.exchange()."""
+        return exchange(self, numbers)
 
     def close(self):
         if self._team is not None:
