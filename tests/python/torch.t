@@ -20,7 +20,8 @@ BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
 PYTHON = interpreter.find("pytest", "hypothesis", "torch")
 QUIET = ["--capture=sys", "--show-capture=no"]
 TESTS = [str(HERE / f"torch_{name}.py") for name in (
-    "names", "stubs", "memory", "devices", "operators", "dtensors", "exchange", "moe", "matrices", "gradients")]
+    "names", "stubs", "memory", "devices", "operators", "dtensors", "exchange", "moe", "deep_ep", "matrices",
+    "gradients")]
 EXAMPLES = ROOT / "examples/python"
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 
 import weft  # noqa: E402
 import weft.torch  # noqa: E402
+import weft.torch.deep_ep  # noqa: E402
 import weft.torch.hyperparallel  # noqa: E402
 import weft.torch.moe  # noqa: E402
 from test_surface import of_signature, parameters  # noqa: E402
@@ -40,7 +41,7 @@ def found(module, path):
 
 
 CASES = [(module, name, stub) for module, file in ((weft.torch, "__init__.pyi"), (weft.torch.hyperparallel, "hyperparallel.pyi"),
-                                              (weft.torch.moe, "moe.pyi"))
+                                              (weft.torch.moe, "moe.pyi"), (weft.torch.deep_ep, "deep_ep.pyi"))
          for name, stub in stubs(file) if not name.startswith("__") and stub.args.kwarg is None]
 
 
