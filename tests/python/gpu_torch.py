@@ -17,6 +17,7 @@ import torch.distributed as dist
 import weft
 import weft.torch as symm_mem
 from weft.torch import moe
+from weft.torch.deep_ep import Buffer
 
 import job
 import torch_async
@@ -458,6 +459,99 @@ def experts_in_a_graph(turns=200):
     layer.destroy()
 
 
+class DeepEP:
+    """Tokens of this rank, and two experts of each rank: expert e multiplies by e + 1."""
+
+    def __init__(self, buffer, tokens, hidden=512, top_k=2):
+        self.buffer, self.experts, self.most = buffer, 2 * N, 32
+        self.x, self.w = random(tokens, hidden, dtype=torch.bfloat16), torch.rand(tokens, top_k, device=DEVICE)
+        self.ids = torch.empty(tokens, top_k, dtype=torch.int64, device=DEVICE)
+        self.draw()
+
+    def draw(self):
+        """New tokens, weights and experts, in place: a token's experts differ, and a fifth of the slots have none."""
+        self.x.copy_(torch.randn_like(self.x))
+        self.w.copy_(torch.rand_like(self.w))
+        self.ids.copy_(torch.rand(len(self.ids), self.experts, device=DEVICE).argsort(1)[:, :self.ids.shape[1]])
+        self.ids.masked_fill_(torch.rand_like(self.w) < 0.2, -1)
+
+    def check(self, text, y, looser=1):
+        check(text, y, self.x.double() * (self.w.double() * (self.ids + 1)).sum(1, keepdim=True), torch.bfloat16, 4 * looser)
+
+    def normal(self, previous=None, **options):
+        per_rank, _, per_expert, in_rank, event = self.buffer.get_dispatch_layout(
+            self.ids, self.experts, previous_event=previous, async_finish=True)
+        x, ids, w, counts, handle, event = self.buffer.dispatch(
+            self.x, None, per_rank, None, in_rank, per_expert, self.ids, self.w, previous_event=event, async_finish=True,
+            allocate_on_comm_stream=True, **options)
+        event.current_stream_wait()
+        factors = (w * (ids + 1 + 2 * ME)).masked_fill(ids < 0, 0).sum(1)
+        results = (x.float() * factors[:, None]).bfloat16()
+        y, back, event = self.buffer.combine(results, handle, topk_weights=w, async_finish=True)
+        event.current_stream_wait()
+        return y, back, counts, handle, ids
+
+    def low_latency(self, **options):
+        hooks = options.get("return_recv_hook", False)
+        narrow = options.get("use_fp8", True)
+        x, count, handle, event, hook = self.buffer.low_latency_dispatch(self.x, self.ids, self.most, self.experts, **options)
+        hook and hook()
+        if narrow:
+            data, factors = x
+            x = (data.float().view(2, self.most * N, -1, 128) * factors[..., None]).view(data.shape)
+        results = (x.float() * (torch.arange(1, 3, device=DEVICE) + 2 * ME)[:, None, None]).bfloat16()
+        y, event, hook = self.buffer.low_latency_combine(results, self.ids, self.w, handle, return_recv_hook=hooks)
+        hook and hook()
+        return y, count, handle
+
+
+def deep_ep():
+    """Both modes against float64 on this rank's tokens; events and hooks beside other work; both in a graph."""
+    buffer = Buffer(WORLD, low_latency_mode=True, explicitly_destroy=True)
+    for turn, tokens in enumerate((24 + ME % 8, 24, 0 if ME == N - 1 else 5)):
+        layer = DeepEP(buffer, tokens)
+        every = [None] * N
+        dist.all_gather_object(every, layer.ids.tolist())
+        mine = [[row for row in ids if any(e // 2 == ME for e in row if e >= 0)] for ids in every]
+        exact = [sum(row.count(2 * ME + e) for part in mine for row in part) for e in range(2)]
+        for again in range(10):
+            torch.cuda._sleep(int(torch.randint(0, 1 << 20, ())))
+            y, back, counts, handle, ids = layer.normal(Buffer.capture() if again % 2 else None)
+            layer.check(f"DeepEP, normal mode, turn {turn}", y)
+            check("weights", back, layer.w * (layer.ids >= 0))
+            assert counts == exact and ids.shape[0] == sum(map(len, mine)), (counts, exact, ids.shape)
+        got = buffer.dispatch(layer.x, handle=handle)[0]
+        assert got.shape[0] == sum(map(len, mine))
+        for options in {"use_fp8": False}, {"use_fp8": False, "return_recv_hook": True}, {"use_fp8": True}:
+            for _ in range(10):
+                torch.cuda._sleep(int(torch.randint(0, 1 << 20, ())))
+                y, count, handle = layer.low_latency(**options)
+                layer.check(f"DeepEP, {options}, turn {turn}", y, 16 if options["use_fp8"] else 1)
+                assert count.tolist() == exact and (handle[1] & 0xFFFFFFFF).sum(1).tolist() == exact
+    deep_ep_in_a_graph(buffer)
+    buffer.destroy()
+    say("DeepEP's Buffer")
+
+
+def deep_ep_in_a_graph(buffer, turns=100):
+    layer = DeepEP(buffer, 32)
+    steps = [lambda: layer.low_latency(use_fp8=False)[0], lambda: layer.low_latency(return_recv_hook=True)[0],
+             lambda: layer.normal(num_worst_tokens=32 * N)[0]]
+    for at, step in enumerate(steps):
+        step()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = step()
+        for turn in range(turns):
+            layer.draw()
+            y.fill_(float("nan"))
+            graph.replay()
+            layer.check(f"DeepEP in graph {at}, turn {turn}", y, 16 if at == 1 else 1)
+        torch.cuda.synchronize()
+        dist.barrier()
+        del graph, y
+
+
 def groups():
     for ranks in ([0, 1], [N - 1, 0], list(range(1, N))):
         group = dist.new_group(sorted(set(ranks)))
@@ -492,6 +586,7 @@ by_kernels()
 exchanges()
 gradients()
 experts()
+deep_ep()
 groups()
 async_tensor_parallelism()
 if ME == 0:

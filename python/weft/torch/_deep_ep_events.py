@@ -12,11 +12,12 @@ class EventHandle:
         if stream is None and torch.cuda.is_available() and torch.cuda.is_initialized():
             stream = torch.cuda.current_stream()
         self.event = None if stream is None else stream.record_event()
+        self._device = None if stream is None else stream.device
 
     def current_stream_wait(self):
-        """Makes the current stream wait for the event. The host does not wait."""
+        """Makes the current stream of the event's GPU wait for the event. The host does not wait."""
         if self.event is not None:
-            torch.cuda.current_stream().wait_event(self.event)
+            torch.cuda.current_stream(self._device).wait_event(self.event)
 
 
 class EventOverlap:
