@@ -53,13 +53,15 @@ def example(problems):
             problems += [f"by {launcher}: got", *lines, "expected", *plain]
 
 
-def experts(problems):
-    """The layer learns the same over several processes as in one, which the example checks."""
-    for launcher in ([BUILD / "bin/oshrun", "-n", "4", PYTHON],
-                     [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2"]):
-        lines = run(problems, *launcher, EXAMPLES / "moe.py", timeout_s=240)
-        if lines[-1:] != ["the same as in one process"]:
-            problems += [f"by {launcher}: got", *lines]
+def as_in_one_process(name):
+    """The example compares several processes with one."""
+    def test(problems):
+        for launcher in ([BUILD / "bin/oshrun", "-n", "4", PYTHON],
+                         [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2"]):
+            lines = run(problems, *launcher, EXAMPLES / name, timeout_s=240)
+            if lines[-1:] != ["the same as in one process"]:
+                problems += [f"by {launcher}: got", *lines]
+    return with_torch(test)
 
 
 def stubs(problems):
@@ -107,4 +109,5 @@ tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in interpreter.RANKS]
            ("type stubs, by mypy", with_torch(stubs)),
            ("an untested PyTorch is named first", with_torch(untested)),
            ("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example)),
-           ("moe.py learns the same in several processes as in one", with_torch(experts))])
+           ("moe.py learns the same in several processes as in one", as_in_one_process("moe.py")),
+           ("deep_ep.py computes the same in several processes as in one", as_in_one_process("deep_ep.py"))])

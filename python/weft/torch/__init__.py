@@ -22,6 +22,7 @@ Modules import downwards only (tests/tree/python.t):
     _memory, _handle, _groups                 allocation, rendezvous, process groups
     _backend, _shim, _job                     PyTorch's registry, the C++ shim, joining the job
     hyperparallel                             HyperParallel's interface, above all of them
+    moe, deep_ep                              mixtures of experts, DeepEP's interface; not imported here
 """
 from weft import _folder
 _folder.refuse_others()
