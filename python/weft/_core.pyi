@@ -558,6 +558,30 @@ def all_to_allv(
     team: Team | None = None,
     stream: _Stream = None,
 ) -> None: ...
+def all_to_allv_on_device(
+    dest: _Array,
+    source: _Array,
+    dest_splits: _Array,
+    dest_offsets: _Array,
+    source_splits: _Array,
+    source_offsets: _Array | None = None,
+    *,
+    nparts: SupportsIndex = 1,
+    source_by_part: bool = False,
+    dest_by_part: bool = False,
+    align: SupportsIndex = 0,
+    team: Team | None = None,
+    stream: _Stream | None = None,
+) -> None: ...
+def kv_shuffle(
+    caches: Sequence[_Array],
+    peer_and_role: _Array,
+    from_blocks: _Array | None = None,
+    to_blocks: _Array | None = None,
+    *,
+    team: Team | None = None,
+    stream: _Stream | None = None,
+) -> None: ...
 def reserve(team: Team, nbytes: SupportsIndex) -> None: ...
 def all_gather_matmul(
     c: _Array | Sequence[_Array],

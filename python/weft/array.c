@@ -136,6 +136,18 @@ bool pyweft_array_take(struct pyweft_array *array, const char *call, const char 
     return false;
 }
 
+bool pyweft_array_take_typed(struct pyweft_array *array, const char *call, const char *name,
+                             PyObject *object, enum pyweft_array_use use, weft_stream stream,
+                             const char *dtype) {
+    if (!pyweft_array_take(array, call, name, object, use, stream))
+        return false;
+    if (strcmp(array->dtype->name, dtype) == 0)
+        return true;
+    PyErr_Format(PyExc_ValueError, "%s: argument %s has elements of type %s: pass %s", call, name,
+                 array->dtype->name, dtype);
+    return false;
+}
+
 bool pyweft_array_take_strided(struct pyweft_array *array, const char *call, const char *name,
                                PyObject *object) {
     const struct pyweft_request request = {call, name, PYWEFT_ARRAY_READ, WEFT_STREAM_HOST};

@@ -49,6 +49,11 @@ enum pyweft_array_use { PYWEFT_ARRAY_READ, PYWEFT_ARRAY_WRITTEN };
 bool pyweft_array_take(struct pyweft_array *array, const char *call, const char *name,
                        PyObject *object, enum pyweft_array_use use, weft_stream stream);
 
+/* As pyweft_array_take, of elements of the type with this name. */
+bool pyweft_array_take_typed(struct pyweft_array *array, const char *call, const char *name,
+                             PyObject *object, enum pyweft_array_use use, weft_stream stream,
+                             const char *dtype);
+
 /* Takes an array with any strides that are whole numbers of elements, to be read by the calling
  * thread. */
 bool pyweft_array_take_strided(struct pyweft_array *array, const char *call, const char *name,

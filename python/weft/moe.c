@@ -62,13 +62,10 @@ static bool take_array(struct moe_call *c, int which, PyObject *object) {
     struct pyweft_array *array = &c->arrays[which];
     if (which >= c->signature->required && (!object || object == Py_None))
         return true;
-    if (!pyweft_array_take(array, c->on.call, rule->name, object, rule->use, c->on.stream))
-        return false;
-    if (!rule->dtype || strcmp(array->dtype->name, rule->dtype) == 0)
-        return true;
-    PyErr_Format(PyExc_ValueError, "%s: argument %s has elements of type %s: pass %s", c->on.call,
-                 rule->name, array->dtype->name, rule->dtype);
-    return false;
+    return rule->dtype
+               ? pyweft_array_take_typed(array, c->on.call, rule->name, object, rule->use,
+                                         c->on.stream, rule->dtype)
+               : pyweft_array_take(array, c->on.call, rule->name, object, rule->use, c->on.stream);
 }
 
 static size_t extent_of(const struct moe_call *c, enum extent extent) {

@@ -28,6 +28,7 @@ import array, os, time, weft
 weft.init()
 me, n = weft.my_pe(), weft.n_pes()
 f = lambda n: array.array("f", [1] * n)
+q = lambda n: array.array("q", [1] * n)
 m = lambda rows, columns: memoryview(f(rows * columns)).cast("B").cast("f", (rows, columns))
 word, words, pads = weft.zeros(1, "uint64"), weft.zeros(1, "int32"), weft.zeros(64, "uint32")
 team = weft.world.split(0, 1, n)
@@ -66,6 +67,8 @@ CALLS = {
     "inscan": "weft.inscan(scanned)", "exscan": "weft.exscan(scanned)", "collect": "weft.collect(f(3 * n), f(3))",
     "all_reduce by bits": "weft.all_reduce(scanned, op='or')",
     "all_to_allv": "weft.all_to_allv(f(n), f(n), [1] * n, [1] * n)",
+    "all_to_allv_on_device": "weft.all_to_allv_on_device(f(n), f(n), q(n), q(n), q(n))",
+    "kv_shuffle": "weft.kv_shuffle([scanned], array.array('i', [-1, 0]))",
     "all_gather_matmul": "weft.all_gather_matmul(m(4 * n, 4), m(4, 4), m(4, 4))",
     "matmul_reduce_scatter": "weft.matmul_reduce_scatter(m(4, 4), m(4 * n, 4), m(4, 4))",
     "matmul_all_reduce": "weft.matmul_all_reduce(m(4, 4), m(4, 4), m(4, 4))"}

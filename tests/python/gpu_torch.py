@@ -353,7 +353,7 @@ def exchanges():
         room = 9 * N * experts
         x = symmetric(random(room, width))
         inputs = of_all(x)
-        out = symmetric(torch.full((room * N, width), float("nan"), device=DEVICE))
+        out = symmetric(torch.full((room * N + align * experts, width), float("nan"), device=DEVICE))
         books = symmetric(torch.full((2, N * experts), -1, device=DEVICE))
         symm_mem.all_to_all_vdev_2d(x, out, symmetric(splits), books, WORLD, align)
         begin = 0
@@ -380,6 +380,33 @@ def exchanges():
             inputs[sender][sum(table[sender][:ME]):sum(table[sender][:ME + 1])]
             for sender in range(N)]))
     say("all_to_all_vdev, _2d, _2d_offset")
+
+
+def blocks():
+    """Ranks of one half send blocks to those of the other one; in a graph that is replayed with other tables."""
+    half, count, nblocks = N // 2, 5, 16
+    peer = -1 if ME >= 2 * half else ME + half if ME < half else ME - half
+    pair = torch.tensor([peer, int(ME >= half)], dtype=torch.int32, device=DEVICE)
+    caches = [symmetric(torch.zeros(nblocks, 3, 70, dtype=torch.bfloat16, device=DEVICE)) for _ in range(3)]
+    tables = torch.zeros(2, count, dtype=torch.int64, device=DEVICE)
+    symm_mem.kv_shuffle(caches, pair, *tables, WORLD)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        symm_mem.kv_shuffle(caches, pair, *tables, WORLD)
+    for turn in range(6):
+        tables.copy_(torch.stack([torch.randperm(nblocks, device=DEVICE)[:count] for _ in range(2)]))
+        of_senders, before = of_all(tables), []
+        for cache in caches:
+            cache.copy_(random(*cache.shape))
+            before.append(of_all(cache.clone()))
+        dist.barrier()
+        graph.replay() if turn % 2 else symm_mem.kv_shuffle(caches, pair, *tables, WORLD)
+        for cache, everyone in zip(caches, before):
+            expected = everyone[ME].clone()
+            if half <= ME < 2 * half:
+                expected[of_senders[peer][1]] = everyone[peer][of_senders[peer][0]]
+            check("blocks", cache, expected)
+    say("kv_shuffle, also in a graph")
 
 
 def gradients():
@@ -584,6 +611,7 @@ scaled_products()
 symmetric_tensors()
 by_kernels()
 exchanges()
+blocks()
 gradients()
 experts()
 deep_ep()

@@ -424,6 +424,63 @@ def test_all_to_allv_is_wrong(me, n):
         weft.all_to_allv(f, f.copy(), [0] + ones[1:] if me == n - 1 else ones, ones)
 
 
+def test_all_to_allv_on_device(me, n):
+    """Two parts for each pair; dest by part, with alignment."""
+    sends = np.array([[[(3 * r + 5 * s + k) % 4 for k in range(2)] for s in range(n)] for r in range(n)])
+    rows = sends[me].sum()
+    source = np.arange(3 * rows, dtype="float64").reshape(rows, 3) + 1000 * me
+    dest = np.full((8 * n + 16, 3), -1.0)
+    splits, offsets = np.zeros((2, n), "int64"), np.zeros((2, n), "int64")
+    weft.all_to_allv_on_device(dest, source, splits, offsets, sends[me].astype("int64"), nparts=2, dest_by_part=True,
+                               align=4)
+    np.testing.assert_array_equal(splits, sends[:, me].T)
+    at = 0
+    for k in range(2):
+        begin = at
+        for r in range(n):
+            first = sends[r].reshape(-1)[:2 * me + k].sum()
+            count = sends[r, me, k]
+            assert offsets[k, r] == at
+            expected = np.arange(3 * first, 3 * (first + count)).reshape(count, 3) + 1000 * r
+            np.testing.assert_array_equal(dest[at:at + count], expected)
+            at += count
+        at = begin + max(4, -(-(at - begin) // 4) * 4)
+    assert (dest[at:] == -1).all()
+
+
+def test_all_to_allv_on_device_is_wrong(me, n):
+    rows, ones = np.zeros((n, 2), "f"), np.ones(n, "int64")
+    right = (rows.copy(), rows, ones.copy(), ones.copy(), ones)
+    for wrong, message in [((rows.copy(), rows[:, :1].copy(), *right[2:]), "dest has rows of 2 elements, but source"),
+                           ((*right[:4], ones.astype("int32")), "source_splits has elements of type int32: pass int64"),
+                           ((*right[:4], np.ones(n + 1, "int64")), "source_splits has"),
+                           ((*right[:4], 2 * ones), "but source has")]:
+        with pytest.raises(ValueError) as raised:
+            weft.all_to_allv_on_device(*(wrong if me == 0 else right))
+        assert (message if me == 0 else "PE 0") in str(raised.value)
+    with pytest.raises(RuntimeError, match="receives rows up to row"):
+        weft.all_to_allv_on_device(right[0][:n - 1] if me == 0 else right[0], *right[1:])
+    weft.all_to_allv_on_device(*right)
+
+
+def test_kv_shuffle(me, n):
+    """Each PE with an even number sends to the next one."""
+    caches = [weft.zeros((4, 5), "int32") for _ in range(2)]
+    for i, cache in enumerate(caches):
+        cache[:] = (np.arange(20, dtype="int32") + 100 * i + 1000 * me).reshape(4, 5)
+    peer = me - 1 if me % 2 else me + 1 if me + 1 < n else -1
+    weft.kv_shuffle(caches, np.array([peer, me % 2], "int32"), np.array([3, 0]), np.array([0, 2]))
+    for i, cache in enumerate(caches):
+        expected = (np.arange(20, dtype="int32") + 100 * i + 1000 * me).reshape(4, 5)
+        if me % 2:
+            sent = (np.arange(20, dtype="int32") + 100 * i + 1000 * peer).reshape(4, 5)
+            expected[0], expected[2] = sent[3], sent[0]
+        np.testing.assert_array_equal(np.asarray(cache), expected)
+    other = weft.zeros(3)
+    with pytest.raises(ValueError, match="cache 1 has" if me == 0 else "PE 0"):
+        weft.kv_shuffle([caches[0], other if me == 0 else caches[1]], np.array([-1, 0], "int32"))
+
+
 # --- Arguments that are missing, unknown or too many ------------------------------------------------
 
 def right_calls(n):

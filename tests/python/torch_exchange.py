@@ -76,10 +76,10 @@ def test_vdev_complains_on_all(group):
     x, out = torch.zeros(4 * n, 2), torch.zeros(4 * n, 2)
     splits, books = torch.full((n,), 4), torch.empty(2, n, dtype=torch.int64)
     call = symm_mem.all_to_all_vdev
-    raises(RuntimeError, "on rank 0, expected at most the 2 of its input", call,
+    raises(RuntimeError, r"PE \d: source_splits\[.*\] is 4 from row \d on, but source has 2 rows", call,
            x[:2] if me == 0 else x, out, splits, books, group)
-    raises(RuntimeError, "at least 0", call, x, out, splits if me else splits - 5, books, group)
-    raises(RuntimeError, "got out of 3 rows on rank 0", call, x, out[:3] if me == 0 else out, splits,
+    raises(RuntimeError, r"PE \d: source_splits\[0\] is -1", call, x, out, splits if me else splits - 5, books, group)
+    raises(RuntimeError, r"vdev: PE \d receives rows up to row \d+ of dest, which has 3 rows", call, x, out[:3] if me == 0 else out, splits,
            books, group)
     raises(RuntimeError, "expected .* torch.int64", call, x, out, splits.int(), books, group)
     raises(RuntimeError, "expected rows as of input", call, x, out.double(), splits, books, group)
@@ -90,6 +90,31 @@ def test_vdev_complains_on_all(group):
                books, group)
     call(x.fill_(me), out, splits, books, group)
     assert out[::4, 0].tolist() == list(range(n))
+
+
+@on_groups
+def test_kv_shuffle(group):
+    """The first half of the ranks sends to the second half; a rank that is left has no pair."""
+    n, me, blocks, count = group.size(), group.rank(), 6, 3
+    half = n // 2
+    peer = -1 if me >= 2 * half else me + half if me < half else me - half
+    draw = seeded(5, group)
+    for dtype in TYPES:
+        caches = [symmetric((blocks, 2, 3), dtype, drawn((blocks, 2, 3), dtype, draw)) for _ in range(2)]
+        before = [of_all(cache.clone(), group) for cache in caches]
+        tables = [torch.randperm(blocks, generator=draw)[:count] for _ in range(2)]
+        of_senders = of_all(torch.stack(tables), group)
+        pair = torch.tensor([peer, int(me >= half)], dtype=torch.int32)
+        symm_mem.kv_shuffle(caches, pair, *(tables if me < half else (None, None)), group)
+        for cache, all_before in zip(caches, before):
+            expected = all_before[me].clone()
+            if half <= me < 2 * half:
+                sent, kept = of_senders[peer]
+                expected[kept] = all_before[peer][sent]
+            assert torch.equal(cache, expected)
+    raises(RuntimeError, "not symmetric", symm_mem.kv_shuffle, [torch.zeros(2, 2)], pair, None, None, group)
+    raises(ValueError, "peer_and_role has elements of type int64", symm_mem.kv_shuffle, caches, pair.long(), None, None,
+           group)
 
 
 @property_test(20, table=tables, rest=st.lists(st.integers(1, 3), max_size=2), seed=seeds)

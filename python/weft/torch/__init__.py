@@ -46,7 +46,7 @@ from weft.torch._operators import (  # noqa: F401
     all_gather, all_reduce, all_to_all, all_to_all_vdev, all_to_all_vdev_2d,
     all_to_all_vdev_2d_offset, fused_all_gather_matmul, fused_all_gather_scaled_matmul,
     fused_matmul_all_reduce, fused_matmul_reduce_scatter, fused_scaled_matmul_reduce_scatter, get_remote_tensors,
-    low_contention_all_gather, low_contention_reduce_scatter, memset32_, one_shot_all_reduce,
+    kv_shuffle, low_contention_all_gather, low_contention_reduce_scatter, memset32_, one_shot_all_reduce,
     one_shot_all_reduce_copy, one_shot_all_reduce_copy_out, one_shot_all_reduce_out, reduce_scatter,
     reduce_scatter_out, stream_write_value32_, two_shot_all_reduce_, two_shot_all_reduce_out)
 from weft.torch._partials import reduce_partials, triton_reduce_partials_first_dim  # noqa: F401

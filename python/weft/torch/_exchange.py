@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exchanges of rows between all members, on CPU tensors, with any number of rows for each.
+"""Exchanges of rows between all members, on CPU tensors, with any number of rows for each; and of blocks of caches.
 
     all_to_all           the caller passes the sizes as numbers
     all_to_all_vdev      the splits are a tensor; receivers learn theirs
@@ -7,12 +7,13 @@
                          (expert, rank), experts begin at multiples of major_align
     .._2d_offset         the reverse; the input may have gaps, the output has none
 
-Before rows are sent, the members exchange all splits and the numbers of rows in their tensors, so that an error is
+In the latter three weft.all_to_allv_on_device() lets the members read all splits before rows are sent, so an error is
 raised on all of them.
 """
 import torch
 
 import weft
+from weft.torch import _kernels, _memory
 from weft.torch._check import check_contiguous
 from weft.torch._groups import group_of
 
@@ -23,7 +24,8 @@ def all_to_all(input, output_splits, input_splits, group_name):
     source = input.detach().contiguous()
     sent, taken = split_sizes(input, output_splits, input_splits, group.size)
     dest = source.new_empty((sum(taken), *source.shape[1:]))
-    _send(group, dest, taken, None, source, sent, None, 1)
+    row = source.shape[1:].numel()
+    weft.all_to_allv(dest, source, [row * rows for rows in taken], [row * rows for rows in sent], team=group.team)
     return dest
 
 
@@ -49,14 +51,13 @@ def split_sizes(input, output_splits, input_splits, members):
     return list(input_splits), list(output_splits)
 
 
-def _send(group, dest, taken, taken_at, source, sent, sent_at, parts):
-    """Sends rows of source to the members' dest. Counts and offsets are in rows, in the order (member, part). Without
-    offsets the parts follow each other."""
-    row = source.shape[1:].numel()
-    elements = [rows and [row * each for each in rows] for rows in (taken, sent, taken_at, sent_at)]
-    weft.all_to_allv(dest.detach(), source.detach(), elements[0], elements[1],
-                     dest_offsets=elements[2], source_offsets=elements[3], nparts=parts,
-                     team=group.team)
+def exchange_rows(call, group, input, out, in_splits, in_offsets, books, stream=None, **order):
+    """Sends rows of input to the members' out, and sets books: their splits and offsets. order: as in weft."""
+    try:
+        weft.all_to_allv_on_device(out.detach(), input.detach(), books[0], books[1], in_splits, in_offsets,
+                                   nparts=in_splits.numel() // group.size, team=group.team, stream=stream, **order)
+    except (ValueError, RuntimeError) as error:
+        raise RuntimeError(f"{call}: {str(error).removeprefix('all_to_allv_on_device: ')}") from None
 
 
 def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group_name):
@@ -64,12 +65,7 @@ def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group_name):
     _check_rows(call, input, out)
     _check_splits(call, "in_splits", in_splits, (group.size,))
     _check_splits(call, "out_splits_offsets", out_splits_offsets, (2, group.size))
-    splits, room = _exchange_splits(call, group, in_splits, int(in_splits.sum()), input, out)
-    taken = splits[:, group.rank]
-    _check_room(call, splits.sum(0), room)
-    out_splits_offsets[0] = taken
-    out_splits_offsets[1] = _before(taken)
-    _send(group, out, taken.tolist(), None, input, in_splits.tolist(), None, 1)
+    exchange_rows(call, group, input, out, in_splits, None, out_splits_offsets)
 
 
 def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group_name, major_align=None):
@@ -78,46 +74,35 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group_name, ma
     if align <= 0:
         raise RuntimeError(f"{call}: major_align must be positive, got {align}")
     _check_rows(call, input, out)
-    experts = _experts(call, "in_splits", in_splits, in_splits.shape[-1:], group)
+    _check_parts(call, "in_splits", in_splits, in_splits.shape[-1:], group)
     _check_splits(call, "out_splits_offsets", out_splits_offsets, (2, in_splits.shape[0]))
-    splits, room = _exchange_splits(call, group, in_splits, int(in_splits.sum()), input, out)
-    bins = splits.view(group.size, group.size, experts).movedim(1, 0).movedim(1, 2)
-    begins = torch.stack([_bins(each, align) for each in bins])  # (receiver, expert, sender)
-    _check_room(call, torch.where(bins > 0, begins + bins, 0).flatten(1).amax(1), room)
-    taken, taken_at = bins[group.rank], begins[group.rank]
-    out_splits_offsets[0] = taken.flatten()
-    out_splits_offsets[1] = taken_at.flatten()
-    _send(group, out, taken.t().flatten().tolist(), taken_at.t().flatten().tolist(), input,
-          in_splits.tolist(), None, experts)
+    exchange_rows(call, group, input, out, in_splits, None, out_splits_offsets, dest_by_part=True, align=align)
 
 
 def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group_name):
     call, group = "all_to_all_vdev_2d_offset", group_of(group_name)
     _check_rows(call, input, out)
-    experts = _experts(call, "in_splits_offsets", in_splits_offsets,
-                       (2, in_splits_offsets.shape[-1]), group)
+    _check_parts(call, "in_splits_offsets", in_splits_offsets, (2, in_splits_offsets.shape[-1]), group)
     _check_splits(call, "out_splits_offsets", out_splits_offsets, in_splits_offsets.shape)
-    sent, sent_at = in_splits_offsets.view(2, experts, group.size).transpose(1, 2).flatten(1)
-    ends = torch.where(sent > 0, sent + sent_at, 0)
-    splits, room = _exchange_splits(call, group, sent, int(ends.max()), input, out)
-    splits = splits.view(group.size, group.size, experts)  # (sender, receiver, expert)
-    taken = splits[:, group.rank].flatten()
-    _check_room(call, splits.sum((0, 2)), room)
-    out_splits_offsets[0] = taken
-    out_splits_offsets[1] = _before(taken)
-    _send(group, out, taken.tolist(), None, input, sent.tolist(), sent_at.tolist(), experts)
+    exchange_rows(call, group, input, out, *in_splits_offsets.unbind(0), out_splits_offsets, source_by_part=True)
 
 
-def _before(counts):
-    """Returns the exclusive prefix sum along the last dimension."""
-    return counts.cumsum(-1) - counts
-
-
-def _bins(counts, align):
-    """Returns where the parts of (expert, sender) begin, each expert at a multiple of align. An empty expert takes
-    room, too, because grouped matrix products do not accept empty groups."""
-    lengths = ((counts.sum(1) + align - 1) // align * align).clamp(min=align)
-    return _before(lengths)[:, None] + _before(counts)
+def kv_shuffle(caches, peer_and_role, from_blocks, to_blocks, group):
+    """Copies blocks of symmetric tensors between pairs of ranks."""
+    call, device, stream = "kv_shuffle", peer_and_role.device, None
+    for number, cache in enumerate(caches):
+        check_contiguous(call, f"caches[{number}]", cache)
+        if _memory.SymmetricMemory.rendezvous(cache, group.name) is None:
+            raise RuntimeError(f"{call}: caches[{number}] is not symmetric; expected a tensor of weft.torch.empty")
+    if device.type == "cuda":
+        if not _kernels.works_on(device, group):
+            raise RuntimeError(f"{call}: the GPUs of all ranks are not connected; let all ranks make a collective call, "
+                               "outside of a graph, on symmetric tensors before")
+        stream = torch.cuda.current_stream(device)
+    weft.kv_shuffle([cache.detach() for cache in caches], peer_and_role, from_blocks, to_blocks, team=group.team,
+                    stream=stream)
+    if stream is not None:
+        _kernels.met(group, True)
 
 
 def _check_rows(call, input, out):
@@ -135,35 +120,8 @@ def _check_splits(call, name, splits, sizes):
                            f"{list(sizes)} torch.int64")
 
 
-def _experts(call, name, splits, sizes, group):
+def _check_parts(call, name, splits, sizes, group):
     _check_splits(call, name, splits, sizes)
     if splits.shape[-1] == 0 or splits.shape[-1] % group.size:
         raise RuntimeError(f"{call}: got {name} of {splits.shape[-1]} splits, expected a multiple "
                            f"of the group's {group.size} members")
-    return splits.shape[-1] // group.size
-
-
-def _exchange_splits(call, group, splits, needed, input, out):
-    """Returns the splits of all members, (member, *), and the number of rows in each member's out, after checking that
-    every member has the rows that it sends."""
-    rows = torch.tensor([needed, input.shape[0], out.shape[0]], device=splits.device)
-    own = torch.cat([splits.flatten(), rows])
-    table = own.new_empty((group.size, own.numel()))
-    weft.all_gather(table, own, team=group.team)
-    splits, room = table[:, :-3], table[:, -1]
-    for member, (rows, has) in enumerate(table[:, -3:-1].tolist()):
-        if splits[member].min() < 0:
-            raise RuntimeError(f"{call}: got a split of {int(splits[member].min())} rows on rank "
-                               f"{member}, expected at least 0")
-        if rows > has:
-            raise RuntimeError(f"{call}: got splits of {rows} rows on rank {member}, expected at "
-                               f"most the {has} of its input")
-    return splits, room
-
-
-def _check_room(call, needed, room):
-    """Checks that each out has room. needed[r]: rows that rank r receives; room[r]: rows of its out."""
-    for member, (rows, has) in enumerate(zip(needed.tolist(), room.tolist())):
-        if rows > has:
-            raise RuntimeError(f"{call}: got out of {has} rows on rank {member}, expected at least "
-                               f"the {rows} that it receives")

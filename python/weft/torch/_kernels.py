@@ -103,7 +103,7 @@ def connect(device):
     _memory.SymmetricMemory.empty_strided_p2p((1,), (1,), torch.uint8, device)
 
 
-def _met(group, found):
+def met(group, found):
     """Notes that the GPUs of all ranks are connected, if all of them have found something to work."""
     global _up
     _up = _up or (group.size == weft.n_pes() and found)
@@ -116,7 +116,7 @@ def _ask(group, device):
         return
     connect(device)
     group.kernels = {operation: _most(operation, group) for operation in _SHAPES}
-    _met(group, any(group.kernels.values()))
+    met(group, any(group.kernels.values()))
 
 
 # Whether dest and source have a block for each member.
@@ -149,8 +149,18 @@ def _has_products(group):
         weft.all_gather_matmul(c, shard, shard, team=group.team, stream=torch.cuda.current_stream(shard.device))
     except NotImplementedError:
         return False
-    _met(group, True)
+    met(group, True)
     return True
+
+
+def works_on(device, group):
+    """Returns whether the group's calls on this GPU are Weft's kernels, the same on all members: it is this PE's, and the
+    GPUs of all ranks are connected, or this call of all of them can connect them. met() follows a successful call."""
+    if not _up:
+        if not _may_ask(group):
+            return False
+        connect(device)
+    return device == own_gpu()
 
 
 # --- The call -----------------------------------------------------------------------------------------

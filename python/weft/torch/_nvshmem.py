@@ -14,7 +14,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
-from weft.torch import _products
+from weft.torch import _kernels, _products
+from weft.torch._exchange import exchange_rows
 from weft.torch._groups import group_of
 from weft.torch._peers import multi_root_tile_reduce, tile_reduce
 
@@ -158,12 +159,21 @@ def _check_rows(call, input, out):
 def _exchange(call, input, out, in_splits, in_offsets, out_splits_offsets, group_name, by_rank, align=1,
               two_dims=False):
     """Exchanges the chunks of rows, and stores their sizes and offsets in out_splits_offsets. by_rank: the input's
-    chunks are ordered by rank and the output's by expert; otherwise the reverse."""
+    chunks are ordered by rank and the output's by expert; otherwise the reverse. Triton's kernels serve GPUs that are
+    not connected, and an out that is not symmetric."""
     from weft.torch import _exchange_kernels as kernels
     source = _Part(call, "input", input, group_name)
     books = _Part(call, "out_splits_offsets", out_splits_offsets, group_name)
     _check_rows(call, input, out)
     experts = _check_splits(call, in_splits, out_splits_offsets, source.handle.world_size, two_dims)
+    group = group_of(group_name)
+    if input.is_cuda and symm_mem.rendezvous(out, group_name) is not None and _kernels.works_on(input.device, group):
+        by_expert = two_dims and by_rank
+        exchange_rows(call, group, input, out, in_splits, in_offsets, out_splits_offsets,
+                      torch.cuda.current_stream(input.device), source_by_part=not by_rank, dest_by_part=by_expert,
+                      align=align if by_expert else 0)
+        _kernels.met(group, True)
+        return
     books.barrier()  # peers have finished with the old contents of their tables
     kernels.tell(in_splits, in_offsets, books, experts, by_rank)
     books.barrier()

@@ -10,7 +10,7 @@ import functools
 
 import torch
 
-from weft.torch import _backend, _dtensors, _eager, _kernels, _memory, _products
+from weft.torch import _backend, _dtensors, _eager, _exchange, _kernels, _memory, _products
 from weft.torch._groups import by_either_name, group_of, or_with_dtensors
 from weft.torch._groups import group_name as name_of
 
@@ -317,8 +317,8 @@ def get_remote_tensors(x, group):
 def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
     """Sends in_splits[r] rows of input to rank r. out receives the rows of all ranks in order of rank;
     out_splits_offsets[0][r] is the number of rows from rank r, [1][r] their offset. int64. CPU tensors:
-    RuntimeError on all ranks if one lacks the rows that it sends, or room for those that it receives. CUDA tensors: not
-    checked, because only the GPU knows the splits."""
+    RuntimeError on all ranks if one lacks the rows that it sends, or room for those that it receives. CUDA tensors: a
+    split that does not fit ends the job, because only the GPU knows the splits."""
     return _symm_mem.all_to_all_vdev(input, out, in_splits, out_splits_offsets, name_of(group))
 
 
@@ -339,6 +339,17 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
     then by expert, without gaps."""
     return _symm_mem.all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
                                                name_of(group))
+
+
+@by_either_name
+@without_gradient
+def kv_shuffle(caches, peer_and_role, from_blocks, to_blocks, group):
+    """Copies blocks of K and V caches between pairs of ranks. caches: symmetric tensors of the same shape, blocks x ...;
+    peer_and_role: int32, the other rank of this rank's pair, or -1, and 0 to send or 1 to receive. A rank that sends
+    copies block from_blocks[i] of each cache to block to_blocks[i] of its peer's; both are int64, and an entry with
+    from_blocks[i] == -1 is skipped; other ranks may pass None. CUDA tensors: the GPU reads the three tensors, so that a graph can be replayed with
+    others; a number that does not fit ends the job."""
+    return _exchange.kv_shuffle(caches, peer_and_role, from_blocks, to_blocks, group_of(group))
 
 
 # --- Words of 32 bits ----------------------------------------------------------------------------
