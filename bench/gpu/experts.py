@@ -25,32 +25,11 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as torch_symm_mem
 
-import torch_times
+from torch_times import in_graph, one_by_one
 
 ME, N = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", ME)))
 COLS, TOP_K, EACH = 7168, 8, int(os.environ.get("EACH", "64"))
-SAMPLES = 15
-
-
-def meet():
-    torch.cuda.synchronize()
-    dist.barrier()
-
-
-def time_us(body, calls):
-    """Returns the time of a call, of which body() makes `calls`, on the slowest rank."""
-    slowest = torch.tensor(torch_times.time_us(body, calls, SAMPLES, meet), device=DEVICE)
-    dist.all_reduce(slowest, dist.ReduceOp.MAX)
-    return slowest.item()
-
-
-def in_graph(call, calls=20):
-    return time_us(torch_times.graph_of(call, calls).replay, calls)
-
-
-def one_by_one(call, calls=20):
-    return time_us(lambda: [call() for _ in range(calls)], calls)
 
 
 class Problem:

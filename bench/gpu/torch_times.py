@@ -3,6 +3,9 @@
 import statistics
 
 import torch
+import torch.distributed as dist
+
+SAMPLES = 15
 
 
 def time_us(work, calls, samples, meet):
@@ -29,3 +32,23 @@ def graph_of(body, calls):
         for _ in range(calls):
             body()
     return graph
+
+
+def meet():
+    torch.cuda.synchronize()
+    dist.barrier()
+
+
+def slowest_us(body, calls):
+    """Returns the time of a call, of which body() makes `calls`, on the slowest rank."""
+    slowest = torch.tensor(time_us(body, calls, SAMPLES, meet), device="cuda")
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
+    return slowest.item()
+
+
+def in_graph(call, calls=20):
+    return slowest_us(graph_of(call, calls).replay, calls)
+
+
+def one_by_one(call, calls=20):
+    return slowest_us(lambda: [call() for _ in range(calls)], calls)

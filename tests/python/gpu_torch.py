@@ -456,6 +456,10 @@ def experts():
                                     ("gradient of weights", w.grad, w64.grad),
                                     ("gradient of experts", mine.grad, all64.grad[2 * ME:2 * ME + 2])):
             check(f"experts {dtype}: {name}", got.to(dtype), expected, dtype, cols)
+        data, factors, last = rows.data.detach().requires_grad_(), rows.weights.detach().requires_grad_(), rows.offsets[-1]
+        y, _ = torch.ops.weft.moe_combine(data, factors, None, rows.experts, rows.sources, rows.offsets, layer._number)
+        y.backward(grad)
+        assert data.grad[:last].any() and not data.grad[last:].any() and not factors.grad[last:].any(), dtype
         layer.destroy()
     experts_in_a_graph()
     say("experts")
