@@ -15,12 +15,12 @@
  *    that wait for it get -EINVAL, too; if none does within a second, only the caller gets it.
  *    -EIO: another member failed during the call.
  *  - With a CUDA stream the call enqueues its work and returns; graphs can capture it. All-reduce,
- *    reduce-scatter, all-gather, broadcast, all-to-all, all products, exchanges of rows, dispatches
- *    and combines support streams; the other calls return -ENOTSUP. An error (a wrong argument,
- * missing memory, no cuBLASLt) is then one of this member alone: it enqueues nothing, and the other
- * members wait. Either all members pass streams, or none does. Calls of a team run in the order in
- * which they are made, even on different streams. The program orders captured calls, within their
- *    graph and against the team's other calls.
+ *    reduce-scatter, all-gather, broadcast, all-to-all, all products, norms, exchanges of rows,
+ *    dispatches and combines support streams; the other calls return -ENOTSUP. An error (a wrong
+ * argument, missing memory, no cuBLASLt) is then one of this member alone: it enqueues nothing, and
+ * the other members wait. Either all members pass streams, or none does. Calls of a team run in the
+ * order in which they are made, even on different streams. The program orders captured calls,
+ * within their graph and against the team's other calls.
  *  - Memory of collectives on streams: `dest` must be symmetric, in GPU or host memory, and so must
  *    the source of a reduction; another source may be any memory that CUDA can copy. For sizes for
  *    which `weft info` shows packets or marked words, `dest` and the source of a reduction may be
@@ -191,6 +191,34 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
  *   transposed on all members or on none. */
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream);
+
+/* What follows an all-reduce in each layer of a transformer. All arrays of numbers have one type:
+ * F32, BF16 or F16. rows, cols and dtype are the same on all members, and so are the values of
+ * bias, residual and weight, whose arrays only this member reads. */
+typedef struct weft_norm {
+    size_t rows, cols;
+    weft_dtype dtype;
+    const void *bias;     /* cols, or NULL */
+    const void *residual; /* rows x cols, or NULL; may be residual_out */
+    const void *weight;   /* cols, or NULL */
+    float epsilon;
+    void *residual_out; /* rows x cols */
+    void *out;          /* rows x cols; may be the source */
+    void *quantized;    /* rows x cols of F8E4M3, or NULL */
+    float *scales; /* of quantized: one that is read, or if group > 0 rows x (cols / group) that
+                      are written */
+    size_t group;  /* of a row's numbers with one scale: a multiple of 8 that divides cols, or 0 */
+} weft_norm;
+
+/* Adds the members' sources, and normalises each row of the sum by its root mean square:
+ *     z = all-reduce of source (WEFT_SUM, rounded as there) + bias + residual; residual_out = z
+ *     y = z / sqrt(mean of z^2 over the row + epsilon) * weight;               out = y
+ *     quantized = y / scale, at most 448 in magnitude; the scale of a group is its largest |y| /
+ * 448 z and out are rounded to dtype; y is computed in float from the rounded z. Small sizes on a
+ * stream are one kernel; larger ones are a weft_all_reduce to out, whose rules for dest out has
+ * then, and a kernel. */
+int weft_all_reduce_rms_norm(shmem_team_t team, const void *source, const weft_norm *norm,
+                             weft_stream stream);
 
 /* --- Rows whose places the data decide ----------------------------------------------------------
  */

@@ -4,6 +4,8 @@
 
 const struct weft_call_row weft_calls[] = {
     [WEFT_CALL_ALL_REDUCE] = {"weft_all_reduce", {"dtype", "op", "nelems"}},
+    [WEFT_CALL_ALL_REDUCE_RMS_NORM] = {"weft_all_reduce_rms_norm",
+                                       {"norm->rows", "norm->cols", "norm->dtype"}},
     [WEFT_CALL_ALL_GATHER] = {"weft_all_gather", {"dtype", "nelems"}},
     [WEFT_CALL_REDUCE_SCATTER] = {"weft_reduce_scatter", {"dtype", "op", "nelems"}},
     [WEFT_CALL_BROADCAST] = {"weft_broadcast", {"dtype", "nelems", "root"}},

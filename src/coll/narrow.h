@@ -80,4 +80,24 @@ WEFT_ADDR uint16_t weft_f16_of_float(float value) {
     return (uint16_t)(half | (bits >> 16 & 0x8000));
 }
 
+/* As weft_f16_of_float, for 4 bits of exponent; a value that is too large becomes the largest, 448.
+ */
+WEFT_ADDR uint8_t weft_f8e4m3_of_float(float value) {
+    uint32_t bits = weft_bits_of_float(value), magnitude = bits & 0x7fffffff;
+    uint32_t special = weft_choose(magnitude > 0x7f800000, 0x7f, 0x7e);
+    uint32_t subnormal =
+        weft_bits_of_float(weft_float_of_bits(magnitude) + 16384.0f) - weft_bits_of_float(16384.0f);
+    uint32_t normal = (magnitude - (120u << 23) + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
+    uint32_t byte = weft_choose(magnitude < 121u << 23, subnormal, normal);
+    byte = weft_choose(magnitude > weft_bits_of_float(448.0f), special, byte);
+    return (uint8_t)(byte | (bits >> 24 & 0x80));
+}
+
+/* Returns the scale of numbers of which this is the greatest magnitude: divided by it, they are at
+ * most 448. Not 0, so that zeros can be divided. */
+WEFT_ADDR float weft_f8e4m3_scale(float greatest) {
+    float least = 1e-10f;
+    return (greatest > least ? greatest : least) / 448.0f;
+}
+
 #endif

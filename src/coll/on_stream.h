@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <weft.h>
 #include "coll/stream_call.h"
 
 /* Begin a team's call, in order after its last one, and end it; on->stream is set before. A call
@@ -47,6 +48,9 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
  * on all members. */
 bool weft_on_stream_folds_any(const struct weft_on_stream *on,
                               const struct weft_stream_folding *folding);
+
+/* weft_all_reduce_rms_norm, as in weft.h. Arrays are reached by kernels of this PE. */
+int weft_on_stream_norm(const struct weft_on_stream *on, const void *source, const weft_norm *norm);
 
 /* Makes the channels that the team's calls would make at their first use, if the GPUs are up.
  * Collective over the team, on the host. */

@@ -13,8 +13,8 @@
 
 /* --- By a kernel ------------------------------------------------------------------------------ */
 
-/* Cuts blocks into parts: large enough for the speed of a link, and small enough that all warps have
- * work. */
+/* Cuts blocks into parts: large enough for the speed of a link, and small enough that all warps
+ * have work. */
 static void set_parts(struct weft_kv_task *task) {
     enum { PART_BYTES = 8192 };
     task->part_bytes = PART_BYTES;

@@ -3,7 +3,7 @@
 #include "ops/check.h"
 #include <errno.h>
 #include <stdio.h>
-#include "core/dispatch.h"
+#include "fused/fused.h"
 #include "ops/matmul.h"
 
 int weft_check_fail_named(int error) {
@@ -32,6 +32,16 @@ int weft_check_pointer(const char *name, const void *p, size_t bytes, const char
     if (bytes > 0 && is_device(p))
         return weft_fail_bare(-ENOTSUP, "%s is in GPU memory%s", name, instead);
     return 0;
+}
+
+int weft_check_reached(const char *name, const void *p, size_t bytes) {
+    weft_matrix whole = {(void *)p, 1, bytes, bytes, WEFT_U8, false};
+    if (!p && bytes > 0)
+        return weft_fail_bare(-EINVAL, "%s is NULL", name);
+    if (bytes == 0 || weft_fused_reaches(&whole))
+        return 0;
+    return weft_fail_bare(
+        -ENOTSUP, "%s is in host memory that this PE's GPU does not reach: use GPU memory", name);
 }
 
 /* The name of an argument as it precedes that of a member: "b[2]." or "a->". */

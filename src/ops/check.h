@@ -29,6 +29,10 @@ int weft_check_type(weft_dtype dtype, const weft_op *op);
  * what to do with GPU memory. */
 int weft_check_pointer(const char *name, const void *p, size_t bytes, const char *instead);
 
+/* The same on a stream: checks that kernels of this PE's GPU reach the argument. Called between
+ * weft_on_stream_begin and _end. */
+int weft_check_reached(const char *name, const void *p, size_t bytes);
+
 /* Checks that a matrix can be read or written: present, row-major, of a known type, ld >= cols,
  * with data unless it is empty. */
 int weft_check_matrix(const struct weft_matrix_argument *argument);

@@ -9,13 +9,7 @@
 
 /* Checks that the GPU reaches an array, which may be NULL if it is optional. */
 static int check_array(const char *name, const void *p, size_t bytes, bool optional) {
-    weft_matrix bytes_of = {(void *)p, 1, bytes, bytes, WEFT_U8, false};
-    if (!p && bytes > 0 && !optional)
-        return weft_fail_bare(-EINVAL, "%s is NULL", name);
-    if (!p || bytes == 0 || weft_fused_reaches(&bytes_of))
-        return 0;
-    return weft_fail_bare(
-        -ENOTSUP, "%s is in host memory that this PE's GPU does not reach: use GPU memory", name);
+    return !p && optional ? 0 : weft_check_reached(name, p, bytes);
 }
 
 /* Arrays of a combine may end with its last row, which the host does not know; without rows data

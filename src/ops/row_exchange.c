@@ -151,19 +151,6 @@ static int exchange_here(shmem_team_t team, const struct weft_fused_rows_exchang
 
 /* --- On a stream ------------------------------------------------------------------------------ */
 
-static int check_reached(const char *name, const void *p, size_t bytes) {
-    weft_matrix bytes_of = {(void *)p, 1, bytes, bytes, WEFT_U8, false};
-    if (bytes == 0)
-        return 0;
-    if (!p)
-        return weft_fail(-EINVAL, "%s is NULL", name);
-    return weft_fused_reaches(&bytes_of)
-               ? 0
-               : weft_fail(-ENOTSUP,
-                           "%s is in host memory that this PE's GPU does not reach: use GPU memory",
-                           name);
-}
-
 static int check_on_stream(const struct weft_on_stream *on,
                            const struct weft_fused_rows_exchange *x) {
     struct number_arrays numbers = numbers_of(x);
@@ -171,10 +158,12 @@ static int check_on_stream(const struct weft_on_stream *on,
     int error = 0;
     for (int i = 0; i < ARRAYS && error == 0; i++)
         if (numbers.of[i].at || !numbers.of[i].optional)
-            error = check_reached(numbers.of[i].name, numbers.of[i].at, bytes);
-    error = error ? error
-                  : check_reached("source", x->source, bytes_of(x->shape, x->shape->source_rows));
-    return error ? error : check_reached("dest", x->dest, bytes_of(x->shape, x->shape->dest_rows));
+            error = weft_check_reached(numbers.of[i].name, numbers.of[i].at, bytes);
+    error =
+        error ? error
+              : weft_check_reached("source", x->source, bytes_of(x->shape, x->shape->source_rows));
+    return error ? error
+                 : weft_check_reached("dest", x->dest, bytes_of(x->shape, x->shape->dest_rows));
 }
 
 static int exchange_on_stream(shmem_team_t team, const struct weft_fused_rows_exchange *x,
@@ -187,7 +176,8 @@ static int exchange_on_stream(shmem_team_t team, const struct weft_fused_rows_ex
     if (error)
         return error;
     error = check_on_stream(&on, x);
-    return weft_on_stream_end(&on, error ? error : weft_fused_exchange_rows(&on, x));
+    return weft_on_stream_end(&on, error ? weft_check_fail_named(error)
+                                         : weft_fused_exchange_rows(&on, x));
 }
 
 int weft_all_to_allv_on_device(shmem_team_t team, const weft_row_exchange *exchange, void *dest,

@@ -29,6 +29,9 @@
     WEFT_GPU_MARKED_SHAPES(X, name##_f16)
 /* clang-format on */
 
+/* coll/norm.cu: sums of rows that are normalised; the suffix is the most members. */
+#define WEFT_GPU_NORMS(X, name) X(name##_2) X(name##_4) X(name##_8)
+
 /* fused/hopper.cu: products of matrices, alone, with a gather of A, or with a sum of the products
  * of several GPUs. */
 /* clang-format off */
@@ -81,6 +84,12 @@
     X(weftk_exchange_tell) /* fused/row_exchange.cu: rows to other members */        \
     X(weftk_exchange_place)                                                          \
     X(weftk_exchange_push)                                                           \
+    X(weftk_norm_f32) /* coll/norm.cu: rows, and sums of rows of several members */  \
+    X(weftk_norm_bf16)                                                               \
+    X(weftk_norm_f16)                                                                \
+    WEFT_GPU_NORMS(X, weftk_norm_f32)                                                \
+    WEFT_GPU_NORMS(X, weftk_norm_bf16)                                               \
+    WEFT_GPU_NORMS(X, weftk_norm_f16)                                                \
     WEFT_GPU_MARKED(X, weftk_marked)                                                 \
     WEFT_GPU_PRODUCTS(X, weftk_product)                                              \
     WEFT_GPU_PRODUCTS(X, weftk_gather)                                               \

@@ -90,6 +90,11 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
     return weft_space_missing();
 }
 
+int weft_on_stream_norm(const struct weft_on_stream *on, const void *source,
+                        const weft_norm *norm) {
+    return weft_space_missing();
+}
+
 int weft_on_stream_reserve(const struct weft_team *team) {
     return 0;
 }

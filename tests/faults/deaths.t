@@ -28,6 +28,7 @@ WAITS = {
     "sum_exscan": "shmem_float_sum_exscan", "weft_all_reduce": "weft_all_reduce",
     "weft_moe_dispatch": "weft_moe_dispatch", "weft_moe_combine": "weft_moe_combine",
     "weft_all_to_allv_on_device": "weft_all_to_allv_on_device", "weft_kv_shuffle": "weft_kv_shuffle",
+    "weft_all_reduce_rms_norm": "weft_all_reduce(?:_rms_norm)?",
     "team_create": "shmemx_team_create", "share_attach": "shmemx_share_attach", "pad_wait": "shmemx_pad_wait_on_stream",
 }
 ALONE = ("atomic_fetch", "compute")

@@ -147,6 +147,13 @@ static void combine(void) {
                      WEFT_STREAM_HOST);
 }
 
+static void rms_norm(void) {
+    static float residual_out[NELEMS];
+    weft_norm norm = {
+        .rows = 1, .cols = NELEMS, .dtype = WEFT_F32, .residual_out = residual_out, .out = dest};
+    weft_all_reduce_rms_norm(SHMEM_TEAM_WORLD, source, &norm, WEFT_STREAM_HOST);
+}
+
 /* This PE sends a row to each. */
 static void exchange_rows(void) {
     static int64_t splits[64], received[64], offsets[64];
@@ -240,6 +247,7 @@ static const struct scene {
     {"weft_moe_combine", combine},
     {"weft_all_to_allv_on_device", exchange_rows},
     {"weft_kv_shuffle", kv_shuffle},
+    {"weft_all_reduce_rms_norm", rms_norm},
     {"finalize", shmem_finalize},
     {"global_exit", global_exit},
 };

@@ -42,7 +42,7 @@ INSIDE = ("inside_signal", "inside_signal_of_warp", "inside_signal_of_block", "i
 PRODUCTS = ("gather_matmul", "gather_rows", "hopper_gather_rows", "matmul_scatter", "matmul_reduce",
             "cut_gather_matmul", "cut_matmul_scatter", "cut_matmul_reduce", "cut_hopper_rows_scatter",
             "cut_hopper_rows_reduce", "moe_dispatch", "moe_combine",
-            "exchange_rows", "kv_shuffle")
+            "exchange_rows", "kv_shuffle", "rms_norm")
 GRAPHS = ("replay_kernels", "replay_packets", "replay_engine", "replay_matmul",
           "cut_replay_matmul")
 

@@ -138,6 +138,13 @@ REDUCE = [
     ("chunks without tiles are not counted", "src/fused/hopper.cu", r"count_empty\(call\);", ";"),
     ("the own part is stored, not added", REDUCER, r"if \(add\)", "if (false)"),
 ]
+NORMER = "src/coll/norm.cu"
+NORM = [
+    ("squares are added before the others have written theirs", NORMER, r"(sums\[thread\] = mine;\s+)weft_block_sync\(\);(\s+if)", r"\1\2"),
+    ("the total is taken before it is complete", NORMER, r"weft_block_sync\(\);(\s+for \(uint32_t i = 0; i < few)", r"\1"),
+    ("scales are used before they are found", NORMER, r"(scale_groups<T, Word>\(task, row, factor\);\s+)weft_block_sync\(\);", r"\1"),
+    ("rows of different blocks have one place", NORMER, r"begin = channel \* work\.part,", "begin = 0,"),
+]
 WARPS = "src/fused/warps.cuh"
 SUMS = [
     ("threads add before the others have written their numbers", WARPS,
@@ -160,6 +167,7 @@ COMBINE = [
 ]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED),
+           ("src/coll/norm.cu", "gpu/norm", NORM),
            ("src/fused/hopper.cu", "gpu/hopper", HOPPER), ("src/fused/hopper.cu", "gpu/hopper_gather", GATHER),
            ("src/fused/hopper.cu", "gpu/hopper_reduce", REDUCE),
            ("src/fused/hopper.cu", "gpu/crowd", CROWD),

@@ -283,6 +283,17 @@ static void moe_combine(void) {
     synchronize();
 }
 
+static void enqueue_norm(void) {
+    weft_norm norm = {
+        .rows = 2, .cols = 16, .dtype = WEFT_F32, .epsilon = 1, .residual_out = sums, .out = dest};
+    must(weft_all_reduce_rms_norm(SHMEM_TEAM_WORLD, source, &norm, (weft_stream)stream));
+}
+
+static void rms_norm(void) {
+    enqueue_norm();
+    synchronize();
+}
+
 /* Sends no rows: all numbers are zero. */
 static void exchange_rows(void) {
     int64_t *received = (int64_t *)sums;
@@ -518,6 +529,7 @@ static const struct scene {
     {"moe_combine", moe_combine, false},
     {"exchange_rows", exchange_rows, false},
     {"kv_shuffle", kv_shuffle, false},
+    {"rms_norm", rms_norm, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
@@ -561,6 +573,7 @@ static void use_once(void) {
     enqueue_matmul_reduce();
     enqueue_dispatch();
     enqueue_combine();
+    enqueue_norm();
     gpu_drain(stream);
 }
 
