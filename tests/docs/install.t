@@ -82,9 +82,10 @@ def guides(problems):
         for target in re.findall(r"\]\(([^)#\s:]+)[^)]*\)", text):
             if not (guide.parent / target).exists() and "include/" not in target and not target.endswith("CONTRIBUTING.md"):
                 problems.append(f"{guide.name} leads to {target}, which is not installed")
-    for example in "heat", "counts", "primes", "rdma_demo", "allgather":
+    for example in "heat", "counts", "primes", "rdma_demo", "allgather", "kv_shuffle":
         run(problems, PREFIX / "bin/oshcc", "-O0", *(folder / "examples" / example).glob("*.c"), "-o", WORK / example)
-    for script in "minilm/fetch.sh", "rdma_demo/run.sh", "allgather/run.sh", "allgather/data_gen.py":
+    for script in "minilm/fetch.sh", "rdma_demo/run.sh", "allgather/run.sh", "allgather/data_gen.py", "kv_shuffle/run.sh", \
+            "kv_shuffle/data_gen.py":
         if not os.access(folder / "examples" / script, os.X_OK):
             problems.append(f"examples/{script} cannot be run")
 

@@ -44,9 +44,10 @@ for name in ("counts", "heat", "primes"):
     over_hosts(name)
 
 
-@case("rdma_demo and allgather over 2 hosts, by their scripts")
+@case("rdma_demo, allgather and kv_shuffle over 2 hosts, by their scripts")
 def scripts():
-    for words in (("rdma_demo/run.sh", "-max", "300000"), ("allgather/run.sh", "-cases", "12", "-type", "bfloat16_t")):
+    for words in (("rdma_demo/run.sh", "-max", "300000"), ("allgather/run.sh", "-cases", "12", "-type", "bfloat16_t"),
+                  ("kv_shuffle/run.sh", "-blocks", "48")):
         words = [EXAMPLES / words[0], "-ranks", "4", "-hosts", "h1:2,h2:2", *words[1:]]
         result = subprocess.run(words, text=True, capture_output=True, timeout=patience(60), env={**os.environ, "BUILD": str(BUILD)})
         assert result.returncode == 0 and "right" in result.stdout.splitlines()[-1], (words, result)
