@@ -30,9 +30,9 @@ def expect_empty(limit=SILENCE + SOON):
 
 
 class Processes:
-    """PEs started by hand: PE i on hosts[i]. Those from `late` on start on request."""
-    def __init__(self, hosts, kind, variables=None, late=None):
-        self.hosts, self.npes, self.kind = hosts, len(hosts), kind
+    """PEs started by hand, with these settings: PE i on hosts[i]. Those from `late` on start on request."""
+    def __init__(self, hosts, kind, variables=None, late=None, **settings):
+        self.hosts, self.npes, self.kind, self.settings = hosts, len(hosts), kind, settings
         self.pe, self.pids = {}, {}
         if variables:
             for pe in range(self.npes):
@@ -45,7 +45,7 @@ class Processes:
 
     def spawn(self, pe, *words, **settings):
         return subprocess.Popen(["on", self.hosts[pe], STARTS, *map(str, words)], text=True, stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**CLEAN, **settings})
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**CLEAN, **self.settings, **settings})
 
     def come(self, pe, npes=None, uniqueid=None, **settings):
         process = self.spawn(pe, self.kind, pe, npes or self.npes, **settings)
