@@ -74,6 +74,15 @@ def defaults(problems):
             problems.append(f"weft(7): {name} is {float(value):g} by default, and the page does not say so")
 
 
+def length_of_check(problems):
+    """mk/tests.mk prints how long `make check` takes."""
+    minutes = re.search(r"'(\d+ to \d+ minutes) on two idle processors'", (ROOT / "mk/tests.mk").read_text()).group(1)
+    for name in "README.md", "docs/building.md", "CONTRIBUTING.md":
+        said = re.findall(r"\d+ to \d+ minutes", text_of(ROOT / name))
+        if said != [minutes]:
+            problems.append(f"{name} says {said}, and `make check` that it takes {minutes}")
+
+
 def records(problems):
     for record in sorted((ROOT / "docs/adr").glob("[0-9]*.md")):
         status = record.read_text().split("\n", 3)[2]
@@ -85,5 +94,6 @@ tap.run([
     ("no document says what only an older version could not do", phrases),
     ("limits in documents are those of the source", limits),
     ("defaults in weft(7) are those of the source", defaults),
+    ("documents and make check say the same about how long it takes", length_of_check),
     ("decision records have a date and a status", records),
 ])
