@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <shmemx.h>
+#include "base/machine.h"
 #include "boot/boot.h"
 #include "job/job.h"
 #include "api/body.h"
@@ -25,7 +26,8 @@ int shmemx_get_uniqueid(shmemx_uniqueid_t *id) {
     memcpy(made.magic, id_magic, sizeof id_magic);
     int result = weft_boot_key(made.job_key);
     if (result)
-        return weft_fail(result, "no random numbers: %s", strerror(-result));
+        return weft_fail(result, "no random numbers (getrandom): %s%s", strerror(-result),
+                         weft_remedy(result).text);
     memset(id, 0, sizeof *id);
     memcpy(id, &made, sizeof made);
     return 0;

@@ -10,6 +10,7 @@
 #include <weft/version.h>
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/machine.h"
 #include "boot/callers.h"
 #include "boot/tls_listener.h"
 #include "boot/tree.h"
@@ -166,7 +167,8 @@ static int answer_hear(const struct weft_identity *self, struct weft_host_link *
         if (frame.kind == WEFT_ARRIVAL_REFUSAL)
             weft_log("%.*s", (int)frame.bytes, (const char *)payload);
         else if (error)
-            weft_log("PE 0 on another host has sent no valid list of hosts: %s", strerror(-error));
+            weft_log("PE 0 on another host has sent no valid list of hosts: %s%s", strerror(-error),
+                     weft_remedy(error).text);
     } else if (!link->end) {
         return 1;
     } else {

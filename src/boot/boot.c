@@ -146,8 +146,11 @@ static int launcher_greet(void) {
     if (error == -EPIPE)
         weft_boot_lost();
     if (error)
-        weft_log("cannot reach the launcher through its socket (WEFT_HUB_FD): %s",
-                 strerror(-error));
+        weft_log("cannot reach the launcher through its socket (WEFT_HUB_FD, descriptor %d): %s%s",
+                 weft_attachment.hub, strerror(-error),
+                 error == -EBADF ? "; the program has closed it: close only descriptors that the "
+                                   "program has opened"
+                                 : weft_remedy(error).text);
     return error;
 }
 
@@ -155,8 +158,11 @@ static int job_enter(void) {
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
     int error = weft_alive_hold(&me->alive);
     if (error) {
-        weft_log("cannot become PE %d, which process %d is: %s", weft_attachment.pe,
-                 atomic_load(&me->pid), strerror(-error));
+        weft_log("cannot become PE %d, which process %d is: %s%s", weft_attachment.pe,
+                 atomic_load(&me->pid), strerror(-error),
+                 error == -EBUSY ? "; start this program itself with oshrun, or set "
+                                   "WEFT_LAUNCHER=none to have it run alone"
+                                 : weft_remedy(error).text);
         return error;
     }
     atomic_store(&me->pid, (int32_t)getpid());

@@ -138,7 +138,8 @@ int weft_control_read_hosts(struct weft_control *control, int npes) {
     int error = host_of ? weft_hosts_set(&given) : -ENOMEM;
     free(host_of);
     if (error)
-        weft_log("the control page is for %d hosts: %s", given.nhosts, strerror(-error));
+        weft_log("cannot keep the %d hosts of the control page: %s%s", given.nhosts,
+                 strerror(-error), weft_remedy(error).text);
     return error;
 }
 

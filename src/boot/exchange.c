@@ -208,8 +208,8 @@ static int contributions_take(struct exchange_part *part) {
 static void contribution_fail(const struct exchange_part *part, int error) {
     if (!part->subset)
         return;
-    weft_log("%s: cannot send to the %d members of an exchange: %s; ending the job",
-             weft_current_call, part->subset->count, strerror(-error));
+    weft_log("%s: cannot send to the %d members of an exchange: %s%s; ending the job",
+             weft_current_call, part->subset->count, strerror(-error), weft_remedy(error).text);
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
 }
 
@@ -246,8 +246,9 @@ int weft_boot_exchange(struct weft_exchange *exchange) {
     if (error == 0)
         error = npes == 1 ? exchange_alone(exchange) : exchange_all(exchange);
     if (error && error != -EBADF)
-        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", weft_current_call,
-                 exchange->bytes, exchange->nfds, npes, strerror(-error));
+        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s%s",
+                 weft_current_call, exchange->bytes, exchange->nfds, npes, strerror(-error),
+                 weft_remedy(error).text);
     return error;
 }
 
@@ -356,7 +357,8 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
     struct exchange_part part = {.exchange = exchange, .subset = subset};
     int error = weft_exchange_begin(exchange, subset->count);
     if (error)
-        return weft_fail(error, "an exchange: %s", strerror(-error));
+        return weft_fail(error, "cannot begin an exchange among %d PEs: %s%s", subset->count,
+                         strerror(-error), weft_remedy(error).text);
     error = subset_check(subset, &part.members);
     error = error || exchange->nfds == 0 ? error : hosts_check(subset);
     if (error)
@@ -365,7 +367,8 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
     if (error == -ECONNABORTED)
         return weft_fail(error, "PE %d has finalized and will not take part", exchange->gone);
     if (error)
-        weft_fail(error, "an exchange among %d PEs: %s", subset->count, strerror(-error));
+        weft_fail(error, "an exchange among %d PEs has failed: %s%s", subset->count,
+                  strerror(-error), weft_remedy(error).text);
     return error;
 }
 

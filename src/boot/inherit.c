@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/descriptor.h"
+#include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/source.h"
 
@@ -83,8 +84,8 @@ static int life_arm(void) {
     if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETSIG, SIGKILL) < 0 ||
         fcntl(life, F_SETFL, fcntl(life, F_GETFL) | O_ASYNC) < 0) {
         int code = -errno;
-        weft_log("cannot have the kernel end this process with oshrun (fcntl): %s",
-                 strerror(-code));
+        weft_log("cannot have the kernel end this process with oshrun (fcntl): %s%s",
+                 strerror(-code), weft_remedy(code).text);
         return code;
     }
     struct pollfd state = {.fd = life, .events = POLLIN};

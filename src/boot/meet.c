@@ -100,7 +100,8 @@ static int listeners_try(const struct weft_identity *self, struct weft_attachmen
     FILE *listing = fopen("/proc/net/unix", "re");
     if (!listing) {
         int code = -errno;
-        weft_log("cannot look for PE %d in /proc/net/unix: %s", attachment->root, strerror(-code));
+        weft_log("cannot look for PE %d in /proc/net/unix (fopen): %s%s", attachment->root,
+                 strerror(-code), code == -ENOENT ? "; mount /proc" : weft_remedy(code).text);
         return code;
     }
     int error = -EAGAIN, root;
@@ -108,7 +109,8 @@ static int listeners_try(const struct weft_identity *self, struct weft_attachmen
         error = hello_exchange(root, self, attachment);
     fclose(listing);
     if (error == -EAGAIN && root != -ENOENT) {
-        weft_log("cannot connect to PE %d: %s", attachment->root, strerror(-root));
+        weft_log("cannot connect to PE %d (socket): %s%s", attachment->root, strerror(-root),
+                 weft_remedy(root).text);
         return root;
     }
     return error;

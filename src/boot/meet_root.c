@@ -277,8 +277,8 @@ static int peers_welcome(struct acceptor *acceptor, int page) {
         int error = weft_wire_send(socket, &header, &body, 0);
         error = error ? error : weft_hangup_send(socket, connections, count);
         if (error && error != -EPIPE && error != -ECONNRESET) {
-            weft_log("cannot welcome PE %d (pid %d): %s", pe, acceptor->pe[pe].pid,
-                     strerror(-error));
+            weft_log("cannot welcome PE %d (pid %d; sendmsg): %s%s", pe, acceptor->pe[pe].pid,
+                     strerror(-error), weft_remedy(error).text);
             return error;
         }
     }

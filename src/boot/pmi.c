@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/descriptor.h"
+#include "base/machine.h"
 #include "boot/source.h"
 
 enum { MESSAGE_MAX = 2048, LENGTH_DIGITS = 6 };
@@ -191,7 +192,8 @@ static int address_connect(const char *host, const char *port) {
     freeaddrinfo(found);
     if (server.fd >= 0)
         return 0;
-    weft_log("PMI_PORT: cannot connect to %s:%s: %s", host, port, strerror(-code));
+    weft_log("PMI_PORT: cannot connect to %s:%s: %s%s", host, port, strerror(-code),
+             weft_remedy(code).text);
     return code;
 }
 

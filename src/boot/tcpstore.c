@@ -13,6 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/machine.h"
 #include "boot/source.h"
 
 enum question { VALIDATE = 0, SET = 1, GET = 3, WAIT = 6 };
@@ -20,9 +21,18 @@ enum { STOP_WAITING = 0, QUESTION_BYTES = 1024, AGAIN_MS = 50 };
 
 static const uint32_t client_number = 0x3C85F7CE;
 
+/* Returns what to do about an error of the network or of this process. */
+static struct weft_remedy store_remedy(int error) {
+    static const struct weft_remedy start = {"; torchrun's first agent has the store: see whether "
+                                             "it runs, and whether this host reaches it"};
+    bool unreachable = error == -ECONNREFUSED || error == -EHOSTUNREACH || error == -ETIMEDOUT ||
+                       error == -ENETUNREACH || error == -EPIPE || error == -ECONNRESET;
+    return unreachable ? start : weft_remedy(error);
+}
+
 static int store_fail(const struct weft_tcpstore *store, int error, const char *what) {
-    weft_log("torchrun: the store at MASTER_ADDR=%s, MASTER_PORT=%s %s: %s", store->host,
-             store->port, what, strerror(-error));
+    weft_log("torchrun: the store at MASTER_ADDR=%s, MASTER_PORT=%s %s: %s%s", store->host,
+             store->port, what, strerror(-error), store_remedy(error).text);
     return error;
 }
 

@@ -82,8 +82,8 @@ static bool is_worth_returning(size_t offset, size_t bytes) {
 
 static void log_return(int error, size_t bytes) {
     if (error)
-        weft_log("cannot return %s of the symmetric heap to the system: %s", weft_size(bytes).text,
-                 strerror(-error));
+        weft_log("cannot return %s of the symmetric heap to the system: %s%s",
+                 weft_size(bytes).text, strerror(-error), weft_remedy(error).text);
 }
 
 static bool return_run(size_t offset, size_t bytes) {
@@ -200,8 +200,9 @@ static int heap_grow(size_t need, size_t bytes) {
     int result =
         weft_segment_grow(&weft_windows.heap, limit, committed_at_once ? limit : GROWTH_STEP);
     if (result < 0)
-        weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", weft_current_call,
-                 weft_size(bytes).text, weft_size(limit).text, strerror(-result));
+        weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s%s", weft_current_call,
+                 weft_size(bytes).text, weft_size(limit).text, strerror(-result),
+                 weft_remedy(result).text);
     if (!weft_sync_min(world(), result == 0)) {
         /* Some PE failed, so this one returns what it has committed. */
         log_return(weft_segment_shrink(&weft_windows.heap, weft_arena_limit(&heap)), GROWTH_STEP);

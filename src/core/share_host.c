@@ -62,8 +62,9 @@ static int commit(struct weft_block *block) {
         size_t step = bytes - done < STEP ? bytes - done : STEP;
         error = weft_segment_commit_range(segment, done, step);
         if (error)
-            return weft_fail_bare(error, "%s of %s: cannot commit them: %s", weft_current_call,
-                                  weft_size(block->range.bytes).text, strerror(-error));
+            return weft_fail_bare(error, "%s of %s: cannot commit them: %s%s", weft_current_call,
+                                  weft_size(block->range.bytes).text, strerror(-error),
+                                  weft_remedy(error).text);
         done += step;
         error = done < bytes ? check_room(block, bytes - done) : 0;
     }
@@ -86,11 +87,9 @@ static int block_make(struct weft_block *block, size_t bytes) {
         return error;
     error = make_segment(segment, bytes);
     if (error)
-        return weft_fail_bare(
-            error,
-            "%s of %s: %s; limits of this process are address space (ulimit "
-            "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
-            weft_current_call, weft_size(block->range.bytes).text, strerror(-error));
+        return weft_fail_bare(error, "%s of %s: cannot make the block (memfd_create, mmap): %s%s",
+                              weft_current_call, weft_size(block->range.bytes).text,
+                              strerror(-error), weft_remedy(error).text);
     block->range.at = segment->window.local;
     block->whole_bytes = segment->slot_bytes;
     madvise((void *)block->range.at, bytes, MADV_DODUMP);
@@ -126,7 +125,9 @@ static int host_show(struct weft_block *block, int *fd) {
         weft_machine_raise_descriptors();
         *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     }
-    return *fd >= 0 ? 0 : weft_fail(-errno, "no descriptor for the block: %s", strerror(errno));
+    return *fd >= 0 ? 0
+                    : weft_fail(-errno, "no descriptor for the block: %s%s", strerror(errno),
+                                weft_remedy(-errno).text);
 }
 
 static int host_map(struct weft_share *share, const struct weft_block_facts *facts,
@@ -142,8 +143,9 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)
-        return weft_fail(error, "cannot map %d blocks of %s: %s", share->count,
-                         weft_size(share->block->range.bytes).text, strerror(-error));
+        return weft_fail(error, "cannot map %d blocks of %s: %s%s", share->count,
+                         weft_size(share->block->range.bytes).text, strerror(-error),
+                         weft_remedy(error).text);
     share->window = segment->window;
     share->window.bytes = share->block->range.bytes;
     return 0;

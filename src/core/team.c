@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/size.h"
 #include "far/far.h"
 
@@ -87,9 +88,8 @@ static void workspace_open(const struct weft_team *team) {
     int error = weft_segment_open(&weft_windows.scratch, workspace_begin(team),
                                   weft_team_workspace_capacity());
     if (error)
-        weft_job_panic("cannot reach the workspaces of %d PEs: %s; allow more mappings "
-                       "(vm.max_map_count)",
-                       team->npes, strerror(-error));
+        weft_job_panic("cannot reach the workspaces of %d PEs (mprotect): %s%s", team->npes,
+                       strerror(-error), weft_remedy(error).text);
     atomic_store(&workspace_is_open[team->slot], true);
 }
 
@@ -147,8 +147,8 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
                               weft_size(weft_team_workspace_capacity()).text);
     int result = weft_segment_commit_range(&weft_windows.scratch, workspace_begin(team), bytes);
     if (result < 0)
-        return weft_fail_bare(result, "cannot commit a workspace of %s: %s", weft_size(bytes).text,
-                              strerror(-result));
+        return weft_fail_bare(result, "cannot commit a workspace of %s: %s%s",
+                              weft_size(bytes).text, strerror(-result), weft_remedy(result).text);
     team->workspace_committed = bytes;
     return 0;
 }
@@ -392,7 +392,7 @@ static int split_create(const struct weft_team *parent, const struct split_post 
                               .slot = choose_slot(&post->free, (unsigned)parent->slot * APART)};
     int result = shape.slot < 0 ? -ENOSPC : team_open(&shape, team);
     if (result == -ENOMEM)
-        weft_log("no memory for the words of a new team: %s", strerror(ENOMEM));
+        weft_log("no memory for the words of a new team%s", weft_remedy(result).text);
     return result;
 }
 

@@ -107,7 +107,8 @@ void weft_far_finish(void) {
     weft_far_settle();
     int error = weft_boot_exchange(&parting);
     if (error)
-        weft_job_panic("cannot part from the other PEs: %s", strerror(-error));
+        weft_job_panic("cannot part from the other PEs: %s%s", strerror(-error),
+                       weft_remedy(error).text);
     free(all);
     weft_far_abandon();
 }

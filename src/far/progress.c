@@ -48,8 +48,8 @@ static void bell_ring(void) {
     uint64_t one = 1;
     if (weft_descriptor_is_ours(progress.bell) && write(progress.bell, &one, sizeof one) < 0 &&
         errno != EAGAIN)
-        weft_log("cannot wake the thread that serves far PEs (write to an eventfd): %s",
-                 strerror(errno));
+        weft_log("cannot wake the thread that serves far PEs (write to an eventfd): %s%s",
+                 strerror(errno), weft_remedy(-errno).text);
 }
 
 void weft_far_progress_wake(void) {
@@ -82,7 +82,8 @@ static void progress_sleep(void) {
     atomic_store(&weft_messages_armed, false);
     if (descriptors[0].revents && weft_descriptor_is_ours(progress.bell) &&
         read(progress.bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
-        weft_log("the thread that serves far PEs cannot read its eventfd: %s", strerror(errno));
+        weft_log("the thread that serves far PEs cannot read its eventfd: %s%s", strerror(errno),
+                 weft_remedy(-errno).text);
     if (ready == 0)
         weft_alive_end_if_last();
 }

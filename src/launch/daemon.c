@@ -203,8 +203,8 @@ static int pes_start(void) {
  * priority. */
 static void priority_raise(void) {
     if (setpriority(PRIO_PROCESS, 0, PRIORITY) < 0 && errno != EACCES && errno != EPERM)
-        fprintf(stderr, "oshrun: host %s: cannot set a priority: %s\n",
-                job.start.name[job.start.host], strerror(errno));
+        fprintf(stderr, "oshrun: host %s: cannot raise its own priority (setpriority): %s%s\n",
+                job.start.name[job.start.host], strerror(errno), weft_remedy(-errno).text);
 }
 
 /* Ends the PEs of this host because the front is lost. */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/deadline.h"
+#include "base/machine.h"
 #include "launch/failure.h"
 #include "launch/lines.h"
 
@@ -134,7 +135,8 @@ enum { FOLDER_MODE = 0777, FILE_MODE = 0666 }; /* restricted by umask */
 
 static int file_refuse(const char *action, const char *path) {
     int code = -errno;
-    fprintf(stderr, "oshrun: cannot %s %s: %s\n", action, path, strerror(-code));
+    fprintf(stderr, "oshrun: cannot %s %s: %s%s\n", action, path, strerror(-code),
+            code == -EACCES ? "" : weft_remedy(code).text);
     return code;
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "boot/tree.h"
 #include "launch/failure.h"
 
@@ -42,9 +43,10 @@ static void quoted_print(char *to, size_t bytes, const char *text) {
     snprintf(to + used, bytes - used, "'");
 }
 
-static _Noreturn void command_run(char **words) {
+static _Noreturn void command_run(char **words, const char *remedy) {
     execvp(words[0], words);
-    fprintf(stderr, "oshrun: cannot run '%s': %s\n", words[0], strerror(errno));
+    fprintf(stderr, "oshrun: cannot run '%s': %s%s\n", words[0], strerror(errno),
+            errno == ENOENT || errno == EACCES ? remedy : weft_remedy(-errno).text);
     _exit(STATUS_NOT_FOUND);
 }
 
@@ -63,14 +65,14 @@ static _Noreturn void ssh_run(const char *name) {
     words[count++] = command;
     words[count++] = strdup("--daemon");
     words[count] = NULL;
-    command_run(words);
+    command_run(words, "; install ssh, or set WEFT_SSH to a command like it");
 }
 
 /* The daemon runs in a session of its own, where it gets no signals from the terminal. */
 static _Noreturn void daemon_run(void) {
     char *words[] = {strdup(weft_remote_program()), strdup("--daemon"), NULL};
     setsid();
-    command_run(words);
+    command_run(words, "; install Weft again");
 }
 
 int weft_remote_start(struct weft_remote *remote, const struct weft_signals *signals, char *text,

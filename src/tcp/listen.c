@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/machine.h"
 
 /* The kernel does not let an IPv6 address be used until it has checked that no other host has it.
  */
@@ -50,8 +51,8 @@ static int address_take(const struct weft_engine_end *end) {
         weft_network_print(text, sizeof text, own);
         snprintf(end->options.reason, WEFT_ENGINE_TEXT_BYTES,
                  "no port can be taken at the address %s of %s, by which this host has reached "
-                 "another one: %s",
-                 text, end->interface, strerror(-error));
+                 "another one: %s%s",
+                 text, end->interface, strerror(-error), weft_remedy(error).text);
         return error;
     }
     return 0;

@@ -6,21 +6,22 @@ with a line that names the engine or the PE, and the cause.
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from strike import check_remains  # noqa: E402
-from harness import BUILD, ENGINE, ROOT, Result, case, far, main, start  # noqa: E402
+from harness import BUILD, ENGINE, ROOT, Result, case, far, main, preloaded, start  # noqa: E402
 
 STATUS = 71  # of a job that a PE ends with an error
 CONTRACT = int(re.search(r"WEFT_ENGINE_VERSION\D*(\d+)", (ROOT / "src/transport/transport.h").read_text())[1])
 
 
-def fail(engine=ENGINE, settings="", scene=("put", 5)):
-    """Runs a job with that engine, which must fail. Returns the lines of its PEs, without places in the program."""
-    words = [*far("each", settings, engine), *(["env", "-u", "WEFT_ENGINE"] if engine is None else [])]
+def fail(engine=ENGINE, settings="", scene=("put", 5), preload=()):
+    """Runs a job with that engine, which must fail, below the words `preload`. Returns the lines of its PEs, without places in the program."""
+    words = [*preload, *far("each", settings, engine), *(["env", "-u", "WEFT_ENGINE"] if engine is None else [])]
     result = Result(start("-n", 2, *words, BUILD / "tests/far/scenes", *scene), seconds_max=30)
     assert result.status == STATUS, f"status {result.status}: {result.err}"
     check_remains(result, settings or engine)
@@ -69,6 +70,14 @@ def closed():
 def dead_links():
     expect(fail(settings="pe=1,fail_connect=111"), "PE 0 cannot be reached", os.strerror(111), "'fake'")
     expect(fail(settings="pe=0,fail_message=32"), "PE 1 cannot be reached", os.strerror(32), "'fake'")
+
+
+@case("a PE has no descriptor left for the thread that serves far PEs: the line names the limit and its value")
+def no_descriptor():
+    with preloaded("#include <errno.h>\nint eventfd(unsigned first, int flags) { errno = EMFILE; return -1; }") as words:
+        said = fail(preload=words)
+    number = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a PE raises its limit
+    expect(said, "cannot start the thread that serves far PEs", "Too many open files", f"; ulimit -n is {number}: raise it")
 
 
 @case("a signal handler makes a call while its thread holds the lock of messages: it would wait for itself forever")

@@ -17,6 +17,23 @@ MEDIAN_FUNCTION_LINES_MAX = 13
 INCLUDES_MAX = 12
 INCLUDES_MEAN_MAX = 3.6
 FLOORS = ["weft", "base", "boot", "transport", "tcp", "ucx", "job", "far", "core", "device", "coll", "fused", "ops", "api", "without_gpu", "launch"]
+# (file in src, words of the line): why a line with strerror() has no weft_remedy().
+WITHOUT_REMEDY = {
+    ("api/init_attr.c", "a line on stderr says why"): "that line has the remedy",
+    ("boot/exchange.c", "PE %d has failed"): "another PE's error, and its own line has the remedy",
+    ("boot/host_link.c", "%s port %u: %s"): "an attempt that is repeated, for a text of 256 bytes",
+    ("boot/meet.c", "is gone before all PEs had arrived"): "another process has ended",
+    ("boot/pmi.c", "no answer to"): "another program's mistake, which the line quotes",
+    ("boot/pmi.c", "does not answer"): "another program has ended",
+    ("boot/tcpstore.c", "waiting for the store"): "an attempt that is repeated; the line about its end has the remedy",
+    ("boot/tls_listener.c", "pending_refuse"): "for another process, whose limits it does not concern",
+    ("far/channel.c", "cannot be reached, but no process"): "the engine's reason, which is of the network",
+    ("launch/end.c", "cannot %s '%s'%s"): "another process's error, which has its remedy beside it",
+    ("launch/help.c", "cannot write to standard output"): "the user's own file",
+    ("launch/hosts.c", "%s %s: %s"): "the user's own file",
+    ("launch/lines.c", "further output of PEs"): "the user's own file",
+    ("ops/matmul.c", "the library could not multiply"): "another library's reason",
+}
 ROOMS_OF_ERRORS = ["base", "boot", "transport", "tcp", "device", "coll", "api", "ops", "launch"]
 
 
@@ -124,6 +141,25 @@ def names_of_errors(problems):
                 problems.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
 
 
+def remedies(problems):
+    """A line that gives an errno in words also says what to do about it: weft_remedy() knows limits of the process and of
+    the machine, and a sandbox. WITHOUT_REMEDY has the other lines."""
+    missing = dict(WITHOUT_REMEDY)
+    for path in sources("src"):
+        name = str(path.relative_to(ROOT / "src"))
+        text = re.sub(r"/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), path.read_text(), flags=re.S)
+        strings = re.sub(r'"[^"\n]*"', lambda m: re.sub("[;{}]", ",", m[0]), text)
+        for found in re.finditer(r"\bstrerror\(", text):
+            begin = max(strings.rfind(mark, 0, found.start()) for mark in ";{}") + 1
+            statement = text[begin:strings.index(";", found.start())]
+            known = [key for key in WITHOUT_REMEDY if key[0] == name and key[1] in statement]
+            if "_remedy(" not in statement and not known:
+                problems.append(f"src/{name}:{text.count(chr(10), 0, found.start()) + 1}: the line has no weft_remedy()")
+            for key in known:
+                missing.pop(key, None)
+    problems += [f"src/{name}: no line without a remedy has '{words}' any more" for name, words in missing]
+
+
 def leftover_words(problems):
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
     for path in sources("src", "include", "examples", "python", "tests", "bench"):
@@ -166,6 +202,7 @@ tap.run([
     ("includes are the own header, the system's, the rooms'", include_order),
     ("no include is repeated, and they are few", include_once),
     ("a negative errno is called error", names_of_errors),
+    ("a line with an errno has a remedy, or a reason to have none", remedies),
     ("no promise is left in a comment", leftover_words),
     ("every kernel begins with weft_dependency_wait", kernels_wait_first),
     ("clang-format changes nothing", formatting),
