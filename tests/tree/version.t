@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """One version: include/weft/version.h has it, for the preprocessor, and all else that states one agrees."""
+import datetime
 import pathlib
 import re
 import subprocess
@@ -44,7 +45,22 @@ def others(problems):
     problems += [f"{where} says {version}, version.h {VERSION}" for where, version in stated if version != VERSION]
 
 
+def change_log(problems):
+    """Each section is a version with a date, one of them this version, or at the top "Unreleased"."""
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    released = [heading for heading in headings if heading != "Unreleased"]
+    dates = [re.fullmatch(r"(\d+\.\d+\.\d+), (\d{4}-\d\d-\d\d)", heading) for heading in released]
+    problems += [f"CHANGELOG.md: '## {heading}' is no version with a date" for heading, date in zip(released, dates) if not date]
+    if "Unreleased" in headings[1:]:
+        problems.append("CHANGELOG.md: Unreleased is not the first section")
+    if all(dates) and VERSION not in [date[1] for date in dates]:
+        problems.append(f"CHANGELOG.md has no section '## {VERSION}, YYYY-MM-DD'")
+    for date in filter(None, dates):
+        datetime.date.fromisoformat(date[2])
+
+
 tap.run([
     ("the preprocessor sees it", preprocessor),
     ("make, the Python package and the manual have the same", others),
+    ("the change log has a section for it, with its date", change_log),
 ])
