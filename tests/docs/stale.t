@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The documents say nothing that was true of an older version alone: phrases that a new capability has made false do
-not return, limits and defaults are those of the source, and decision records say whether they are in force."""
+not return, limits, defaults and listings are those of the source, and decision records say whether they are in force."""
 import pathlib
 import re
 import sys
@@ -83,6 +83,24 @@ def length_of_check(problems):
             problems.append(f"{name} says {said}, and `make check` that it takes {minutes}")
 
 
+def sizes(problems):
+    """The size of a library or a package is another one with each compiler: no number would stay true."""
+    for entry in re.split(r"\n(?:- |#|\n)", (ROOT / "CHANGELOG.md").read_text()):
+        if re.search(r"\d ?([kKMG]i?B|bytes)\b", entry) and re.search(r"librar|wheel|package|bitcode", entry, re.I):
+            problems.append(f"CHANGELOG.md gives a size: {' '.join(entry.split())}")
+
+
+def listing(problems):
+    """A fragment of docs/torch.md is lines of the complete program that runs, in its order."""
+    page, example = "docs/torch.md", "examples/python/async_tensor_parallel.py"
+    section = (ROOT / page).read_text().partition(f"]({'../' + example})")[2]
+    fragment = [line.strip() for line in section.partition("```python\n")[2].partition("```")[0].splitlines()]
+    program = iter([line.strip() for line in (ROOT / example).read_text().splitlines()])
+    if not fragment:
+        problems.append(f"{page} has no listing after the link to {example}")
+    problems += [f"{page}: {example} has no '{line}', or has it earlier" for line in fragment if line not in program]
+
+
 def records(problems):
     for record in sorted((ROOT / "docs/adr").glob("[0-9]*.md")):
         status = record.read_text().split("\n", 3)[2]
@@ -95,5 +113,7 @@ tap.run([
     ("limits in documents are those of the source", limits),
     ("defaults in weft(7) are those of the source", defaults),
     ("documents and make check say the same about how long it takes", length_of_check),
+    ("the change log gives no sizes of libraries", sizes),
+    ("docs/torch.md shows lines of the program that it names", listing),
     ("decision records have a date and a status", records),
 ])
