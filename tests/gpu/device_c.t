@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """<weft/device.cuh>, the interface for kernels, is C: a clang without CUDA compiles all of it for GPUs, without a
 warning, and each function to its instruction. Its first part, the handle, is for hosts as well."""
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -115,6 +117,26 @@ def check_cuda(problems):
         problems.extend(made.stderr.splitlines())
 
 
+def check_page(problems):
+    """The command of docs/device.md, in a folder with a program and with this tree's headers."""
+    page = (ROOT / "docs/device.md").read_text()
+    commands = re.findall(r"^clang\+\+ .*$", page, re.M)
+    if len(commands) != 1:
+        problems.append(f"docs/device.md has {len(commands)} commands of clang++")
+    if not shutil.which("clang++"):
+        raise tap.Skip("there is no clang++ here")
+    program = CALLER.replace("void call(", 'extern "C" void call(').replace("int use(", 'extern "C" int use(')
+    for command in commands:
+        with tempfile.TemporaryDirectory(prefix="weft-clang-") as folder:
+            (pathlib.Path(folder) / "include").symlink_to(ROOT / "include")
+            (pathlib.Path(folder) / "kernels.cc").write_text(program)
+            made = subprocess.run(["sh", "-c", command], cwd=folder, env=dict(os.environ, PREFIX=folder), capture_output=True,
+                                  text=True)
+            problems.extend(made.stderr.splitlines())
+            if made.returncode or (pathlib.Path(folder) / "kernels.bc").read_bytes()[:4] != b"BC\xc0\xde":
+                problems.append(f"status {made.returncode}, or no bitcode, of: {command}")
+
+
 def check_host(problems):
     for compiler, language, standard in ("cc", "c", "c11"), ("c++", "c++", "c++17"):
         made = subprocess.run([compiler, *WARNINGS, f"-std={standard}", f"-I{ROOT / 'include'}", "-x", language,
@@ -134,6 +156,7 @@ tap.run([
     ("a function is an instruction", check_instructions),
     ("bulk copies are for sm_90 alone", check_bulk),
     ("nvcc takes it without a warning, as C++", check_cuda),
+    ("clang++ compiles a program as docs/device.md says", check_page),
     ("hosts have the handle, in C and in C++", check_host),
     ("the parts include nothing but each other and weft/addr.h", check_includes),
 ])
