@@ -84,7 +84,10 @@ static void heap_works(int me, int npes) {
     }
     long *values = shmem_calloc(MIB, sizeof *values);
     long sum = 0;
-    for (size_t i = 0; values && i < MIB; i++)
+    EXPECT(values != NULL, "no memory");
+    if (!values)
+        return;
+    for (size_t i = 0; i < MIB; i++)
         sum += values[i];
     EXPECT(sum == 0, "memory of shmem_calloc is not zero");
     shmem_barrier_all();

@@ -15,8 +15,9 @@ import tempfile
 import uuid
 
 from strike import LONG, MEMORY_MIB, PHASES, check_remains, results, run_traced, runs_or_says, why_not
-from harness import BUILD, Result, Skip, case, main, start
+from harness import BUILD, Result, Skip, case, main, preloaded, start
 
+HARNESS = str(pathlib.Path(__file__).resolve().parents[1] / "launch")
 CROWD = str(BUILD / "tests/faults/crowd")
 PIECES = str(BUILD / "tests/faults/pieces")
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -142,6 +143,39 @@ def short_of_memory():
             line = (r"shmem_malloc of 2 MiB failed on all PEs: it needs 2 MiB per PE, and 0 bytes per PE is available"
                     r" \(details: weft\(7\)\)$")
             assert re.search(line, result.err, re.M), result.err
+
+
+@case("a test that needs more memory than is available waits for it, and is skipped with that reason")
+def skipped():
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import harness
+harness.memory_await.__defaults__ = (0.5,)
+harness.case("large")(lambda: print("# runs"))
+harness.main(int(sys.argv[2]))
+"""
+    settings = {name: value for name, value in os.environ.items() if name != "WEFT_TEST_CASES"}
+    with available(1000000) as words:
+        for mebibytes, said in (976, "# runs\nok 1 - large\n1..1\n"), \
+                (977, "ok 1 - large # SKIP 977 MiB of memory are needed, and 976 MiB are available\n1..1\n"):
+            done = subprocess.run([*words, sys.executable, "-c", program, HARNESS, str(mebibytes)], env=settings,
+                                  capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0 and done.stdout == said, (mebibytes, done)
+
+
+@case("a program of these tests that gets no symmetric memory says so")
+def no_memory():
+    nothing = """#include <stddef.h>
+void *shmem_malloc(size_t bytes) { return NULL; }
+void *shmem_calloc(size_t count, size_t bytes) { return NULL; }
+void *shmem_align(size_t alignment, size_t bytes) { return NULL; }"""
+    with preloaded(nothing) as words:
+        for program, *arguments in ("crowd", 1), ("closed",), ("growth", 100), ("scenes", "allocate", 1, 9):
+            result = Result(start("-n", 2, *words, BUILD / "tests/faults" / program, *arguments), seconds_max=30)
+            assert result.status == 1 and re.search(r"no (symmetric )?memory|expected \*place", result.err), (program, result.status, result.err)
+        result = Result(start("-n", 2, *words, PHASES), seconds_max=30)
+        assert {"PE 0 malloc 0", "PE 1 calloc 0"} <= set(result.out.splitlines()), result.out
 
 
 @case("the memory of a cgroup: an allocation beyond it is NULL on all PEs, with a line, and no PE is killed")
