@@ -52,7 +52,8 @@ def limits(problems):
     pes = constant("src/boot/wire.h", "WEFT_WIRE_PES_MAX")
     teams, contexts = constant("src/core/sync.h", "WEFT_TEAMS_MAX"), constant("src/core/ctx.h", "WEFT_CTXS_MAX")
     name = constant("include/shmem.h", "SHMEM_MAX_NAME_LEN")
-    expected = [("weft.7", manual, f"{pes} PEs"),
+    launcher, hint_ms = text_of(ROOT / "docs/man/oshrun.1"), constant("src/launch/remote.c", "HINT_MS")
+    expected = [("oshrun.1", launcher, f"on a host after {hint_ms // 1000} seconds"), ("weft.7", manual, f"{pes} PEs"),
                 # Two of each are the library's own.
                 ("weft.7", manual, f"{teams - 2} teams and {contexts - 2} contexts"),
                 ("hosts.md", hosts, f"{pes} PEs"),

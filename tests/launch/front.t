@@ -3,6 +3,7 @@
 """The front of a job on several hosts, with puppets (puppet.c) as daemons, all on this machine."""
 from harness import BUILD, ENVIRONMENT, OSHRUN, Result, case, main, patience, run, start
 import os
+import pathlib
 import signal
 import subprocess
 import tempfile
@@ -68,6 +69,22 @@ def refused():
     for ssh, line in (("/no/such/ssh", "cannot run '/no/such/ssh'"), ("false", "'false b "), ("true", "has ended with status 0")):
         result = Result(start("--hosts", "b", "true", below=["env", f"WEFT_SSH={ssh}"]))
         result.expect(71, line)
+
+
+@case("an ssh that hangs is named after 10 s, with the host and what to do, while oshrun waits on")
+def hanging():
+    with tempfile.TemporaryDirectory(prefix="weft-ssh-") as folder:
+        ssh = pathlib.Path(folder) / "ssh"
+        ssh.write_text("#!/bin/sh\nexec sleep 60\n")
+        ssh.chmod(0o755)
+        begin = time.monotonic()
+        job = start("--hosts", "b", "true", below=["env", "-u", "WEFT_START_TIMEOUT", f"WEFT_SSH={ssh}"])
+        line = job.stderr.readline()
+        seconds = time.monotonic() - begin
+        assert line.startswith(f"oshrun: ssh has not reached b yet: try `{ssh} b true`"), line
+        assert 10 <= seconds < 15, f"after {seconds:.1f} s"
+        job.terminate()
+        Result(job).expect(143)
 
 
 @case("hosts that never call back are named when the time is up")
