@@ -160,9 +160,9 @@ static int job_enter(void) {
     if (error) {
         weft_log("cannot become PE %d, which process %d is: %s%s", weft_attachment.pe,
                  atomic_load(&me->pid), strerror(-error),
-                 error == -EBUSY ? "; start this program itself with oshrun, or set "
-                                   "WEFT_LAUNCHER=none to have it run alone"
-                                 : weft_remedy(error).text);
+                 error == -ETIMEDOUT ? "; start this program itself with oshrun, or set "
+                                       "WEFT_LAUNCHER=none to have it run alone"
+                                     : weft_remedy(error).text);
         return error;
     }
     atomic_store(&me->pid, (int32_t)getpid());

@@ -66,7 +66,8 @@ def refused():
     hosts("b@die", *READY, "done").expect(71, "has ended with status 137")
     hosts("connect", "b@hello=0.0.9", "a@hello", "go", "done").expect(71, "host b: it has Weft 0.0.9, and this is Weft ")
     hosts("connect", "b@exit=0", "hello", "go", "done").expect(71, "cannot start on host b: ")
-    for ssh, line in (("/no/such/ssh", "cannot run '/no/such/ssh'"), ("false", "'false b "), ("true", "has ended with status 0")):
+    for ssh, line in (("/no/such/ssh", "cannot run '/no/such/ssh': No such file or directory; install ssh, or set WEFT_SSH to a"),
+                      ("false", "'false b "), ("true", "has ended with status 0")):
         result = Result(start("--hosts", "b", "true", below=["env", f"WEFT_SSH={ssh}"]))
         result.expect(71, line)
 
