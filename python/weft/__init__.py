@@ -19,18 +19,18 @@ _folder.refuse_others()
 
 from weft._core import (  # noqa: E402
     Block, Buffer, Ctx, DeviceTeam, MoE, Share, Team, addr_accessible, all_gather, all_gather_matmul,
-    all_gather_scaled_matmul, all_reduce, all_to_all, all_to_alls, all_to_allv, all_to_allv_on_device, atomic_add,
-    atomic_and, atomic_compare_swap, atomic_compare_swap_nbi, atomic_fetch, atomic_fetch_add, atomic_fetch_add_nbi,
-    atomic_fetch_and, atomic_fetch_and_nbi, atomic_fetch_inc, atomic_fetch_inc_nbi, atomic_fetch_nbi, atomic_fetch_or,
-    atomic_fetch_or_nbi, atomic_fetch_xor, atomic_fetch_xor_nbi, atomic_inc, atomic_or, atomic_set, atomic_swap,
-    atomic_swap_nbi, atomic_xor, barrier, block_of, broadcast, clear_lock, collect, device, device_team, empty,
-    exscan, fence, finalize, g, get, get_nbi, get_slice, global_exit, ibget, ibput, iget, info_get_name,
-    info_get_version, initialized, inscan, iput, kv_shuffle, matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes,
-    network, p, pad_barrier, pad_put, pad_wait, pe_accessible, ptr, put, put_nbi, put_signal, put_signal_nbi,
-    put_slice, put_slice_signal, quiet, reduce_scatter, reserve, scaled_matmul_reduce_scatter, session_start,
-    session_stop, set_engine, set_lock, signal, signal32, signal_fetch, sync, team, test, test_all, test_any,
-    test_lock, test_some, uniqueid, wait, wait32, wait_until, wait_until_all, wait_until_any, wait_until_some, world,
-    zeros)
+    all_gather_scaled_matmul, all_reduce, all_reduce_rms_norm, all_to_all, all_to_alls, all_to_allv,
+    all_to_allv_on_device, atomic_add, atomic_and, atomic_compare_swap, atomic_compare_swap_nbi, atomic_fetch,
+    atomic_fetch_add, atomic_fetch_add_nbi, atomic_fetch_and, atomic_fetch_and_nbi, atomic_fetch_inc,
+    atomic_fetch_inc_nbi, atomic_fetch_nbi, atomic_fetch_or, atomic_fetch_or_nbi, atomic_fetch_xor,
+    atomic_fetch_xor_nbi, atomic_inc, atomic_or, atomic_set, atomic_swap, atomic_swap_nbi, atomic_xor, barrier,
+    block_of, broadcast, clear_lock, collect, device, device_team, empty, exscan, fence, finalize, g, get, get_nbi,
+    get_slice, global_exit, ibget, ibput, iget, info_get_name, info_get_version, initialized, inscan, iput,
+    kv_shuffle, matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, network, p, pad_barrier, pad_put, pad_wait,
+    pe_accessible, ptr, put, put_nbi, put_signal, put_signal_nbi, put_slice, put_slice_signal, quiet, reduce_scatter,
+    reserve, scaled_matmul_reduce_scatter, session_start, session_stop, set_engine, set_lock, signal, signal32,
+    signal_fetch, sync, team, test, test_all, test_any, test_lock, test_some, uniqueid, wait, wait32, wait_until,
+    wait_until_all, wait_until_any, wait_until_some, world, zeros)
 from weft._lock import Lock
 from weft._place import get_device_library, get_include, get_library
 from weft._start import init
@@ -46,13 +46,13 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Block", "Buffer", "Ctx", "DeviceTeam", "Lock", "MoE", "Share", "Team", "addr_accessible", "all_gather",
-    "all_gather_matmul", "all_gather_scaled_matmul", "all_reduce", "all_to_all", "all_to_alls", "all_to_allv",
-    "all_to_allv_on_device", "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_compare_swap_nbi",
-    "atomic_fetch", "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and", "atomic_fetch_and_nbi",
-    "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or", "atomic_fetch_or_nbi",
-    "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap",
-    "atomic_swap_nbi", "atomic_xor", "barrier", "block_of", "broadcast", "clear_lock", "collect", "device",
-    "device_team", "empty", "exscan", "fence", "finalize", "g", "get", "get_device_library", "get_include",
+    "all_gather_matmul", "all_gather_scaled_matmul", "all_reduce", "all_reduce_rms_norm", "all_to_all", "all_to_alls",
+    "all_to_allv", "all_to_allv_on_device", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "atomic_compare_swap_nbi", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and",
+    "atomic_fetch_and_nbi", "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_or",
+    "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi", "atomic_inc", "atomic_or", "atomic_set",
+    "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier", "block_of", "broadcast", "clear_lock", "collect",
+    "device", "device_team", "empty", "exscan", "fence", "finalize", "g", "get", "get_device_library", "get_include",
     "get_library", "get_nbi", "get_slice", "global_exit", "ibget", "ibput", "iget", "info_get_name",
     "info_get_version", "init", "initialized", "inscan", "iput", "kv_shuffle", "matmul_all_reduce",
     "matmul_reduce_scatter", "my_pe", "n_pes", "network", "p", "pad_barrier", "pad_put", "pad_wait", "pe_accessible",

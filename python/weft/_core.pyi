@@ -573,6 +573,21 @@ def all_to_allv_on_device(
     team: Team | None = None,
     stream: _Stream | None = None,
 ) -> None: ...
+def all_reduce_rms_norm(
+    out: _Array,
+    source: _Array,
+    residual_out: _Array,
+    *,
+    bias: _Array | None = None,
+    residual: _Array | None = None,
+    weight: _Array | None = None,
+    epsilon: float = 1e-6,
+    quantized: _Array | None = None,
+    scales: _Array | None = None,
+    group: SupportsIndex = 0,
+    team: Team | None = None,
+    stream: _Stream | None = None,
+) -> None: ...
 def kv_shuffle(
     caches: Sequence[_Array],
     peer_and_role: _Array,

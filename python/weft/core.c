@@ -3,14 +3,14 @@
 #include "module.h"
 
 static PyMethodDef *const tables[] = {
-    pyweft_session_methods, pyweft_buffer_methods, pyweft_team_methods,
-    pyweft_rma_methods,     pyweft_single_methods, pyweft_strided_methods,
-    pyweft_atomic_methods,  pyweft_signal_methods, pyweft_wait_methods,
-    pyweft_lock_methods,    pyweft_order_methods,  pyweft_collective_methods,
-    pyweft_collect_methods, pyweft_scan_methods,   pyweft_exchange_methods,
-    pyweft_row_methods,     pyweft_matmul_methods, pyweft_block_methods,
-    pyweft_pad_methods,     pyweft_slice_methods,  pyweft_device_team_methods,
-    pyweft_info_methods};
+    pyweft_session_methods,     pyweft_buffer_methods, pyweft_team_methods,
+    pyweft_rma_methods,         pyweft_single_methods, pyweft_strided_methods,
+    pyweft_atomic_methods,      pyweft_signal_methods, pyweft_wait_methods,
+    pyweft_lock_methods,        pyweft_order_methods,  pyweft_collective_methods,
+    pyweft_collect_methods,     pyweft_scan_methods,   pyweft_exchange_methods,
+    pyweft_row_methods,         pyweft_norm_methods,   pyweft_matmul_methods,
+    pyweft_block_methods,       pyweft_pad_methods,    pyweft_slice_methods,
+    pyweft_device_team_methods, pyweft_info_methods};
 
 /* A process has one job, and so one module, with its state in static variables. */
 static struct PyModuleDef definition = {

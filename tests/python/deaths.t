@@ -68,6 +68,7 @@ CALLS = {
     "all_reduce by bits": "weft.all_reduce(scanned, op='or')",
     "all_to_allv": "weft.all_to_allv(f(n), f(n), [1] * n, [1] * n)",
     "all_to_allv_on_device": "weft.all_to_allv_on_device(f(n), f(n), q(n), q(n), q(n))",
+    "all_reduce_rms_norm": "weft.all_reduce_rms_norm(f(9), f(9), f(9))",
     "kv_shuffle": "weft.kv_shuffle([scanned], array.array('i', [-1, 0]))",
     "all_gather_matmul": "weft.all_gather_matmul(m(4 * n, 4), m(4, 4), m(4, 4))",
     "matmul_reduce_scatter": "weft.matmul_reduce_scatter(m(4, 4), m(4 * n, 4), m(4, 4))",

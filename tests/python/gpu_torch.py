@@ -409,6 +409,37 @@ def blocks():
     say("kv_shuffle, also in a graph")
 
 
+def norms():
+    """By one kernel, after an all-reduce, and in a graph; in 8 bits, too."""
+    for dtype, rows in itertools.product(FLOATS, (3, 40, 2000)):
+        if dtype == torch.float64:
+            continue
+        cols = 1024
+        x, weight, residual = random(rows, cols, dtype=dtype), symmetric_draw(cols, dtype), symmetric_draw((rows, cols), dtype)
+        y, z, narrow, scales = symm_mem.all_reduce_rms_norm(x, weight, 1e-5, residual=residual, group_size=128, group=WORLD)
+        check(f"norm {dtype} {rows}: z", z, of_all(x).double().sum(0) + residual.double(), dtype, N)
+        wanted = torch.nn.functional.rms_norm(z.double(), (cols,), weight.double(), 1e-5)
+        check(f"norm {dtype} {rows}: y", y, wanted, dtype, 4)
+        each = scales.repeat_interleave(128, -1)
+        assert ((narrow.double() * each - wanted).abs() <= 0.07 * wanted.abs() + 0.01 * each).all(), (dtype, rows)
+    x, graph = random(16, 1024, dtype=torch.bfloat16), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y, z = symm_mem.all_reduce_rms_norm(x, group=WORLD)
+    for turn in range(50):
+        x.copy_(random(16, 1024, dtype=torch.bfloat16))
+        graph.replay()
+        check(f"norm in a graph, turn {turn}: z", z, of_all(x).double().sum(0), torch.bfloat16, N)
+        check(f"norm in a graph, turn {turn}: y", y, torch.nn.functional.rms_norm(z.double(), (1024,), None, 1e-6), torch.bfloat16, 4)
+    say("all_reduce_rms_norm, also in a graph")
+
+
+def symmetric_draw(sizes, dtype):
+    """Returns the same numbers on all ranks."""
+    numbers = random(*([sizes] if isinstance(sizes, int) else sizes), dtype=dtype)
+    dist.broadcast(numbers, 0)
+    return numbers
+
+
 def gradients():
     x, w, v = (random(*sizes).double().requires_grad_() for sizes in ((8, 16), (16, 12), (12, 16)))
     seeds = of_all(random(8, 16).double())
@@ -616,6 +647,7 @@ symmetric_tensors()
 by_kernels()
 exchanges()
 blocks()
+norms()
 gradients()
 experts()
 deep_ep()

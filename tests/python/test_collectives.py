@@ -463,6 +463,29 @@ def test_all_to_allv_on_device_is_wrong(me, n):
     weft.all_to_allv_on_device(*right)
 
 
+def test_all_reduce_rms_norm(me, n):
+    draw = [np.random.default_rng(r) for r in range(n)]
+    sources = [each.standard_normal((3, 2, 16)).astype("f") for each in draw]
+    same = np.random.default_rng(99)
+    bias, weight, residual = (same.standard_normal(shape).astype("f") for shape in ((16,), (16,), (3, 2, 16)))
+    out, z = np.zeros_like(residual), np.zeros_like(residual)
+    weft.all_reduce_rms_norm(out, sources[me], z, bias=bias, residual=residual, weight=weight, epsilon=1e-3)
+    wanted = sum(source.astype("d") for source in sources) + bias + residual
+    np.testing.assert_allclose(z, wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(out, wanted / np.sqrt((wanted ** 2).mean(-1, keepdims=True) + 1e-3) * weight, rtol=1e-4,
+                               atol=1e-5)
+    narrow, scales = weft.zeros((3, 2, 16), "float8_e4m3fn"), np.zeros((3, 2, 2), "f")
+    weft.all_reduce_rms_norm(out, sources[me], z, quantized=narrow, scales=scales, group=8)
+    np.testing.assert_allclose(scales, np.abs(out).reshape(3, 2, 2, 8).max(-1) / 448, rtol=1e-5)
+    for wrong, message in [((out[:, :, :8].copy(), sources[me], z), "out has 48 elements"),
+                           ((out, sources[me].astype("d"), z), "float64")]:
+        with pytest.raises(ValueError) as raised:
+            weft.all_reduce_rms_norm(*(wrong if me == 0 else (out, sources[me], z)))
+        assert (message if me == 0 else "PE 0") in str(raised.value)
+    with pytest.raises(ValueError, match="quantized is given without scales" if me == 0 else "PE 0"):
+        weft.all_reduce_rms_norm(out, sources[me], z, quantized=narrow if me == 0 else None)
+
+
 def test_kv_shuffle(me, n):
     """Each PE with an even number sends to the next one."""
     caches = [weft.zeros((4, 5), "int32") for _ in range(2)]

@@ -117,6 +117,41 @@ def test_kv_shuffle(group):
            group)
 
 
+@on_groups
+def test_all_reduce_rms_norm(group):
+    """Against doubles; also compiled, in 8 bits with one scale and with groups, and without what is optional."""
+    for dtype in torch.float32, torch.bfloat16, torch.float16:
+        rms_norm(group, dtype)
+
+
+def rms_norm(group, dtype):
+    size, cols = (3, 2, 32), 32
+    x = drawn(size, dtype, seeded(6, group))
+    weight, bias, residual = (drawn(each, dtype, seeded(7, group, each=False)) for each in ((cols,), (cols,), size))
+    total, bound = of_all(x, group).double().sum(0), {torch.float32: 1e-4, torch.bfloat16: 0.04, torch.float16: 0.01}[dtype]
+
+    def check(y, z, weight, bias, residual):
+        wanted = sum(each.double() for each in (total, bias, residual) if each is not None)
+        assert (z.double() - wanted).abs().max() <= bound * wanted.abs().max()
+        norm = torch.nn.functional.rms_norm(z.double(), (cols,), None if weight is None else weight.double(), 1e-3)
+        assert (y.double() - norm).abs().max() <= bound * norm.abs().max()
+        return norm
+    call = symm_mem.all_reduce_rms_norm
+    check(*call(x, epsilon=1e-3, group=group), None, None, None)
+    check(*call(x, weight, 1e-3, residual=residual, bias=bias, group=group), weight, bias, residual)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: call(x, weight, 1e-3, residual=residual, group=group), backend="aot_eager", fullgraph=True)
+    check(*compiled(x), weight, None, residual)
+    for given in {"group_size": 8}, {"scale": torch.tensor([0.01])}:
+        y, z, narrow, scales = call(x, weight, 1e-3, group=group, **given)
+        norm = check(y, z, weight, None, None)
+        each = scales.repeat_interleave(8, -1) if "group_size" in given else scales
+        limited = norm.clamp(-448 * each, 448 * each)
+        assert narrow.shape == x.shape and ((narrow.double() * each - limited).abs() <= 0.07 * limited.abs() + 0.01 * each).all()
+    raises(ValueError, "weight of", call, x, weight[:4], group=group)
+    raises(ValueError, "expected a multiple of 8", call, x, group_size=5, group=group)
+
+
 @property_test(20, table=tables, rest=st.lists(st.integers(1, 3), max_size=2), seed=seeds)
 def test_exchange_by_copies(group, table, rest, seed):
     n, me = group.size(), group.rank()

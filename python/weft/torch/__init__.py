@@ -43,7 +43,7 @@ from weft.torch._memory import (  # noqa: F401
     SymmetricMemory, empty, get_backend, get_mem_pool, get_mempool_allocator, get_signal_pad_size,
     is_symm_mem_tensor, rendezvous, set_backend, set_signal_pad_size)
 from weft.torch._operators import (  # noqa: F401
-    all_gather, all_reduce, all_to_all, all_to_all_vdev, all_to_all_vdev_2d,
+    all_gather, all_reduce, all_reduce_rms_norm, all_to_all, all_to_all_vdev, all_to_all_vdev_2d,
     all_to_all_vdev_2d_offset, fused_all_gather_matmul, fused_all_gather_scaled_matmul,
     fused_matmul_all_reduce, fused_matmul_reduce_scatter, fused_scaled_matmul_reduce_scatter, get_remote_tensors,
     kv_shuffle, low_contention_all_gather, low_contention_reduce_scatter, memset32_, one_shot_all_reduce,

@@ -231,6 +231,17 @@ def all_to_all_vdev_2d(
 def all_to_all_vdev_2d_offset(
     input: Tensor, out: Tensor, in_splits_offsets: Tensor, out_splits_offsets: Tensor, group: _Group
 ) -> None: ...
+def all_reduce_rms_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    epsilon: float = 1e-6,
+    *,
+    residual: Tensor | None = None,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    group_size: int = 0,
+    group: _Group,
+) -> tuple[Tensor, ...]: ...
 def kv_shuffle(
     caches: Sequence[Tensor],
     peer_and_role: Tensor,

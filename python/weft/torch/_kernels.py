@@ -32,7 +32,7 @@ def limit(operation, members):
 
 def all_gather(source, group):
     """Returns (members, *source.shape), or None; any dtype."""
-    if source.dtype.is_complex or not _takes("all_gather", source, source.numel(), group):
+    if source.dtype.is_complex or not takes("all_gather", source, source.numel(), group):
         return None
     dest = source.new_empty((group.size, *source.shape))
     _run("all_gather", _bytes(dest), _bytes(source), group)
@@ -41,7 +41,7 @@ def all_gather(source, group):
 
 def all_to_all(source, group):
     """Exchanges equal parts of dimension 0, or returns None; any dtype."""
-    if source.dtype.is_complex or not _takes("all_to_all", source, source.numel() // group.size, group):
+    if source.dtype.is_complex or not takes("all_to_all", source, source.numel() // group.size, group):
         return None
     dest = torch.empty_like(source)
     _run("all_to_all", _bytes(dest), _bytes(source), group)
@@ -50,7 +50,7 @@ def all_to_all(source, group):
 
 def all_reduce(source, reduce_op, group, dest=None):
     """Returns the sum in source's shape, in dest if given (contiguous, of the same shape and type), or None."""
-    if not _reduces(source, reduce_op) or not _takes("all_reduce", source, source.numel(), group):
+    if not _reduces(source, reduce_op) or not takes("all_reduce", source, source.numel(), group):
         return None
     dest = torch.empty_like(source) if dest is None else dest
     _run("all_reduce", dest, source, group, op=reduce_op)
@@ -60,7 +60,7 @@ def all_reduce(source, reduce_op, group, dest=None):
 def reduce_scatter(parts, reduce_op, group, dest=None):
     """Returns this member's part of the reduction over all members' parts, in dest if given (with as many elements), or
     None. parts: (members, ...)."""
-    if not _reduces(parts, reduce_op) or not _takes("reduce_scatter", parts, parts.numel() // group.size, group):
+    if not _reduces(parts, reduce_op) or not takes("reduce_scatter", parts, parts.numel() // group.size, group):
         return None
     dest = parts.new_empty(parts.shape[1:]) if dest is None else dest
     _run("reduce_scatter", dest, parts, group, op=reduce_op)
@@ -83,7 +83,9 @@ def _reduces(source, reduce_op):
     return reduce_op in ("sum", "avg") and source.dtype in FLOATS
 
 
-def _takes(operation, source, block_numel, group):
+def takes(operation, source, block_numel, group):
+    """Returns whether the group's kernels do this operation on blocks of source's type, the same on all members. The first
+    answer takes a call of all members, outside of a graph."""
     nbytes = block_numel * source.element_size()
     if group.size == 1 or not 0 < nbytes <= limit(operation, group.size) or not source.is_contiguous():
         return False

@@ -11,7 +11,7 @@ import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
 
 from weft.torch._backend import fused_runs
-from weft.torch import (_collectives, _collectives_cuda, _eager, _exchange, _fused, _gradients, _moe, _peers, _products,
+from weft.torch import (_collectives, _collectives_cuda, _eager, _exchange, _fused, _gradients, _moe, _norm, _peers, _products,
                         _scaled, _shapes)
 
 _weft = torch.library.Library("weft", "DEF")
@@ -101,6 +101,12 @@ _define("moe_dispatch(Tensor x, Tensor experts, Tensor? weights, Tensor? scales,
 _define("moe_combine(Tensor data, Tensor? factors, Tensor? row_weights, Tensor experts, Tensor sources, Tensor offsets,"
         " int moe) -> (Tensor, Tensor)",
         _moe.combine, _moe.combine, _moe.combine_shape, _moe.combine_setup, _moe.combine_backward)
+
+_define("all_reduce_rms_norm(Tensor x, Tensor? weight, float epsilon, Tensor? residual, Tensor? bias, str group_name)"
+        " -> (Tensor, Tensor)", _norm.rms_norm, _norm.rms_norm, _norm.shape)
+_define("all_reduce_rms_norm_f8(Tensor x, Tensor? weight, float epsilon, Tensor? residual, Tensor? bias, Tensor? scale,"
+        " int group_size, str group_name) -> (Tensor, Tensor, Tensor, Tensor)",
+        _norm.rms_norm_f8, _norm.rms_norm_f8, _norm.shape_f8)
 
 _fused_rules = {
     "fused_all_gather_matmul": (_gradients.gather_matmul_setup, _gradients.gather_matmul_backward),

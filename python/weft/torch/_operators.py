@@ -343,12 +343,25 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
 
 @by_either_name
 @without_gradient
+def all_reduce_rms_norm(x, weight=None, epsilon=1e-6, *, residual=None, bias=None, scale=None, group_size=0, group):
+    """Returns (y, z): z is the sum of the ranks' x, plus bias and residual; y is each row of z divided by its root mean
+    square, times weight. A row is the last dimension; float32, bfloat16 or float16. With a scale (a tensor of one
+    float32) or a group_size, also y as float8_e4m3fn, divided by its scales, and the scales: for each group of group_size
+    elements of a row the largest magnitude / 448. torch.compile and CUDA graphs support it; it has no gradient."""
+    name = name_of(group)
+    if scale is None and not group_size:
+        return _weft.all_reduce_rms_norm(x, weight, epsilon, residual, bias, name)
+    return _weft.all_reduce_rms_norm_f8(x, weight, epsilon, residual, bias, scale, group_size, name)
+
+
+@by_either_name
+@without_gradient
 def kv_shuffle(caches, peer_and_role, from_blocks, to_blocks, group):
     """Copies blocks of K and V caches between pairs of ranks. caches: symmetric tensors of the same shape, blocks x ...;
     peer_and_role: int32, the other rank of this rank's pair, or -1, and 0 to send or 1 to receive. A rank that sends
     copies block from_blocks[i] of each cache to block to_blocks[i] of its peer's; both are int64, and an entry with
-    from_blocks[i] == -1 is skipped; other ranks may pass None. CUDA tensors: the GPU reads the three tensors, so that a graph can be replayed with
-    others; a number that does not fit ends the job."""
+    from_blocks[i] == -1 is skipped; other ranks may pass None. CUDA tensors: the GPU reads the three tensors, so that a
+    graph can be replayed with others; a number that does not fit ends the job."""
     return _exchange.kv_shuffle(caches, peer_and_role, from_blocks, to_blocks, group_of(group))
 
 
