@@ -200,7 +200,7 @@ int main(void) {
     host_room = allocated(malloc(ROOM));
     for (size_t i = 0; i < 3; i++) {
         tap_case(names[i]);
-        shapes(dtypes[i], gpu_rounds_together(60, 6), 1 + 100000 * i);
+        shapes(dtypes[i], gpu_rounds_together(60, 3), 1 + 100000 * i);
     }
     large();
     graph();

@@ -41,7 +41,7 @@ static void forms(void) {
 
 /* The placement of one run in a list of two hosts, by bits. */
 static void read_bits(unsigned bits, int npes, struct weft_slots *runs) {
-    char list[8 + 2 * PES_MAX] = "list:";
+    static char list[8 + 2 * PES_MAX] = "list:"; /* weft_env keeps its address */
     for (int pe = 0; pe < npes; pe++) {
         list[5 + 2 * pe] = (char)('0' + (bits >> pe & 1));
         list[6 + 2 * pe] = pe + 1 < npes ? ',' : '\0';

@@ -131,7 +131,7 @@ def combine_backward(ctx, grad_tokens, grad_weights):
     experts, *factored = ctx.saved_tensors
     back = grad_weights if ctx.has_weights else None
     rows, grad_row_weights, _, _, offsets = torch.ops.weft.moe_dispatch(grad_tokens, experts, back, None, ctx.number)
-    grad_data, grad_factors = _cleared(rows, offsets)[:ctx.nrows], None
+    grad_data, grad_factors = rows[:ctx.nrows], None
     grad_row_weights = _cleared(grad_row_weights, offsets) if ctx.has_weights else None
     if ctx.has_factors:
         data, factors = factored
@@ -139,4 +139,4 @@ def combine_backward(ctx, grad_tokens, grad_weights):
         wide = torch.promote_types(data.dtype, torch.float32)
         grad_factors[:ctx.nrows] = _cleared((data.to(wide) * grad_data.to(wide)).sum(1), offsets)
         grad_data = (grad_data * factors[:ctx.nrows, None]).to(data.dtype)
-    return grad_data, grad_factors, grad_row_weights, None, None, None, None
+    return _cleared(grad_data, offsets), grad_factors, grad_row_weights, None, None, None, None
