@@ -55,12 +55,13 @@ static int open_call(struct weft_fused *f, struct weft_exchange_task *task,
     return error || alone ? error : weft_fused_begin_writes(f);
 }
 
+/* `threads`: that have work in a block. */
 static int launch(enum weft_gpu_kernel kernel, const struct weft_on_stream *on,
-                  struct weft_exchange_task *task, size_t blocks) {
+                  struct weft_exchange_task *task, size_t blocks, size_t threads) {
     size_t most = (size_t)weft_device.gpu->sms;
     void *arguments[] = {task, NULL};
-    return weft_gpu_launch(kernel, (unsigned)(blocks < most ? blocks : most), WEFT_EXCHANGE_THREADS,
-                           on->stream, arguments);
+    return weft_gpu_launch(kernel, (unsigned)(blocks < most ? blocks : most),
+                           weft_gpu_warps(threads, WEFT_EXCHANGE_THREADS), on->stream, arguments);
 }
 
 /* The host does not know how many rows there are: blocks for the most that source can hold. */
@@ -78,10 +79,13 @@ static int exchange_by_kernels(const struct weft_on_stream *on,
     size_t entries = (size_t)task.n * task.nparts;
     error = error ? error
                   : launch(WEFT_KERNEL_weftk_exchange_tell, on, &task,
-                           weft_steps_up(entries, WEFT_EXCHANGE_THREADS));
+                           weft_steps_up(entries, WEFT_EXCHANGE_THREADS), entries);
     error = error ? error : weft_stream_sync(on->team, on->stream);
-    error = error ? error : launch(WEFT_KERNEL_weftk_exchange_place, on, &task, (size_t)task.n);
-    error = error ? error : launch(WEFT_KERNEL_weftk_exchange_push, on, &task, push_blocks(&task));
+    error = error ? error
+                  : launch(WEFT_KERNEL_weftk_exchange_place, on, &task, (size_t)task.n, entries);
+    error = error ? error
+                  : launch(WEFT_KERNEL_weftk_exchange_push, on, &task, push_blocks(&task),
+                           WEFT_EXCHANGE_THREADS);
     return error ? error : weft_stream_sync(on->team, on->stream);
 }
 

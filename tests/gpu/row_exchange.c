@@ -178,10 +178,10 @@ int main(void) {
     source_room = shmemx_block_ptr(block);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         tap_case(names[i]);
-        all_teams(dtypes[i], 5, 40, gpu_rounds_together(60, 3), 1000 * i);
+        all_teams(dtypes[i], 5, 40, gpu_rounds_together(60, 6), 1000 * i);
     }
     tap_case("parts of several pieces");
-    all_teams(WEFT_BF16, 12, 900, gpu_rounds_together(20, 1), 8000);
+    all_teams(WEFT_BF16, 30, 900, gpu_rounds_together(20, 1), 8000);
     shared_block();
     graph();
     wrong_arguments();
