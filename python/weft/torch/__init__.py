@@ -20,6 +20,7 @@ Modules import downwards only (tests/tree/python.t):
     _dtensors                                 the operators on DTensors
     _eager, _products, _kernels               whether Weft multiplies or sums ordinary tensors, and the shortest way there
     _memory, _handle, _groups                 allocation, rendezvous, process groups
+    _process_group                            the backend "weft" of torch.distributed
     _backend, _shim, _job                     PyTorch's registry, the C++ shim, joining the job
     hyperparallel                             HyperParallel's interface, above all of them
     moe, deep_ep                              mixtures of experts, DeepEP's interface; not imported here
@@ -35,7 +36,7 @@ from torch.distributed._symmetric_memory import (  # noqa: F401
     _test_mode, enable_symm_mem_for_group, is_nvshmem_available, make_contiguous_for_perm,
     restride_A_for_fused_matmul_reduce_scatter, restride_A_shard_for_fused_all_gather_matmul)
 
-from weft.torch import _backend, _compiler, _library, _module, _nvshmem, _views  # noqa: F401
+from weft.torch import _backend, _compiler, _library, _module, _nvshmem, _process_group, _views  # noqa: F401
 from weft.torch._backend import counters, install, installed  # noqa: F401
 from weft.torch._groups import init_process_group  # noqa: F401
 from weft.torch._matrices import all_to_all_nd, reduce_scatter_offset  # noqa: F401
@@ -57,6 +58,7 @@ from weft.torch.hyperparallel import (  # noqa: F401
     SymmetricMemoryHandler, TorchSymmetricMemoryHandler, acquire_symmetric_memory)
 
 _SymmetricMemory = SymmetricMemory
+_process_group.register()
 _backend.patches += (_nvshmem.install, _views.install, _module.install, _compiler.install)
 
 

@@ -18,7 +18,8 @@ _GPU = torch.device("cuda")
 
 fused_runs = {}   # counts runs of Weft's fused operators by name
 _lock = threading.RLock()
-_shim = None      # the loaded library
+_library = None   # the loaded library
+_shim = None      # the same, once it is registered
 _members = None   # a callback of the library, which must stay alive
 patches = []      # replace functions of PyTorch; weft.torch fills the list
 
@@ -35,16 +36,27 @@ def _ranks_of(group_name):
 # --- The registry -------------------------------------------------------------------------------------
 
 
+def library():
+    """Returns the C++ library, compiled first if necessary. It registers nothing by itself."""
+    global _library
+    with _lock:
+        if _library is None:
+            loaded = _shim_build.load()
+            extension = ctypes.CDLL(weft._core.__file__)  # loaded already; for its exported functions
+            loaded.pyweft_torch_open(extension.pyweft_session_guard, extension.pyweft_session_guard_limited,
+                                     extension.pyweft_error_text)
+            _library = loaded
+        return _library
+
+
 def _register():
     global _shim, _members
-    library = _shim_build.load()
+    loaded = library()
     _members = _shim_build.members_callback(_ranks_of)
-    extension = ctypes.CDLL(weft._core.__file__)  # loaded already; for its exported functions
-    library.pyweft_torch_register(_members, extension.pyweft_session_guard, extension.pyweft_session_guard_limited,
-                                  extension.pyweft_error_text, int(torch.version.cuda is not None))
+    loaded.pyweft_torch_register(_members, int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
-        library.pyweft_torch_alias(b"NVSHMEM")
-    _shim = library
+        loaded.pyweft_torch_alias(b"NVSHMEM")
+    _shim = loaded
 
 
 def _select(force):

@@ -42,7 +42,7 @@ class Group:
     def team(self):
         """Returns the group's team. It is made at the first use, which is collective over the group."""
         if self._team is None:
-            self._team = _team(self.pes, self.tag)
+            self._team = kept_team(self.pes, self.tag)
         return self._team
 
 
@@ -174,7 +174,8 @@ def _global_ranks(process_group):
     return range(process_group.size())
 
 
-def _team(pes, tag):
+def kept_team(pes, tag):
+    """Returns the team of these PEs and this tag. The first call is collective over the PEs."""
     if (pes, tag) not in _teams:
         whole = pes == tuple(range(weft.n_pes())) and tag == zlib.crc32(b"0")
         _teams[pes, tag] = weft.world if whole else weft.team(list(pes), tag=tag)

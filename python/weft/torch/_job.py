@@ -42,6 +42,29 @@ def begin_joining():
         _joining.start()
 
 
+def begun():
+    """Returns whether this process is a PE, or is becoming one in a thread."""
+    return _joining is not None or weft.initialized()
+
+
+def join_through(store, rank, size):
+    """Becomes PE `rank` of `size` while torch.distributed is being initialised with this store. PEs of a launcher keep
+    their numbers, which must be their ranks. Collective over all ranks."""
+    if begun() or any(name in os.environ for name in _LAUNCHERS):
+        join()
+    else:
+        weft.init(rank, size, _unique_id(store, rank))
+    if (weft.my_pe(), weft.n_pes()) != (rank, size):
+        raise RuntimeError(f"weft.torch: this process is PE {weft.my_pe()} of {weft.n_pes()}, but rank {rank} of {size} in "
+                           "torch.distributed: expected the same numbers; start both by one launcher")
+
+
+def _unique_id(store, rank):
+    if rank == 0:
+        store.set("weft/uid", weft.uniqueid().hex())
+    return bytes.fromhex(store.get("weft/uid").decode())
+
+
 def join():
     """Blocks until this process is a PE, whose number is its rank."""
     global _joining

@@ -117,8 +117,13 @@ def _make(to):
 
 def _declare(shim):
     """Declares the functions of entry.cpp."""
-    shim.pyweft_torch_register.argtypes = [_MEMBERS, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    shim.pyweft_torch_open.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    shim.pyweft_torch_open.restype = None
+    shim.pyweft_torch_register.argtypes = [_MEMBERS, ctypes.c_int]
     shim.pyweft_torch_register.restype = None
+    shim.pyweft_torch_process_group.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p,
+                                                ctypes.c_int]
+    shim.pyweft_torch_process_group.restype = ctypes.c_int
     shim.pyweft_torch_alias.argtypes = [ctypes.c_char_p]
     shim.pyweft_torch_alias.restype = None
     for name in ("pyweft_torch_replace", "pyweft_torch_restore"):
