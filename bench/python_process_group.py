@@ -43,7 +43,6 @@ def measure(call, groups, later):
         return time.perf_counter() - begin
 
     began = time.perf_counter()
-    rounds = 3
     for i in range(3):
         for group in groups:
             once(group)
