@@ -127,7 +127,7 @@ WorkPtr GroupBackend::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors 
                 " outputs and ", inputs.size(), " inputs");
     check_plain(name, outputs);
     check_plain(name, inputs);
-    return issue(OpType::REDUCE_SCATTER_TENSOR_COALESCED, name, options, outputs,
+    return issue(OpType::COALESCED, name, options, outputs,
                  [outputs, inputs, op = options.reduceOp](const TeamCall &team) {
                      for (size_t i = 0; i < outputs.size(); i++)
                          team.reduce_scatter(outputs[i], inputs[i], op);
@@ -164,7 +164,7 @@ WorkPtr GroupBackend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors 
                 " outputs and ", inputs.size(), " inputs");
     check_plain(name, outputs);
     check_plain(name, inputs);
-    return issue(OpType::ALLGATHER_INTO_TENSOR_COALESCED, name, options, outputs,
+    return issue(OpType::COALESCED, name, options, outputs,
                  [outputs, inputs](const TeamCall &team) {
                      for (size_t i = 0; i < outputs.size(); i++)
                          team.all_gather(outputs[i], inputs[i]);

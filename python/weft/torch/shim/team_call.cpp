@@ -103,7 +103,8 @@ static at::Tensor dense(const at::Tensor &tensor) {
 static at::Tensor scaled(const at::Tensor &source, const ReduceOp &op) {
     if (op.op_ != ReduceOp::PREMUL_SUM || !op.supplement_)
         return dense(source);
-    auto by = static_cast<c10d::PreMulSumSupplement *>(op.supplement_.get());
+    /* The name in all versions, of factors for any backend. */
+    auto by = static_cast<c10d::NCCLPreMulSumSupplement *>(op.supplement_.get());
     auto product =
         by->tensor_factor.defined() ? source.mul(by->tensor_factor) : source.mul(by->double_factor);
     return dense(product.to(source.scalar_type()));
