@@ -23,12 +23,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import interpreter  # noqa: E402
 
-SCRIPTS = ("python/torch", "python/torch_backend", "python/torch_handler", "python/triton", "python/tutorial", "hosts/python")
+SCRIPTS = ("python/torch", "python/torch_backend", "python/torch_handler", "python/torch_process_group",
+           "python/triton", "python/tutorial", "hosts/python")
 BESIDE = ("numpy", "pytest", "hypothesis", "mypy", "setuptools")  # required by the tests
 ROOM_BYTES = 10 * 10**9
 TRIES = 3
 TABLE = ("install", "alike", "names", "memory", "operators", "gradients", "compile", "opcheck", "registry", "handler",
-         "tutorial")
+         "groups", "tutorial")
 OWN = {"python/torch_backend": "install", "python/tutorial": "tutorial"}  # their cases are counted, not pytest's
 AREA = re.compile(r"# area (.+): (\d+) passed, (\d+) skipped")
 ALIKE = re.compile(r"# .*: (\d+) of (\d+) functions alike on .*, (\d+) not compared")

@@ -53,7 +53,8 @@ def mapped(far):
 
 AREAS = {"operators": "operators", "dtensors": "operators", "exchange": "operators", "matrices": "operators",
          "gradients": "gradients", "memory": "memory", "devices": "memory", "names": "names", "stubs": "names",
-         "handler": "handler", "backend": "registry"}
+         "handler": "handler", "backend": "registry", "moe": "operators", "deep": "operators",
+         "process": "groups"}
 
 
 def area_of(nodeid):
