@@ -14,6 +14,7 @@ import sys
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
+from torch_times import graph_of
 
 CALLS, ROUNDS, HEAT_US = 24, 11, 20000
 LIBRARY = "PyTorch " + torch.__version__.split("+")[0]
@@ -105,16 +106,6 @@ def narrow_ways_of(operation, m, n, k, group):
                 a, b, one, one, "sum", 0, 0, group, [m, n], None, None, bf16)}
 
 
-def capture(body):
-    body()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="relaxed"):
-        for _ in range(CALLS):
-            body()
-    return graph
-
-
 def hot_us(before, graph, handle, heats):
     torch.cuda.synchronize()
     dist.barrier(device_ids=[DEVICE.index])
@@ -130,7 +121,7 @@ def hot_us(before, graph, handle, heats):
 
 
 def measure(row, bodies, handle):
-    graphs = {way: capture(body) for way, body in bodies.items()}
+    graphs = {way: graph_of(body, CALLS) for way, body in bodies.items()}
     samples, ways = {way: [] for way in graphs}, list(graphs)
     heats = torch.tensor(1 + int(HEAT_US / CALLS / hot_us(graphs["alone"], graphs["alone"], handle, 1)), device=DEVICE)
     dist.all_reduce(heats, dist.ReduceOp.MAX)

@@ -5,40 +5,19 @@
  *
  *   examples/allgather/run.sh -ranks 2 [-hosts a,b] [-type int32_t] [-cases 14] [-times 20] [-gpu]
  */
-#include <errno.h>
-#include <shmemx.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <weft.h>
+#include "../transfer.h"
 
 enum { CASES_MAX = 24, TIMES_MAX = 10000 };
 
 static const char *folder;
 static const char *type_name = "int32_t";
 static long cases = 14, times = 20;
-static bool on_gpu;
-
-static int me, npes;
 static weft_dtype dtype;
-static weft_stream stream = WEFT_STREAM_HOST;
-static uint64_t finished; /* symmetric: the stream has finished this many rounds */
+static size_t nelems; /* of a block of this case */
 
 /* Symmetric: this PE's block, and the blocks of all PEs. */
 static char *block, *gathered;
 static char *image; /* as large as `gathered`, in this process's own memory */
-
-static void give_up(const char *what, const char *why) {
-    fprintf(stderr, "allgather: PE %d: %s: %s\n", me, what, why);
-    shmem_global_exit(1);
-}
-
-static void require(int result) {
-    if (result != 0)
-        give_up("failed", weft_last_error());
-}
 
 /* --- Files: PE 0 passes blocks to all PEs, and gets their results ------------------------------
  */
@@ -51,23 +30,17 @@ static size_t block_bytes_of(long number) {
     return elements_of(number) * weft_dtype_bytes(dtype);
 }
 
-/* Opens FOLDER/case_NUMBER/WHAT_PE.bin. */
-static FILE *file_open(long number, const char *what, int pe, const char *mode) {
-    char path[4096];
+/* Returns FOLDER/case_NUMBER/WHAT_PE.bin, until the next call. */
+static const char *path_of(long number, const char *what, int pe) {
+    static char path[4096];
     snprintf(path, sizeof path, "%s/case_%ld/%s_%d.bin", folder, number, what, pe);
-    FILE *file = fopen(path, mode);
-    if (!file)
-        give_up(path, strerror(errno));
-    return file;
+    return path;
 }
 
 static void inputs_read(long number) {
     size_t bytes = block_bytes_of(number);
     for (int pe = 0; pe < npes; pe++) {
-        FILE *file = file_open(number, "input", pe, "rb");
-        if (fread(image, 1, bytes, file) != bytes)
-            give_up("an input is too short", "make it with data_gen.py");
-        fclose(file);
+        file_read(path_of(number, "input", pe), image, bytes);
         shmem_putmem(block, image, bytes, pe);
     }
 }
@@ -76,51 +49,19 @@ static void outputs_write(long number) {
     size_t bytes = block_bytes_of(number) * (size_t)npes;
     for (int pe = 0; pe < npes; pe++) {
         shmem_getmem(image, gathered, bytes, pe);
-        FILE *file = file_open(number, "output", pe, "wb");
-        size_t written = fwrite(image, 1, bytes, file);
-        if (fclose(file) != 0 || written != bytes)
-            give_up("an output cannot be written", "is the disk full?");
+        file_write(path_of(number, "output", pe), image, bytes);
     }
 }
 
 /* --- The all-gather, and its time --------------------------------------------------------------
  */
 
-/* Waits until the stream has done all that was given to it. */
-static void finish(void) {
-    static uint64_t round;
-    if (!on_gpu)
-        return;
-    require(shmemx_signal_op_on_stream(&finished, ++round, SHMEM_SIGNAL_SET, me,
-                                       (shmemx_stream_t)stream));
-    shmem_signal_wait_until(&finished, SHMEM_CMP_GE, round);
+static void all_gather(void) {
+    require(weft_all_gather(SHMEM_TEAM_WORLD, gathered, block, nelems, dtype, stream));
 }
 
-static void all_gather(long number) {
-    require(weft_all_gather(SHMEM_TEAM_WORLD, gathered, block, elements_of(number), dtype, stream));
-}
-
-static double now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
-/* Returns the mean of many calls; one before them is not counted. */
-static double time_us(long number) {
-    all_gather(number);
-    finish();
-    shmem_barrier_all();
-    double begin = now_us();
-    for (long i = 0; i < times; i++)
-        all_gather(number);
-    finish();
-    return (now_us() - begin) / (double)times;
-}
-
-static void print_case(long number, size_t bytes, double us) {
-    printf("%10zu  %12zu  %12.2f us  %10.3f GB/s\n", elements_of(number), bytes, us,
-           1e-3 * (double)bytes / us);
+static void print_case(size_t bytes, double us) {
+    printf("%10zu  %12zu  %12.2f us  %10.3f GB/s\n", nelems, bytes, us, 1e-3 * (double)bytes / us);
 }
 
 /* The results are cleared before, so that every byte of them is of these calls. */
@@ -131,23 +72,18 @@ static void run_case(long number) {
     if (me == 0)
         inputs_read(number);
     shmem_barrier_all(); /* all PEs have their blocks */
-    double us = time_us(number);
+    nelems = elements_of(number);
+    double us = mean_us(all_gather, times);
     shmem_barrier_all(); /* all PEs have their results */
     if (me == 0) {
         outputs_write(number);
-        print_case(number, bytes, us);
+        print_case(bytes, us);
     }
     shmem_barrier_all(); /* PE 0 has read all results */
 }
 
 /* --- Options -----------------------------------------------------------------------------------
  */
-
-static bool read_number(const char *text, long largest, long *number) {
-    char *end;
-    *number = strtol(text, &end, 10);
-    return *text && !*end && *number >= 1 && *number <= largest;
-}
 
 static bool read_type(const char *name) {
     static const struct {
@@ -162,9 +98,9 @@ static bool read_type(const char *name) {
 
 static bool take_value(const char *name, const char *value) {
     if (strcmp(name, "-cases") == 0)
-        return read_number(value, CASES_MAX, &cases);
+        return read_number(value, 1, CASES_MAX, &cases);
     if (strcmp(name, "-times") == 0)
-        return read_number(value, TIMES_MAX, &times);
+        return read_number(value, 1, TIMES_MAX, &times);
     if (strcmp(name, "-data") == 0)
         folder = value;
     else if (strcmp(name, "-type") == 0)
@@ -175,25 +111,11 @@ static bool take_value(const char *name, const char *value) {
 }
 
 /* Returns the wrong word, or NULL. */
-static const char *take_options(char **words) {
-    for (; *words; words++) {
-        if (strcmp(*words, "-gpu") == 0)
-            on_gpu = true;
-        else if (!words[1] || !take_value(words[0], words[1]))
-            return *words;
-        else
-            words++;
-    }
-    if (!read_type(type_name))
+static const char *wrong_option(char **words) {
+    const char *wrong = take_options(words, take_value);
+    if (!wrong && !read_type(type_name))
         return type_name;
-    return folder ? NULL : "no -data";
-}
-
-static char *symmetric(size_t bytes) {
-    char *made = shmemx_malloc(on_gpu ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, bytes);
-    if (!made)
-        give_up("no symmetric memory", weft_last_error());
-    return made;
+    return wrong || folder ? wrong : "no -data";
 }
 
 static void open_memory(void) {
@@ -202,15 +124,12 @@ static void open_memory(void) {
     gathered = symmetric(bytes * (size_t)npes);
     image = malloc(bytes * (size_t)npes);
     if (!image)
-        give_up("no memory", "use fewer -cases");
-    if (on_gpu)
-        stream = NULL; /* CUDA's default stream */
+        give_up("no memory: use fewer -cases");
 }
 
 int main(int argc, char **argv) {
-    shmem_init();
-    me = shmem_my_pe(), npes = shmem_n_pes();
-    const char *wrong = take_options(argv + (argc > 0));
+    job_begin("allgather");
+    const char *wrong = wrong_option(argv + (argc > 0));
     if (wrong) {
         if (me == 0)
             fprintf(stderr,

@@ -6,14 +6,7 @@
  *   examples/kv_shuffle/run.sh -ranks 2 [-hosts a,b] [-blocks 64] [-heads 8] [-page-size 16]
  *                              [-head-dim 128] [-times 20] [-gpu]
  */
-#include <errno.h>
-#include <shmemx.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <weft.h>
+#include "../transfer.h"
 
 enum { ELEMENT_BYTES = 2, CACHES = 2 };
 
@@ -28,11 +21,6 @@ static struct {
 enum { BLOCKS, HEADS, PAGE_SIZE, HEAD_DIM, TIMES, OPTIONS };
 
 static const char *folder;
-static bool on_gpu;
-
-static int me, npes;
-static weft_stream stream = WEFT_STREAM_HOST;
-static uint64_t finished; /* symmetric: the stream has finished this many rounds */
 
 /* Symmetric: the caches, and the arguments that differ between PEs. With -gpu all but nblocks are
  * in GPU memory. */
@@ -45,16 +33,6 @@ static int64_t nblocks;
 
 static char *image; /* has room for any file, in this process's own memory */
 
-static void give_up(const char *what, const char *why) {
-    fprintf(stderr, "kv_shuffle: PE %d: %s: %s\n", me, what, why);
-    shmem_global_exit(1);
-}
-
-static void require(int result) {
-    if (result != 0)
-        give_up("failed", weft_last_error());
-}
-
 /* --- Files: PE 0 passes caches and tables to all PEs, and gets their results -------------------
  */
 
@@ -66,23 +44,17 @@ static size_t table_bytes(void) {
     return caches.blocks * sizeof(int64_t);
 }
 
-static char path[4096]; /* of the file that is open */
-
-/* Opens FOLDER/NAME_WHAT_PE.bin, or FOLDER/WHAT_PE.bin if there is no name. */
-static FILE *file_open(const char *name, const char *what, int pe, const char *mode) {
+/* Returns FOLDER/NAME_WHAT_PE.bin, or FOLDER/WHAT_PE.bin if there is no name, until the next call.
+ */
+static const char *path_of(const char *name, const char *what, int pe) {
+    static char path[4096];
     snprintf(path, sizeof path, "%s/%s%s%s_%d.bin", folder, name, *name ? "_" : "", what, pe);
-    FILE *file = fopen(path, mode);
-    if (!file)
-        give_up(path, strerror(errno));
-    return file;
+    return path;
 }
 
 /* Copies a file of this size to `image` and to dest on the PE. */
 static void input_pass(void *dest, size_t bytes, const char *name, const char *what, int pe) {
-    FILE *file = file_open(name, what, pe, "rb");
-    if (fread(image, 1, bytes, file) != bytes || fgetc(file) != EOF)
-        give_up(path, "its size is wrong: make it with data_gen.py and the same options");
-    fclose(file);
+    file_read(path_of(name, what, pe), image, bytes);
     shmem_putmem(dest, image, bytes, pe);
 }
 
@@ -95,7 +67,8 @@ static size_t tables_pass(int pe) {
     input_pass(&nblocks, sizeof count, "", "nblocks", pe);
     memcpy(&count, image, sizeof count);
     if (count < 0 || (size_t)count > caches.blocks)
-        give_up(path, "its number is wrong: make it with data_gen.py and the same options");
+        give_up("%s: its number is wrong: make it with data_gen.py and the same options",
+                path_of("", "nblocks", pe));
     input_pass(from_blocks, (size_t)count * sizeof count, "", "from", pe);
     input_pass(to_blocks, (size_t)count * sizeof count, "", "to", pe);
     if (count > 0)
@@ -118,55 +91,23 @@ static void outputs_write(void) {
     for (int pe = 0; pe < npes; pe++)
         for (int i = 0; i < CACHES; i++) {
             shmem_getmem(image, cache_arrays[i], cache_bytes(), pe);
-            FILE *file = file_open(cache_names[i], "output", pe, "wb");
-            size_t written = fwrite(image, 1, cache_bytes(), file);
-            if (fclose(file) != 0 || written != cache_bytes())
-                give_up(path, "the file cannot be written: is the disk full?");
+            file_write(path_of(cache_names[i], "output", pe), image, cache_bytes());
         }
 }
 
 /* --- The shuffle, and its time -----------------------------------------------------------------
  */
 
-/* Waits until the stream has done all that was given to it. */
-static void finish(void) {
-    static uint64_t round;
-    if (!on_gpu)
-        return;
-    require(shmemx_signal_op_on_stream(&finished, ++round, SHMEM_SIGNAL_SET, me,
-                                       (shmemx_stream_t)stream));
-    shmem_signal_wait_until(&finished, SHMEM_CMP_GE, round);
-}
-
+/* Senders keep their blocks, so every call copies the same bytes to the same places. */
 static void shuffle(void) {
     require(weft_kv_shuffle(SHMEM_TEAM_WORLD, &caches, peer_and_role, from_blocks, to_blocks,
                             (size_t)nblocks, stream));
 }
 
-static double now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
-/* Returns the mean of many calls; one before them is not counted. Senders keep their blocks, so
- * every call copies the same bytes to the same places. */
-static double time_us(void) {
-    long times = options[TIMES].value;
-    shuffle();
-    finish();
-    shmem_barrier_all();
-    double begin = now_us();
-    for (long i = 0; i < times; i++)
-        shuffle();
-    finish();
-    return (now_us() - begin) / (double)times;
-}
-
 static void run(void) {
     size_t sent = me == 0 ? inputs_read() : 0;
     shmem_barrier_all(); /* all PEs have their inputs */
-    double us = time_us();
+    double us = mean_us(shuffle, options[TIMES].value);
     shmem_barrier_all(); /* all PEs have their results */
     if (me == 0) {
         size_t bytes = CACHES * sent * caches.block_bytes;
@@ -180,33 +121,14 @@ static void run(void) {
 /* --- Options -----------------------------------------------------------------------------------
  */
 
-static bool read_number(const char *text, long largest, long *number) {
-    char *end;
-    *number = strtol(text, &end, 10);
-    return *text && !*end && *number >= 1 && *number <= largest;
-}
-
 static bool take_value(const char *name, const char *value) {
     for (int i = 0; i < OPTIONS; i++)
         if (strcmp(name, options[i].name) == 0)
-            return read_number(value, options[i].largest, &options[i].value);
+            return read_number(value, 1, options[i].largest, &options[i].value);
     if (strcmp(name, "-data") != 0)
         return false;
     folder = value;
     return true;
-}
-
-/* Returns the wrong word, or NULL. */
-static const char *take_options(char **words) {
-    for (; *words; words++) {
-        if (strcmp(*words, "-gpu") == 0)
-            on_gpu = true;
-        else if (!words[1] || !take_value(words[0], words[1]))
-            return *words;
-        else
-            words++;
-    }
-    return folder ? NULL : "no -data";
 }
 
 static void print_usage(const char *wrong) {
@@ -214,13 +136,6 @@ static void print_usage(const char *wrong) {
     for (int i = 0; i < OPTIONS; i++)
         fprintf(stderr, "%s 1 to %ld, ", options[i].name, options[i].largest);
     fprintf(stderr, "and -gpu\n");
-}
-
-static void *symmetric(size_t bytes) {
-    void *made = shmemx_malloc(on_gpu ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, bytes);
-    if (!made)
-        give_up("no symmetric memory", weft_last_error());
-    return made;
 }
 
 static void open_memory(void) {
@@ -234,15 +149,14 @@ static void open_memory(void) {
     to_blocks = symmetric(table_bytes());
     image = malloc(cache_bytes() + table_bytes());
     if (!image)
-        give_up("no memory", "use fewer -blocks");
-    if (on_gpu)
-        stream = NULL; /* CUDA's default stream */
+        give_up("no memory: use fewer -blocks");
 }
 
 int main(int argc, char **argv) {
-    shmem_init();
-    me = shmem_my_pe(), npes = shmem_n_pes();
-    const char *wrong = take_options(argv + (argc > 0));
+    job_begin("kv_shuffle");
+    const char *wrong = take_options(argv + (argc > 0), take_value);
+    if (!wrong && !folder)
+        wrong = "no -data";
     if (wrong) {
         if (me == 0)
             print_usage(wrong);

@@ -8,13 +8,7 @@
  *
  * With -device auto, matrices are in GPU memory if there is a GPU. */
 #include <math.h>
-#include <shmemx.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <weft.h>
+#include "../transfer.h"
 
 enum { TIMES = 5, SAMPLES = 2000 };
 
@@ -22,22 +16,8 @@ static size_t rows = 1024, cols = 8192, depth = 2048; /* M, N, and K of each PE 
 static weft_dtype dtype = WEFT_BF16;
 static const char *device = "auto";
 
-static int me, npes;
-static bool on_gpu;
-static weft_stream stream = WEFT_STREAM_HOST;
-static uint64_t finished; /* symmetric: the stream has finished this many rounds */
 static weft_matrix a, b, c, product;
 static shmem_team_t alone; /* this PE's own team */
-
-static void give_up(const char *why) {
-    fprintf(stderr, "matmul_allreduce: PE %d: %s\n", me, why);
-    shmem_global_exit(1);
-}
-
-static void require(int result) {
-    if (result != 0)
-        give_up(weft_last_error());
-}
 
 /* --- Data that every PE can compute for all PEs ----------------------------------------------- */
 
@@ -74,10 +54,7 @@ static float get(const void *data, size_t i) {
 
 static weft_matrix matrix_new(size_t matrix_rows, size_t matrix_cols) {
     size_t bytes = matrix_rows * matrix_cols * element_bytes();
-    void *data = shmemx_malloc(on_gpu ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, bytes);
-    if (!data)
-        give_up(weft_last_error());
-    return (weft_matrix){data, matrix_rows, matrix_cols, matrix_cols, dtype, false};
+    return (weft_matrix){symmetric(bytes), matrix_rows, matrix_cols, matrix_cols, dtype, false};
 }
 
 /* Puts to this PE itself also write to GPU memory. */
@@ -93,16 +70,6 @@ static void fill(const weft_matrix *m, int matrix) {
     free(image);
 }
 
-/* Waits until the stream has done all that was given to it. */
-static void finish(void) {
-    static uint64_t round;
-    if (!on_gpu)
-        return;
-    require(shmemx_signal_op_on_stream(&finished, ++round, SHMEM_SIGNAL_SET, me,
-                                       (shmemx_stream_t)stream));
-    shmem_signal_wait_until(&finished, SHMEM_CMP_GE, round);
-}
-
 /* --- The two ways ----------------------------------------------------------------------------- */
 
 static void fused(void) {
@@ -116,27 +83,18 @@ static void one_after_the_other(void) {
                             WEFT_SUM, stream));
 }
 
-static int compare(const void *x, const void *y) {
-    double first = *(const double *)x, second = *(const double *)y;
-    return (first > second) - (first < second);
-}
-
 /* Returns the median of some rounds in ms; the first call is not counted. */
 static double time_of(void (*way)(void)) {
     double times[TIMES];
     for (int i = -1; i < TIMES; i++) {
-        struct timespec begin, end;
         shmem_barrier_all();
-        clock_gettime(CLOCK_MONOTONIC, &begin);
+        double begin = now_us();
         way();
         finish();
-        clock_gettime(CLOCK_MONOTONIC, &end);
         if (i >= 0)
-            times[i] = 1e3 * (double)(end.tv_sec - begin.tv_sec) +
-                       1e-6 * (double)(end.tv_nsec - begin.tv_nsec);
+            times[i] = 1e-3 * (now_us() - begin);
     }
-    qsort(times, TIMES, sizeof *times, compare);
-    return times[TIMES / 2];
+    return median(times, TIMES);
 }
 
 /* --- The check -------------------------------------------------------------------------------- */
@@ -194,7 +152,7 @@ static bool take_option(const char *name, const char *value) {
            (strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0);
 }
 
-static void take_options(int argc, char **argv) {
+static void read_options(int argc, char **argv) {
     for (int i = 1; i < argc; i += 2)
         if (i + 1 == argc || !take_option(argv[i], argv[i + 1])) {
             if (me == 0)
@@ -209,12 +167,11 @@ static void take_options(int argc, char **argv) {
 /* GPUs are used if all PEs have one. */
 static void choose_device(void) {
     void *trial = strcmp(device, "cpu") == 0 ? NULL : shmemx_malloc(SHMEMX_SPACE_DEVICE, 1);
-    on_gpu = trial != NULL;
-    if (!on_gpu && strcmp(device, "gpu") == 0)
-        give_up(weft_last_error());
+    if (!trial && strcmp(device, "gpu") == 0)
+        give_up("%s", weft_last_error());
+    if (trial)
+        use_gpu();
     shmem_free(trial);
-    if (on_gpu)
-        stream = NULL; /* CUDA's default stream */
 }
 
 static void open_team(void) {
@@ -227,9 +184,8 @@ static void open_team(void) {
 
 int main(int argc, char **argv) {
     static int wrong;
-    shmem_init();
-    me = shmem_my_pe(), npes = shmem_n_pes();
-    take_options(argc, argv);
+    job_begin("matmul_allreduce");
+    read_options(argc, argv);
     choose_device();
     open_team();
     a = matrix_new(rows, depth), b = matrix_new(depth, cols);

@@ -6,16 +6,11 @@
  *
  *   examples/rdma_demo/run.sh -ranks 2 [-hosts a,b] [-max 2097152] [-gpu]
  */
-#include <shmemx.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <weft.h>
+#include "../transfer.h"
 
 enum {
     FIRST_SIZE = 8,
+    LARGEST_MAX = 1 << 30,
     SIZE_STEP = 8,
     GUARD = 64, /* bytes after each message, which must stay as they are */
     GUARD_BYTE = 0xa5,
@@ -23,11 +18,10 @@ enum {
     WINDOW = 16, /* calls between two waits, to measure bandwidth */
 };
 
-static size_t largest = 2 << 20;
-static bool on_gpu;
+static long largest = 2 << 20;
 
-static int me, npes, peer;     /* PE 0 measures calls to this one */
-static shmemx_stream_t stream; /* CUDA's default stream */
+static int peer;             /* PE 0 measures calls to this one */
+static shmemx_stream_t cuda; /* CUDA's default stream */
 
 /* Symmetric, with a slot for every PE. */
 static unsigned char *outbox, *inbox;
@@ -35,30 +29,20 @@ static uint64_t *arrived;
 
 static unsigned char *image; /* a slot in this process's own memory */
 static size_t slot_bytes;
-static uint64_t finished, answer, ignored; /* symmetric words */
-
-static void give_up(const char *why) {
-    fprintf(stderr, "rdma_demo: PE %d: %s\n", me, why);
-    shmem_global_exit(1);
-}
-
-static void require(int result) {
-    if (result != 0)
-        give_up(weft_last_error());
-}
+static uint64_t answer, ignored; /* symmetric words */
 
 /* --- The calls: by this thread, or on a stream if the memory is on GPUs ----------------------- */
 
 static void put(void *dest, const void *source, size_t bytes, int pe) {
     if (on_gpu)
-        require(shmemx_putmem_on_stream(dest, source, bytes, pe, stream));
+        require(shmemx_putmem_on_stream(dest, source, bytes, pe, cuda));
     else
         shmem_putmem_nbi(dest, source, bytes, pe);
 }
 
 static void get(void *dest, const void *source, size_t bytes, int pe) {
     if (on_gpu)
-        require(shmemx_getmem_on_stream(dest, source, bytes, pe, stream));
+        require(shmemx_getmem_on_stream(dest, source, bytes, pe, cuda));
     else
         shmem_getmem_nbi(dest, source, bytes, pe);
 }
@@ -67,29 +51,25 @@ static void put_signal(void *dest, const void *source, size_t bytes, uint64_t *w
                        int pe) {
     if (on_gpu)
         require(shmemx_putmem_signal_on_stream(dest, source, bytes, word, value, SHMEM_SIGNAL_SET,
-                                               pe, stream));
+                                               pe, cuda));
     else
         shmem_putmem_signal_nbi(dest, source, bytes, word, value, SHMEM_SIGNAL_SET, pe);
 }
 
 static void wait_for(uint64_t *word, uint64_t value) {
     if (on_gpu)
-        require(shmemx_signal_wait_until_on_stream(word, SHMEM_CMP_GE, value, stream));
+        require(shmemx_signal_wait_until_on_stream(word, SHMEM_CMP_GE, value, cuda));
     else
         shmem_signal_wait_until(word, SHMEM_CMP_GE, value);
 }
 
-/* Waits until everything that this PE has started is complete; for a stream, by a word that the
- * stream sets. */
+/* Waits until everything that this PE has started is complete. */
 static void complete(void) {
-    static uint64_t round;
-    if (!on_gpu) {
+    if (on_gpu)
+        require(shmemx_quiet_on_stream(cuda));
+    else
         shmem_quiet();
-        return;
-    }
-    require(shmemx_quiet_on_stream(stream));
-    require(shmemx_signal_op_on_stream(&finished, ++round, SHMEM_SIGNAL_SET, me, stream));
-    shmem_signal_wait_until(&finished, SHMEM_CMP_GE, round);
+    finish();
 }
 
 /* --- Messages whose bytes both ends can compute ----------------------------------------------- */
@@ -131,12 +111,9 @@ static void inbox_check(const char *call, size_t bytes, int round) {
         message(expected, bytes, from, me, round);
         shmem_getmem(image, slot(inbox, from), slot_bytes, me);
         for (size_t i = 0; i < slot_bytes; i++)
-            if (image[i] != expected[i]) {
-                fprintf(stderr,
-                        "rdma_demo: PE %d: %s of %zu bytes from PE %d: byte %zu is %d, not %d\n",
-                        me, call, bytes, from, i, image[i], expected[i]);
-                shmem_global_exit(1);
-            }
+            if (image[i] != expected[i])
+                give_up("%s of %zu bytes from PE %d: byte %zu is %d, not %d", call, bytes, from, i,
+                        image[i], expected[i]);
     }
     free(expected);
 }
@@ -207,17 +184,6 @@ static const struct kind kinds[] = {
     {"put_signal", put_signal_all, put_signal_to_peer, true},
 };
 
-static double now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
-static int compare(const void *x, const void *y) {
-    double first = *(const double *)x, second = *(const double *)y;
-    return (first > second) - (first < second);
-}
-
 /* Returns the microseconds from the first call to the end of the last. */
 static double run_us(const struct kind *kind, size_t bytes, int calls) {
     double begin = now_us();
@@ -249,10 +215,8 @@ static void measure(const struct kind *kind, size_t bytes, double *latency, doub
     shmem_barrier_all(); /* PE 0 has stopped putting */
     if (me != 0)
         return;
-    qsort(one + 1, RUNS, sizeof *one, compare);
-    qsort(many + 1, RUNS, sizeof *many, compare);
-    *latency = one[1 + RUNS / 2];
-    *each = many[1 + RUNS / 2];
+    *latency = median(one + 1, RUNS);
+    *each = median(many + 1, RUNS);
 }
 
 /* --- One size, all sizes ---------------------------------------------------------------------- */
@@ -277,39 +241,19 @@ static void run_kind(const struct kind *kind) {
     if (me == 0)
         printf("%s, PE 0 to PE %d\n%12s  %15s  %17s\n", kind->name, peer, "bytes", "latency",
                "bandwidth");
-    for (size_t bytes = FIRST_SIZE; bytes <= largest; bytes *= SIZE_STEP)
+    for (size_t bytes = FIRST_SIZE; bytes <= (size_t)largest; bytes *= SIZE_STEP)
         run_size(kind, bytes);
 }
 
 /* --- The program ------------------------------------------------------------------------------ */
 
-static const char *take_options(char **words) {
-    for (; *words; words++) {
-        char *end = "?";
-        if (strcmp(*words, "-gpu") == 0) {
-            on_gpu = true;
-            continue;
-        }
-        if (strcmp(*words, "-max") != 0)
-            return *words;
-        if (words[1])
-            largest = strtoull(*++words, &end, 10);
-        if (*end != '\0' || largest < FIRST_SIZE || largest > (size_t)1 << 30)
-            return "-max";
-    }
-    return NULL;
-}
-
-static void *symmetric(size_t bytes) {
-    void *made = shmemx_malloc(on_gpu ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, bytes);
-    if (!made)
-        give_up(weft_last_error());
-    return made;
+static bool take_value(const char *name, const char *value) {
+    return strcmp(name, "-max") == 0 && read_number(value, FIRST_SIZE, LARGEST_MAX, &largest);
 }
 
 static void open_boxes(void) {
     size_t n = (size_t)npes;
-    slot_bytes = largest + GUARD;
+    slot_bytes = (size_t)largest + GUARD;
     outbox = symmetric(n * slot_bytes);
     inbox = symmetric(n * slot_bytes);
     arrived = shmem_calloc(n, sizeof *arrived);
@@ -319,9 +263,9 @@ static void open_boxes(void) {
 }
 
 int main(int argc, char **argv) {
-    shmem_init();
-    me = shmem_my_pe(), npes = shmem_n_pes(), peer = npes - 1;
-    const char *wrong = take_options(argv + (argc > 0));
+    job_begin("rdma_demo");
+    peer = npes - 1;
+    const char *wrong = take_options(argv + (argc > 0), take_value);
     if (wrong) {
         if (me == 0)
             fprintf(stderr,

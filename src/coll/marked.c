@@ -36,7 +36,7 @@ static uint32_t blocks_of(const struct weft_gpu_channels *channels, size_t bytes
     return blocks < channels->blocks_max ? blocks : channels->blocks_max;
 }
 
-static struct weft_marked_array array_of(const char *first, size_t bytes, size_t step) {
+struct weft_marked_array weft_marked_array_of(const void *first, size_t bytes, size_t step) {
     bool aligned = ((uintptr_t)first | step) % UNIT == 0;
     return (struct weft_marked_array){.first = (char *)first,
                                       .step = (ptrdiff_t)step,
@@ -46,7 +46,7 @@ static struct weft_marked_array array_of(const char *first, size_t bytes, size_t
 
 /* Returns the chunks of one array as blocks. */
 static struct weft_marked_array chunks_of(const char *first, size_t bytes, uint32_t chunk) {
-    struct weft_marked_array array = array_of(first, bytes, (size_t)chunk * UNIT);
+    struct weft_marked_array array = weft_marked_array_of(first, bytes, (size_t)chunk * UNIT);
     array.less = chunk;
     return array;
 }
@@ -67,29 +67,34 @@ static enum weft_gpu_kernel kernel_for(enum weft_number number, int n, bool seve
     return kernels[number][(n > 2) + (n > 4)][several];
 }
 
-/* `bytes`: of all blocks of the source. */
-static int launch(struct weft_marked_work *work, const struct weft_gpu_channels *channels,
-                  const struct weft_gpu_collective *task, size_t bytes, weft_cu_stream stream) {
-    int me = channels->me, n = channels->n;
-    work->epochs = (char *)&weft_gpu_channel_head(channels, me, 0)->epoch;
-    work->epoch_step = (uint32_t)weft_gpu_channel_bytes(n);
+void weft_marked_connect(struct weft_marked_work *work, const struct weft_gpu_channels *channels) {
+    work->epochs = (char *)&weft_gpu_channel_head(channels, channels->me, 0)->epoch;
+    work->epoch_step = (uint32_t)weft_gpu_channel_bytes(channels->n);
     work->inboxes = weft_array_at(&channels->inbox, 0);
     work->inbox_step = channels->inbox.step;
     work->slot_units = channels->slot_units;
-    work->me = me, work->n = n, work->divisor = task->divisor;
+    work->me = channels->me, work->n = channels->n;
+}
+
+/* `bytes`: of all blocks of the source. */
+static int launch(struct weft_marked_work *work, const struct weft_gpu_channels *channels,
+                  const struct weft_gpu_collective *task, size_t bytes, weft_cu_stream stream) {
+    weft_marked_connect(work, channels);
+    work->divisor = task->divisor;
     work->part = quotient_up(work->chunk, blocks_of(channels, bytes, work->chunk));
     bool several = work->part > WEFT_GPU_CHANNEL_THREADS;
     void *arguments[] = {work, NULL};
-    return weft_gpu_launch(kernel_for((enum weft_number)task->number, n, several),
+    return weft_gpu_launch(kernel_for((enum weft_number)task->number, work->n, several),
                            quotient_up(work->chunk, work->part),
                            weft_gpu_warps(work->part, WEFT_GPU_CHANNEL_THREADS), stream, arguments);
 }
 
 int weft_marked_reduce(const struct weft_gpu_channels *channels,
                        const struct weft_gpu_collective *task, weft_cu_stream stream) {
-    struct weft_marked_work work = {.from = array_of(task->source, task->bytes, task->source_step),
-                                    .to = array_of(task->dest, task->bytes, 0),
-                                    .chunk = units_of(task->bytes)};
+    struct weft_marked_work work = {
+        .from = weft_marked_array_of(task->source, task->bytes, task->source_step),
+        .to = weft_marked_array_of(task->dest, task->bytes, 0),
+        .chunk = units_of(task->bytes)};
     size_t blocks = task->source_step ? (size_t)channels->n : 1;
     return launch(&work, channels, task, blocks * task->bytes, stream);
 }

@@ -52,4 +52,10 @@ struct weft_marked_work {
     uint32_t epoch_step, slot_units, chunk, part;
 };
 
+/* Returns the array whose blocks have `bytes` and begin `step` bytes apart. */
+struct weft_marked_array weft_marked_array_of(const void *first, size_t bytes, size_t step);
+
+/* Sets this member and its inboxes: all but the arrays, the divisor, the chunk and the part. */
+void weft_marked_connect(struct weft_marked_work *work, const struct weft_gpu_channels *channels);
+
 #endif

@@ -63,20 +63,11 @@ static void set_rows(uint32_t *rows_each, const struct weft_gpu_channels *channe
 static int launch_with_sums(const struct weft_on_stream *on,
                             const struct weft_gpu_channels *channels, struct weft_norm_task *task,
                             enum weft_gpu_kernel kernel, uint32_t row_units) {
-    size_t bytes = (size_t)task->rows * row_units * UNIT;
     struct weft_marked_work work = {
-        .from = {.first = (char *)task->sums,
-                 .bytes = (ptrdiff_t)bytes,
-                 .whole = (uintptr_t)task->sums % UNIT == 0 ? (uint32_t)(bytes / UNIT) : 0},
-        .epochs = (char *)&weft_gpu_channel_head(channels, channels->me, 0)->epoch,
-        .epoch_step = (uint32_t)weft_gpu_channel_bytes(channels->n),
-        .inboxes = weft_array_at(&channels->inbox, 0),
-        .inbox_step = channels->inbox.step,
-        .slot_units = channels->slot_units,
-        .me = channels->me,
-        .n = channels->n,
+        .from = weft_marked_array_of(task->sums, (size_t)task->rows * row_units * UNIT, 0),
         .chunk = task->rows * row_units,
         .part = task->rows_each * row_units};
+    weft_marked_connect(&work, channels);
     void *arguments[] = {&work, task, NULL};
     return weft_gpu_launch(kernel, (unsigned)weft_steps_up(task->rows, task->rows_each),
                            weft_gpu_warps(row_units, WEFT_NORM_THREADS), on->stream, arguments);

@@ -6,40 +6,18 @@
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#include "slices.h"
 #include "tap.h"
 
-enum { THREADS = 10000 };
+enum { THREADS = 10000, OTHER_NS = 1000000 };
 
 static void *nothing(void *unused) {
     return unused;
 }
 
-/* The first version of sched_setattr(2)'s struct sched_attr. */
-struct attributes {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
-
-static struct attributes attributes(void) {
-    struct attributes now = {.size = sizeof now};
-    syscall(SYS_sched_getattr, 0, &now, sizeof now, 0);
-    return now;
-}
-
-/* Returns whether slices can be read, which they can from Linux 6.12 on. */
-static bool have_slices(void) {
-    struct attributes other = attributes();
-    other.runtime = 1000000;
-    return syscall(SYS_sched_setattr, 0, &other, 0) == 0 && attributes().runtime == other.runtime;
-}
-
 static void *shorten_slices(void *policy) {
-    bool have = have_slices();
+    bool have = slice_set(OTHER_NS);
     struct sched_param none = {0};
     EXPECT(nice(3) != -1, "nice failed");
     sched_setscheduler(0, *(int *)policy, &none);
@@ -74,7 +52,7 @@ int main(void) {
     }
     EXPECT(failed == 0, "%s", strerror(-failed));
     EXPECT(others == 0, "%d of %d threads were still counted", others, THREADS);
-    bool have = have_slices();
+    bool have = slice_set(OTHER_NS);
     check_slices(SCHED_OTHER,
                  have ? "slices get short" : "slices get short # SKIP before Linux 6.12");
     check_slices(SCHED_BATCH, "not those of a thread with another policy");

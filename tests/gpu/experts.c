@@ -5,35 +5,11 @@
  * every second, and of one; in a graph that is replayed with new tokens and routes; wrong
  * arguments. PEs: 1 2 3 4 */
 #include <errno.h>
+#include "gpu/both.h"
 #include "gpu/graph.h"
-#include "gpu/on_stream.h"
 
 enum { TOKENS_MAX = 21, COLS_MAX = 70, TOP_K_MAX = 9, EACH_MAX = 5, ROOM = 12 << 20 };
 enum routing { RANDOM, ONE_EXPERT, UNUSED_SLOTS, ROUTINGS };
-
-/* Arrays at the same offsets of the host's memory and of the GPU's. */
-static char *host_room, *device_room;
-static size_t used;
-
-struct both {
-    void *host, *device;
-    size_t bytes;
-};
-
-/* Returns room of `bytes`, which begins `odd` bytes after a multiple of 16, and is poisoned. */
-static struct both both_new(size_t bytes, size_t odd) {
-    struct both both = {host_room + used + odd, device_room + used + odd, bytes};
-    used += (bytes + odd + 31) / 16 * 16;
-    if (used > ROOM)
-        exit(1);
-    memset(both.host, GPU_POISON, bytes);
-    gpu_poison(both.device, bytes);
-    return both;
-}
-
-static void both_expect(const struct both *both, const char *what) {
-    gpu_expect(both->device, both->host, both->bytes, "%s", what);
-}
 
 struct layer {
     shmem_team_t team;
@@ -46,10 +22,6 @@ struct layer {
     struct both sums, back;                                      /* combined */
     weft_moe_rows host_rows, device_rows;
 };
-
-static void expect_done(int rc, const char *what) {
-    EXPECT(rc == 0, "%s: %d: %s", what, rc, weft_last_error());
-}
 
 /* --- Layers ------------------------------------------------------------------------------------
  */
@@ -233,11 +205,6 @@ static void without(void) {
     expect_done(weft_moe_destroy(l.moe), "destroy");
 }
 
-static void expect_error(int rc, int code, const char *text) {
-    EXPECT(rc == -code && strstr(weft_last_error(), text), "%d, \"%s\"; expected %d, \"%s\"", rc,
-           weft_last_error(), -code, text);
-}
-
 /* On PE 0 only: the others notice nothing. */
 static void wrong_arguments(void) {
     tap_case("a wrong argument is an error of its member, and the next call works");
@@ -246,21 +213,21 @@ static void wrong_arguments(void) {
     if (shmem_my_pe() == 0) {
         wrong = l;
         wrong.moe = NULL;
-        expect_error(dispatch(&wrong, false), EINVAL, "moe is NULL");
+        expect_error(dispatch(&wrong, false), -EINVAL, "moe is NULL");
         wrong = l;
         wrong.dtype = WEFT_F32;
-        expect_error(dispatch(&wrong, false), EINVAL, "wider than the shape's");
+        expect_error(dispatch(&wrong, false), -EINVAL, "wider than the shape's");
         wrong.dtype = WEFT_U8;
-        expect_error(combine(&wrong, false), EINVAL, "WEFT_U8, which this call does not add");
+        expect_error(combine(&wrong, false), -EINVAL, "WEFT_U8, which this call does not add");
         wrong = l;
         wrong.ntokens = l.shape.tokens_max + 1;
-        expect_error(dispatch(&wrong, false), EINVAL, "the shape's tokens_max is");
+        expect_error(dispatch(&wrong, false), -EINVAL, "the shape's tokens_max is");
         wrong = l;
         wrong.experts.device = NULL;
-        expect_error(combine(&wrong, false), EINVAL, "experts is NULL");
+        expect_error(combine(&wrong, false), -EINVAL, "experts is NULL");
         wrong = l;
         wrong.device_rows.sources = NULL;
-        expect_error(dispatch(&wrong, false), EINVAL, "rows->sources is NULL");
+        expect_error(dispatch(&wrong, false), -EINVAL, "rows->sources is NULL");
     }
     expect_done(dispatch(&l, true), "dispatch of the host");
     expect_done(dispatch(&l, false), "dispatch");
@@ -274,8 +241,7 @@ int main(void) {
     static const char *const names[] = {"f32", "f64", "bf16", "f16", "f8e4m3"};
     shmem_init();
     gpu_start();
-    device_room = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM));
-    host_room = allocated(malloc(ROOM));
+    both_open(ROOM);
     shmem_team_t half, alone = SHMEM_TEAM_INVALID;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (shmem_n_pes() + 1) / 2, NULL, 0, &half);
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, NULL, 0, &alone);
@@ -291,6 +257,6 @@ int main(void) {
     graph();
     without();
     wrong_arguments();
-    free(host_room);
+    both_close();
     return gpu_finish();
 }

@@ -18,10 +18,6 @@ static int64_t *table(int which) {
     return numbers_room + which * NUMBERS / (int)sizeof(int64_t);
 }
 
-static void expect_done(int rc, const char *what) {
-    EXPECT(rc == 0, "%s: %d: %s", what, rc, weft_last_error());
-}
-
 static void set_caches(const struct kv *kv, void **caches) {
     size_t step = (kv->blocks * kv->block_bytes + 15) / 16 * 16;
     if (step * kv->caches > ROOM)

@@ -5,45 +5,17 @@
  * every second, of a list and of one; in a graph that is replayed with other numbers; wrong
  * arguments. PEs: 1 2 3 4 5, also staged Far: cyclic:2 seed=7,reorder=16 */
 #include <errno.h>
+#include "gpu/both.h"
 #include "gpu/graph.h"
-#include "gpu/on_stream.h"
 #include "coll/narrow.h"
 
 enum { ROOM = 8 << 20, GROUP = 16 };
-
-/* Arrays at the same offsets of the host's memory and of the GPU's, which is symmetric. */
-static char *host_room, *device_room;
-static size_t used;
-
-struct both {
-    void *host, *device;
-    size_t bytes;
-};
-
-/* Returns room that begins `odd` bytes after a multiple of 16, and is poisoned. */
-static struct both both_new(size_t bytes, size_t odd) {
-    struct both both = {host_room + used + odd, device_room + used + odd, bytes};
-    used += (bytes + odd + 31) / 16 * 16;
-    if (used > ROOM)
-        exit(1);
-    memset(both.host, GPU_POISON, bytes);
-    gpu_poison(both.device, bytes);
-    return both;
-}
-
-static void both_write(const struct both *both) {
-    gpu_write(both->device, both->host, both->bytes);
-}
 
 struct layer {
     shmem_team_t team;
     weft_norm host, device;
     struct both source, bias, residual, weight, residual_out, out, quantized, scales;
 };
-
-static void expect_done(int rc, const char *what) {
-    EXPECT(rc == 0, "%s: %d: %s", what, rc, weft_last_error());
-}
 
 /* Fills an array with numbers of -2 to 2. */
 static void fill(const struct both *to, weft_dtype dtype, uint64_t key) {
@@ -196,8 +168,7 @@ int main(void) {
     static const char *const names[] = {"f32", "bf16", "f16"};
     shmem_init();
     gpu_start();
-    device_room = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM));
-    host_room = allocated(malloc(ROOM));
+    both_open(ROOM);
     for (size_t i = 0; i < 3; i++) {
         tap_case(names[i]);
         shapes(dtypes[i], gpu_rounds_together(60, 3), 1 + 100000 * i);
@@ -205,6 +176,6 @@ int main(void) {
     large();
     graph();
     wrong_arguments();
-    free(host_room);
+    both_close();
     return gpu_finish();
 }

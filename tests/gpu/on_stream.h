@@ -5,6 +5,7 @@
 
 #include <shmemx.h>
 #include <weft.h>
+#include "expect.h"
 #include "gpu/gpu.h"
 
 /* shmemx_ need not be written: ON(putmem_on_stream(dest, source, bytes, pe, stream)). */

@@ -5,43 +5,18 @@
 #include <shmem.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#include "slices.h"
 #include "tap.h"
 
 /* Several rounds, because on a busy machine the other PE may be late itself. */
 enum { ROUNDS = 5, LATE_US = 10000, OWN_NS = 1000000, SHORT_NS = 100000 };
 
-/* The first version of sched_setattr(2)'s struct sched_attr. */
-struct attributes {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
-
 static int me;
 static int word; /* symmetric */
 
-static unsigned long slice_ns(void) {
-    struct attributes now = {.size = sizeof now};
-    syscall(SYS_sched_getattr, 0, &now, sizeof now, 0);
-    return now.runtime;
-}
-
-/* Returns whether this thread now has slices of OWN_NS: they can be set and read from Linux 6.12
- * on. */
-static bool slice_begin(void) {
-    struct attributes own = {.size = sizeof own};
-    syscall(SYS_sched_getattr, 0, &own, sizeof own, 0);
-    own.runtime = OWN_NS;
-    return syscall(SYS_sched_setattr, 0, &own, 0) == 0 && slice_ns() == OWN_NS;
-}
-
 static void *barrier(void *unused) {
-    bool have = slice_begin();
+    bool have = slice_set(OWN_NS);
     for (int round = 0; round < ROUNDS; round++) {
         if (me == 1)
             usleep(LATE_US);
@@ -52,7 +27,7 @@ static void *barrier(void *unused) {
 }
 
 static void *wait_until(void *unused) {
-    bool have = slice_begin();
+    bool have = slice_set(OWN_NS);
     for (int round = 1; round <= ROUNDS; round++) {
         if (me == 1) {
             usleep(LATE_US);
@@ -66,7 +41,7 @@ static void *wait_until(void *unused) {
 }
 
 static void *no_wait(void *unused) {
-    bool have = slice_begin();
+    bool have = slice_set(OWN_NS);
     shmem_int_wait_until(&word, SHMEM_CMP_GE, 0);
     EXPECT(!have || slice_ns() == OWN_NS, "slices of %lu ns", slice_ns());
     return unused;
@@ -81,7 +56,7 @@ static void run(const char *name, void *(*body)(void *)) {
 }
 
 static void *probe(void *have) {
-    *(bool *)have = slice_begin();
+    *(bool *)have = slice_set(OWN_NS);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
  * sums against doubles, and with the same bits in a second run; a combine is the transpose of a
  * dispatch; rows that do not fit, and wrong arguments, which are the same error on all members. */
 #include <errno.h>
+#include "expect.h"
 #include "ops/tensor.h"
 
 enum { TOP_K_MAX = 16, PES_MAX = 16, COLS_MAX = 600 };
@@ -306,11 +307,6 @@ static void transpose(const struct test_team *t, uint64_t round) {
 
 /* --- Errors ------------------------------------------------------------------------------------
  */
-
-static void expect_error(int error, int wanted, const char *text) {
-    EXPECT(error == wanted && strstr(weft_last_error(), text), "%d, not %d with \"%s\": %s", error,
-           wanted, text, error ? weft_last_error() : "");
-}
 
 /* All tokens of all members have one expert, whose member has room for all but one. */
 static void overflow(const struct test_team *t) {

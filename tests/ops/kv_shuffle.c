@@ -5,6 +5,7 @@
  * of all members and write nothing. */
 #include <errno.h>
 #include <shmemx.h>
+#include "expect.h"
 #include "kv.h"
 #include "ops/tensor.h"
 
@@ -77,11 +78,6 @@ static void in_shared_blocks(const struct test_team *t, uint64_t key) {
 }
 
 /* --- Errors ----------------------------------------------------------------------------------- */
-
-static void expect_error(int rc, int code, const char *text) {
-    EXPECT(rc == code && strstr(weft_last_error(), text), "%d, \"%s\"; expected %d, \"%s\"", rc,
-           weft_last_error(), code, text);
-}
 
 /* All members call with these arguments except the last one, which calls with the wrong ones. */
 struct arguments {

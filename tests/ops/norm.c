@@ -4,6 +4,7 @@
  * numbers too large for 8 bits; rows and columns of 0; wrong arguments, which are the same error on
  * all members and write nothing. */
 #include <errno.h>
+#include "expect.h"
 #include "ops/tensor.h"
 
 static const float epsilon = 1e-5f;
@@ -136,11 +137,6 @@ static struct problem draw(const struct test_team *t, weft_dtype dtype, uint64_t
     p.bias = bits >> 20 & 1, p.residual = bits >> 21 & 1, p.weight = bits >> 22 & 1;
     p.quantized = bits >> 23 & 1, p.in_place = p.residual && (bits >> 24 & 1);
     return p;
-}
-
-static void expect_error(int rc, int code, const char *text) {
-    EXPECT(rc == code && strstr(weft_last_error(), text), "%d, \"%s\"; expected %d, \"%s\"", rc,
-           weft_last_error(), code, text);
 }
 
 /* The last member's argument is wrong. */

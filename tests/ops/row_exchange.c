@@ -5,6 +5,7 @@
  * dest that is too small and splits that source does not have, which are the same error on all
  * members and write nothing; wrong arguments. */
 #include <errno.h>
+#include "expect.h"
 #include "exchange.h"
 #include "ops/tensor.h"
 
@@ -62,11 +63,6 @@ static void exchange_once(const struct test_team *t, const struct exchange *x) {
 }
 
 /* --- Errors ----------------------------------------------------------------------------------- */
-
-static void expect_error(int rc, int code, const char *text) {
-    EXPECT(rc == code && strstr(weft_last_error(), text), "%d, \"%s\"; expected %d, \"%s\"", rc,
-           weft_last_error(), code, text);
-}
 
 /* One member has too little room, or sends rows that it does not have. */
 static void rows_do_not_fit(const struct test_team *t, bool in_dest) {

@@ -18,9 +18,9 @@ _GPU = torch.device("cuda")
 
 fused_runs = {}   # counts runs of Weft's fused operators by name
 _lock = threading.RLock()
-_library = None   # the loaded library
+_loaded = None    # the C++ shim
 _shim = None      # the same, once it is registered
-_members = None   # a callback of the library, which must stay alive
+_members = None   # a callback of the shim, which must stay alive
 patches = []      # replace functions of PyTorch; weft.torch fills the list
 
 
@@ -36,22 +36,22 @@ def _ranks_of(group_name):
 # --- The registry -------------------------------------------------------------------------------------
 
 
-def library():
-    """Returns the C++ library, compiled first if necessary. It registers nothing by itself."""
-    global _library
+def shim():
+    """Returns the C++ shim, compiled first if necessary. It registers nothing by itself."""
+    global _loaded
     with _lock:
-        if _library is None:
+        if _loaded is None:
             loaded = _shim_build.load()
             extension = ctypes.CDLL(weft._core.__file__)  # loaded already; for its exported functions
             loaded.pyweft_torch_open(extension.pyweft_session_guard, extension.pyweft_session_guard_limited,
                                      extension.pyweft_error_text)
-            _library = loaded
-        return _library
+            _loaded = loaded
+        return _loaded
 
 
 def _register():
     global _shim, _members
-    loaded = library()
+    loaded = shim()
     _members = _shim_build.members_callback(_ranks_of)
     loaded.pyweft_torch_register(_members, int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":

@@ -29,26 +29,26 @@ def register():
 def _create(given, options):
     """Returns the backend of a new process group. Collective over its members; with the default group over all ranks."""
     ranks = list(given.global_ranks_in_group)
-    library = _backend.library()
+    shim = _backend.shim()
     if dist.is_initialized():
         _join_later(ranks)
     else:
         _job.join_through(given.store, given.group_rank, given.group_size)
     pes = tuple(ranks or range(given.group_size))
     team = kept_team(pes, zlib.crc32(f"{NAME}/{given.group_id}".encode()))
-    return _backend_of(library, team, given)
+    return _backend_of(shim, team, given)
 
 
 def _join_later(ranks):
     """Becomes a PE for a group that is made beside a default group of another backend."""
-    if not _job.begun() and len(ranks or [None]) < dist.get_world_size() and ranks:
+    if ranks and len(ranks) < dist.get_world_size() and not _job.begun():
         raise RuntimeError(f"weft.torch: a group of ranks {ranks} with the backend \"weft\" is the first use of Weft, which "
                            "all ranks have to join: call weft.torch.install() on all ranks before new_group(), or "
                            "init_process_group(\"weft\")")
     _job.join()
 
 
-def _backend_of(library, team, given):
+def _backend_of(shim, team, given):
     """Returns the backend that C++ has made. It is passed in a process group that lives for this purpose, because C++ has no
     Python objects here."""
     carrier, name = dist.ProcessGroup(given.store, given.group_rank, given.group_size), f"{NAME}/{next(_numbers)}"
@@ -56,7 +56,7 @@ def _backend_of(library, team, given):
     c10d._register_process_group(name, carrier)
     try:
         timeout_ms = int(given.timeout.total_seconds() * 1000)
-        if library.pyweft_torch_process_group(name.encode(), team.handle, timeout_ms, text, _TEXT_BYTES):
+        if shim.pyweft_torch_process_group(name.encode(), team.handle, timeout_ms, text, _TEXT_BYTES):
             raise RuntimeError(f"weft.torch: {text.value.decode(errors='replace')}")
         return carrier._get_backend(_CPU)
     finally:

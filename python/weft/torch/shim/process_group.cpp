@@ -207,41 +207,44 @@ WorkPtr GroupBackend::allgather_coalesced(TensorLists &outputs, Tensors &inputs,
                  });
 }
 
+/* Checks the arguments of gather or scatter: every rank has one tensor, and the root a list of
+ * them. Returns the list on the root, and none elsewhere. */
+static Tensors list_of_root(const char *name, int64_t root, bool is_root, int size,
+                            const Tensors &tensors, const TensorLists &lists) {
+    check_root(name, root, size);
+    check_one(name, tensors.size());
+    check_plain(name, tensors);
+    if (!is_root)
+        return {};
+    check_one(name, lists.size());
+    check_list(name, lists[0], size);
+    return lists[0];
+}
+
+/* Returns tensors for an exchange with one rank only: those of other ranks are empty. */
+static Tensors list_for(int64_t rank, int size, const at::Tensor &tensor) {
+    Tensors list(static_cast<size_t>(size), tensor.new_empty({0}));
+    list[static_cast<size_t>(rank)] = tensor;
+    return list;
+}
+
 WorkPtr GroupBackend::gather(TensorLists &outputs, Tensors &inputs,
                              const c10d::GatherOptions &options) {
-    bool root = options.rootRank == rank_;
-    check_root("gather", options.rootRank, size_);
-    check_one("gather", inputs.size());
-    check_plain("gather", inputs);
-    Tensors dests;
-    if (root) {
-        check_one("gather", outputs.size());
-        check_list("gather", dests = outputs[0], size_);
-    }
+    auto root = options.rootRank;
+    auto dests = list_of_root("gather", root, root == rank_, size_, inputs, outputs);
     return issue(OpType::GATHER, "gather", options, dests,
-                 [dests, input = inputs[0], to = options.rootRank](const TeamCall &team) {
-                     Tensors sources(static_cast<size_t>(team.size), input.new_empty({0}));
-                     sources[static_cast<size_t>(to)] = input;
-                     team.exchange_lists(dests, sources);
+                 [dests, root, input = inputs[0]](const TeamCall &team) {
+                     team.exchange_lists(dests, list_for(root, team.size, input));
                  });
 }
 
 WorkPtr GroupBackend::scatter(Tensors &outputs, TensorLists &inputs,
                               const c10d::ScatterOptions &options) {
-    bool root = options.rootRank == rank_;
-    check_root("scatter", options.rootRank, size_);
-    check_one("scatter", outputs.size());
-    check_plain("scatter", outputs);
-    Tensors sources;
-    if (root) {
-        check_one("scatter", inputs.size());
-        check_list("scatter", sources = inputs[0], size_);
-    }
+    auto root = options.rootRank;
+    auto sources = list_of_root("scatter", root, root == rank_, size_, outputs, inputs);
     return issue(OpType::SCATTER, "scatter", options, outputs,
-                 [output = outputs[0], sources, from = options.rootRank](const TeamCall &team) {
-                     Tensors dests(static_cast<size_t>(team.size), output.new_empty({0}));
-                     dests[static_cast<size_t>(from)] = output;
-                     team.exchange_lists(dests, sources);
+                 [sources, root, output = outputs[0]](const TeamCall &team) {
+                     team.exchange_lists(list_for(root, team.size, output), sources);
                  });
 }
 
